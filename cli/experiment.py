@@ -21,8 +21,9 @@ from cotrail.common.humanize import count
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport
 from cotrail.models.queries.experiments import read_experiment, resolve_experiment
 from cotrail.models.queries.progress import read_causes, read_standings
-from cotrail.services.experiments.conducting import ExperimentProgress, begin
+from cotrail.services.experiments.conducting import begin
 from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.progress import ExperimentProgress
 from cotrail.services.experiments.schedule import Schedule
 from cotrail.services.reports.documents import write_report
 from cotrail.services.reports.experiments import read_report

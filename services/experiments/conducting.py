@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
@@ -18,33 +17,12 @@ from cotrail.models.queries.progress import count_steps, is_complete, read_stand
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import Labels
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.experiments.progress import ExperimentProgress
 from cotrail.services.experiments.recorded import StoredRuns
 from cotrail.services.experiments.schedule import Schedule
 from cotrail.systems.registry import find_system
 
 POLL_SECONDS = 1.0
-
-
-class ExperimentProgress(Struct, frozen=True, kw_only=True):
-    """Progress of an experiment.
-
-    runs: those that are submitted; planned: all; done: those with no open questions, or stopped by one cause.
-    stuck: the ids of done runs with blocked or cancelled questions, which can't be scored.
-    """
-
-    planned: int
-    runs: int
-    done: int
-    questions: int
-    answered: int
-    steps: int
-    adopted: int
-    stuck: tuple[str, ...]
-
-    @property
-    def over(self) -> bool:
-        """Return whether nothing more will happen without a person's help."""
-        return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
 
 
 def begin(engine: Engine, schedule: Schedule, plan: dict[str, Any], *, reuse: bool) -> "Conductor":

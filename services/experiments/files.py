@@ -22,7 +22,7 @@ def read_experiment_file(path: Path) -> Experiment:
     try:
         experiment = experiment_of(described)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {refusal(error, file_type(), described)}; correct it") from error
+        raise InputError(f"{path}: {refusal(error, file_type(described), described)}; correct it") from error
     return replace(
         experiment,
         models=experiment.models or (settings().model,),

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection
 
 from cotrail.evaluation.experiments.experiment_file import Experiment
@@ -47,7 +48,7 @@ class StoredRuns:
 
 def read_results(connection: Connection, experiment: Experiment, runs: dict[str, str]) -> list[Any]:
     """What the experiment's tables need of its runs as they stand, in the order of its file; runs: ids by name."""
-    paper = paper_of(experiment)
+    paper = paper_of(experiment.protocol)
     cells = {cell.name: cell for stage in paper.stages(experiment) for cell in stage.possible}
     return [paper.read(cell, recorded_run(connection, runs[name])) for name, cell in cells.items() if name in runs]
 
@@ -58,8 +59,8 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
     spec = find_system(record.system, record.system_version)
     return RecordedRun(
         id=run_id,
-        system=spec,
-        settings=record.settings,
+        system=record.system,
+        settings=msgspec.convert(record.settings, spec.settings),
         dataset=record.dataset,
         model=record.model_name,
         corpus=record.corpus,

@@ -12,8 +12,8 @@ from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
-from cotrail.evaluation.experiments.paper import Cell, Stage
 from cotrail.evaluation.experiments.registry import paper_of
+from cotrail.evaluation.experiments.stages import Cell, Stage
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.composing import check_evidence, compose
 from cotrail.services.experiments.recorded import StoredRuns
@@ -40,7 +40,7 @@ class Schedule:
         self.name = experiment.name
         self._experiment = experiment
         self._folder = folder
-        self._paper = paper_of(experiment)
+        self._paper = paper_of(experiment.protocol)
         self._stages: Sequence[Stage[Any]] = self._paper.stages(experiment)
         self.cells: tuple[Cell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         self._keys = partial(self._paper.request, experiment)

@@ -18,7 +18,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     experiment = experiment_of(record.plan["experiment"])
     results = read_results(connection, experiment, record.runs)
     with installed_with("reports"):
-        report = paper_of(experiment).report(results)
+        report: ExperimentReport = paper_of(experiment.protocol).report(results)
     return replace(
         report,
         subject=_subject(record),

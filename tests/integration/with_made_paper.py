@@ -2,7 +2,6 @@
 
 from cotrail.cli.main import main
 from cotrail.evaluation.experiments import registry
-from tests.integration import made_paper
 
-registry.PAPERS = (*registry.PAPERS, made_paper.PAPER)
+registry.PAPERS["made-up"] = "tests.integration.made_paper"
 main()

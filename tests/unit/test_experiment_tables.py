@@ -11,7 +11,7 @@ from rich.console import Console
 from cotrail.cli.experiment import print_report
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
+from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.naming import in_order, names_in, parameters
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.published import published

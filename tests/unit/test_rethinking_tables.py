@@ -32,6 +32,7 @@ from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
 from cotrail.services.reports.sheets import sheet
 from cotrail.systems.registry import find_system
+from cotrail.systems.spec import SystemSpec
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 
@@ -261,17 +262,21 @@ def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_the
     assert "inference" not in names(runs[:1])
 
 
+def configured(spec: SystemSpec, settings: dict[str, Any]) -> Method:
+    return method_of(spec.name, msgspec.convert(settings, spec.settings))
+
+
 def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
-    found = method_of(find_system("rethinking", 2), {"task": "temporal", "voting": False})
+    found = configured(find_system("rethinking", 2), {"task": "temporal", "voting": False})
     assert (found.voting, found.knowledge, found.chains, found.function) == (False, ("wikidata",), 10, 2)
     assert (found.evidence, found.inference, found.layout, found.is_greedy) == ("", "", "qa", False)
-    found = method_of(
+    found = configured(
         find_system("rethinking", 2), {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"}
     )
     assert (found.is_on_evidence, found.inference) == (True, "unifiedqa")
-    assert not method_of(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
-    assert method_of(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
-    assert method_of(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
+    assert not configured(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
+    assert configured(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
+    assert configured(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
 
 
 def test_runs_on_ones_own_questions_are_in_no_table_with_published_figures() -> None:

@@ -38,6 +38,11 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     settings: dict[str, dict[str, Any]] = {}
 
     @property
+    def protocol(self) -> str:
+        """The paper that it follows, as files name it."""
+        return str(self.__struct_config__.tag)
+
+    @property
     def model_names(self) -> tuple[str, ...]:
         """The models, in the order of the file."""
         return self.models

@@ -13,9 +13,10 @@ from cotrail.evaluation.experiments.costs import Cost, per_run, totals
 from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import RunKeys
-from cotrail.evaluation.experiments.paper import GridCell, Paper, at_once
+from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.recorded_runs import RecordedRun
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing
+from cotrail.evaluation.experiments.stages import GridCell, at_once
 from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, TITLES, mean_scores
 
 LABELS = (

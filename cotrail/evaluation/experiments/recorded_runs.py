@@ -11,7 +11,6 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
 from cotrail.evaluation.metrics.question_scores import QuestionScores
-from cotrail.systems.spec import SystemSpec
 
 
 class ModelCall(Protocol):
@@ -50,15 +49,16 @@ class RecordedQuestion(Struct, frozen=True, kw_only=True):
 class RecordedRun(Struct, frozen=True, kw_only=True):
     """A run as it stands.
 
-    dataset: the format of its questions; settings: of its system; corpus: None if nothing is retrieved.
+    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: None if nothing is
+        retrieved.
     questions: read while they are iterated over, once.
     calls: by the name of a kind of action, the calls of each question that has any, by its key.
     annotations: the chains that people have marked.
     """
 
     id: str
-    system: SystemSpec
-    settings: Mapping[str, Any]
+    system: str
+    settings: Any
     dataset: str
     model: str
     corpus: str | None

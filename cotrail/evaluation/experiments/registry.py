@@ -1,31 +1,37 @@
 """The papers whose experiments there are: a line a paper."""
 
 from collections.abc import Mapping
-from typing import Any, Union
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
-from cotrail.evaluation.experiments import grid
+from cotrail.common.nearest import refused_choice
 from cotrail.evaluation.experiments.experiment_file import Experiment
-from cotrail.evaluation.experiments.ircot import paper as ircot
-from cotrail.evaluation.experiments.paper import AnyPaper
-from cotrail.evaluation.experiments.rethinking import paper as rethinking
-from cotrail.evaluation.experiments.searchain import paper as searchain
 
-PAPERS: tuple[AnyPaper, ...] = (
-    ircot.PAPER,
-    rethinking.PAPER,
-    searchain.PAPER,
-    grid.PAPER,
-)
+PAPERS = {
+    "ircot": "cotrail.evaluation.experiments.ircot.paper",
+    "rethinking": "cotrail.evaluation.experiments.rethinking.paper",
+    "searchain": "cotrail.evaluation.experiments.searchain.paper",
+    "grid": "cotrail.evaluation.experiments.grid",
+}
+"""By the `protocol` of experiment files the module whose `PAPER` it is, imported once an experiment names it."""
 
 DEFAULT = "ircot"
 """The protocol of a file that names none."""
 
 
-def file_type() -> Any:
-    """The type of all experiment files, told apart by their `protocol`."""
-    return Union[tuple(paper.file for paper in PAPERS)]  # noqa: UP007
+def paper_of(protocol: str) -> Any:
+    """The `Paper` of that protocol; raises msgspec.ValidationError if there is none."""
+    if protocol not in PAPERS:
+        raise msgspec.ValidationError(refused_choice("`protocol`", protocol, PAPERS))
+    return import_module(PAPERS[protocol]).PAPER
+
+
+def file_type(described: Mapping[str, Any]) -> Any:
+    """The type of the experiment file that is described, by its `protocol`; any if there is none."""
+    protocol = str(described.get("protocol", DEFAULT))
+    return paper_of(protocol).file if protocol in PAPERS else Any
 
 
 def experiment_of(described: Mapping[str, Any]) -> Experiment:
@@ -33,13 +39,9 @@ def experiment_of(described: Mapping[str, Any]) -> Experiment:
 
     Raises msgspec.ValidationError.
     """
-    experiment: Experiment = msgspec.convert({"protocol": DEFAULT, **described}, file_type())
+    protocol = str(described.get("protocol", DEFAULT))
+    experiment: Experiment = msgspec.convert({**described, "protocol": protocol}, paper_of(protocol).file)
     return experiment
-
-
-def paper_of(experiment: Experiment) -> AnyPaper:
-    """The paper whose experiment it is."""
-    return next(paper for paper in PAPERS if type(experiment) is paper.file)
 
 
 def complete_plan(plan: dict[str, Any]) -> dict[str, Any]:

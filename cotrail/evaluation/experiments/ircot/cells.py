@@ -6,8 +6,6 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.metrics.factual_errors import factual_errors, untrue
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 
@@ -86,32 +84,3 @@ class CellResult(Struct, frozen=True, kw_only=True):
     cost: Cost
     factual_errors: Mapping[str, bool] = {}
     chains: Mapping[str, ExampleChain] = {}
-
-
-def read_cell(cell: Cell, run: RecordedRun) -> CellResult:
-    """The results of a recorded run."""
-    questions = list(run.questions)
-    marked = {chain.question_id: untrue(chain) for chain in run.annotations}
-    return CellResult(
-        cell=cell,
-        run=run.id,
-        scores={question.key: question.scores for question in questions},
-        kinds={question.key: question.kinds for question in questions},
-        finished=run.finished,
-        cost=run.cost,
-        factual_errors=factual_errors(run.annotations),
-        chains={each.key: _chain(each, marked) for each in questions if each.chain and _may_be_shown(cell)},
-    )
-
-
-def _may_be_shown(cell: Cell) -> bool:
-    return cell.stage == "test" and cell.line.reader == "cot" and cell.demonstration_set == 1
-
-
-def _chain(question: RecordedQuestion, marked: Mapping[str, frozenset[int]]) -> ExampleChain:
-    return ExampleChain(
-        question=question.text,
-        answers=question.answers,
-        sentences=question.chain,
-        untrue=marked.get(question.key, frozenset()),
-    )

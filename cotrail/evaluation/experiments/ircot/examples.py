@@ -6,8 +6,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.line_tables import MODEL, PLACE
-from cotrail.evaluation.experiments.ircot.measures import CellResults, runs_by_line
+from cotrail.evaluation.experiments.ircot.lines import (
+    MODEL,
+    PLACE,
+    CellResults,
+    runs_by_line,
+)
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 

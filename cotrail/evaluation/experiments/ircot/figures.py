@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series, point_of, point_of_share
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.line_tables import run_names
-from cotrail.evaluation.experiments.ircot.measures import (
+from cotrail.evaluation.experiments.ircot.lines import (
     METRICS,
     CellResults,
     annotated,
     mean_score,
     question_means,
+    run_names,
     runs_by_line,
 )
 from cotrail.evaluation.experiments.ircot.naming import (

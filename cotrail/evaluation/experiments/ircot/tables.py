@@ -7,24 +7,22 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.examples import examples
-from cotrail.evaluation.experiments.ircot.line_tables import (
+from cotrail.evaluation.experiments.ircot.lines import (
     GOAL,
+    METRICS,
     MODEL,
     PLACE,
     READER,
     SYSTEM,
-    line_rows,
-    matrix,
-    names_of,
-    run_names,
-)
-from cotrail.evaluation.experiments.ircot.measures import (
-    METRICS,
     CellResults,
     annotated,
     is_answered,
+    line_rows,
+    matrix,
     mean_score,
+    names_of,
     question_means,
+    run_names,
     runs_by_line,
 )
 from cotrail.evaluation.experiments.ircot.naming import (

@@ -6,9 +6,9 @@ No run depends on another's result, so all can begin at once. Runs that sample c
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from cotrail.evaluation.experiments.paper import GridCell
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber
 from cotrail.evaluation.experiments.rethinking.published import METHODS
+from cotrail.evaluation.experiments.stages import GridCell
 from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[

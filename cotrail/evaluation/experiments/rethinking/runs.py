@@ -1,6 +1,6 @@
 """Results of runs of Rethinking with Retrieval and its baselines, as its tables need them (section 4.5)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -20,7 +20,6 @@ from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
-from cotrail.systems.spec import SystemSpec
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -66,29 +65,29 @@ class Method(Struct, frozen=True, kw_only=True):
         return self.chains == 1 and self.temperature == 0
 
 
-def method_of(spec: SystemSpec, settings: Mapping[str, Any]) -> Method:
+def method_of(system: str, settings: Any) -> Method:
     """The method of a run, given its system and settings; for systems of other papers only the name."""
-    system, told = spec.name, msgspec.convert(settings, spec.settings)
-    match told:
+    match settings:
         case RethinkingSettings():
             return Method(
                 system=system,
-                variant=told.variant,
-                voting=told.voting,
-                query=told.query,
-                knowledge=told.sources,
-                evidence=told.evidence if "evidence" in told.sources else "",
-                function=told.faithfulness_function,
-                chains=told.chain_count,
-                temperature=told.temperature,
-                inference=_inference(told),
-                layout=told.prompt_layout,
-                rules=told.chain_rules,
+                variant=settings.variant,
+                voting=settings.voting,
+                query=settings.query,
+                knowledge=settings.sources,
+                evidence=settings.evidence if "evidence" in settings.sources else "",
+                function=settings.faithfulness_function,
+                chains=settings.chain_count,
+                temperature=settings.temperature,
+                inference=_inference(settings),
+                layout=settings.prompt_layout,
+                rules=settings.chain_rules,
             )
         case SampledSettings():
-            return Method(system=system, chains=told.chain_count, temperature=told.temperature, rules=told.chain_rules)
+            chains, rules = settings.chain_count, settings.chain_rules
+            return Method(system=system, chains=chains, temperature=settings.temperature, rules=rules)
         case TaskSettings():
-            return Method(system=system, layout=told.prompt_layout)
+            return Method(system=system, layout=settings.prompt_layout)
     return Method(system=system)
 
 
@@ -158,7 +157,7 @@ def _task_of(run: RecordedRun) -> Task:
     if run.dataset in TASK_OF:
         return TASK_OF[run.dataset]
     try:
-        task: Task = msgspec.convert(run.settings.get("task"), Task)
+        task: Task = msgspec.convert(getattr(run.settings, "task", None), Task)
     except msgspec.ValidationError as error:
         raise InputError(
             f"run {run.id} is on {run.dataset}, which is none of {', '.join(TASK_OF)}, and its settings name no task; "

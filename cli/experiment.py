@@ -25,9 +25,8 @@ from cotrail.services.experiments.conducting import begin
 from cotrail.services.experiments.files import read_experiment_file
 from cotrail.services.experiments.progress import ExperimentProgress
 from cotrail.services.experiments.schedule import Schedule
-from cotrail.services.reports.documents import write_report
+from cotrail.services.reports.documents import write_report, write_run_pages
 from cotrail.services.reports.experiments import read_report
-from cotrail.services.reports.reported_runs import write_run_pages
 from cotrail.services.store import open_store, reading
 
 experiment = typer.Typer(

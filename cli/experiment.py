@@ -18,14 +18,15 @@ from cotrail.cli.output import console, heading, print_json
 from cotrail.cli.run_text import INCOMPLETE, print_reasons
 from cotrail.cli.tables import print_tables
 from cotrail.common.humanize import count
+from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport
 from cotrail.models.queries.experiments import read_experiment, resolve_experiment
 from cotrail.models.queries.progress import read_causes, read_standings
-from cotrail.services.experiments.conducting import ExperimentProgress, begin
-from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
-from cotrail.services.reports.documents import write_report
-from cotrail.services.reports.experiment_report import NO_RESULTS, ExperimentReport
+from cotrail.services.experiments.conducting import begin
+from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.progress import ExperimentProgress
+from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.reports.documents import write_report, write_run_pages
 from cotrail.services.reports.experiments import read_report
-from cotrail.services.reports.reported_runs import write_run_pages
 from cotrail.services.store import open_store, reading
 
 experiment = typer.Typer(
@@ -58,7 +59,7 @@ def run(
 
     Exits with 4 if questions are blocked or were cancelled.
     """
-    schedule = schedule_of(read_experiment_file(file), file.parent)
+    schedule = Schedule(read_experiment_file(file), file.parent)
     plan = schedule.plan()
     screen = console(stderr=json)
     for note in schedule.check():

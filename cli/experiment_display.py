@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from cotrail.common.humanize import count
-from cotrail.services.experiments.conducting import ExperimentProgress
+from cotrail.services.experiments.progress import ExperimentProgress
 
 LINE_SECONDS = 10.0
 """Interval between lines where the output is no terminal."""

@@ -4,20 +4,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.files import write_text
 from cotrail.cli.output import console, print_json
 from cotrail.cli.tables import print_tables
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport
 from cotrail.models.queries.runs import resolve_run
 from cotrail.services.reports.documents import report_page
-from cotrail.services.reports.experiment_report import ExperimentReport
-from cotrail.services.reports.experiments import comparison_report
 from cotrail.services.reports.figures import svg_of
-from cotrail.services.reports.reported_runs import read_reported_runs
-from cotrail.services.reports.rethinking_results import read_rethinking
+from cotrail.services.reports.rethinking import compare
 from cotrail.services.store import reading
 
 TITLE = "Rethinking with retrieval"
@@ -45,10 +42,7 @@ def rethinking(
     Example: `cotrail rethinking rethinking-20250301-4be0c1 self-consistency-20250301-77a2d0 --html report.html`
     """
     with reading() as connection:
-        ids = dict.fromkeys(resolve_run(connection, run) for run in runs)
-        found = [read_rethinking(connection, run_id) for run_id in ids]
-        behind = read_reported_runs(connection, {run_id: run_id for run_id in ids})
-    report = replace(comparison_report(found), runs=behind)
+        report = compare(connection, [resolve_run(connection, run) for run in runs])
     written = write_files(report, html, svg)
     if json:
         print_json({"tables": report.tables})

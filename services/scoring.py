@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets.file_formats import PROCESSED
+from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,

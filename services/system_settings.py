@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.refusals import refusal
+from cotrail.common.trees import merged
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import TASK_OF
@@ -54,15 +55,6 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
         raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both trees in one, `over` winning."""
-    tree = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(tree.get(key), dict)
-        tree[key] = merged(tree[key], value) if both else value
-    return tree
 
 
 _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {

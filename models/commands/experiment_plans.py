@@ -21,7 +21,7 @@ def open_experiment(engine: Engine, experiment_id: str, plan: Plan, complete: Ca
     """Record an experiment, or continue one; raises InputError where it was begun with another plan.
 
     complete: adds to a plan, recorded by an earlier version, the keys that experiments have had since
-    (`cotrail.evaluation.experiments.protocols.complete_plan`).
+    (`cotrail.evaluation.experiments.registry.complete_plan`).
     Returns the recorded plan: an experiment keeps the models' identities that it was begun with.
     """
     given = msgspec.json.decode(msgspec.json.encode(plan))

@@ -1,1 +1,1 @@
-"""Experiments: the papers' protocols as schedules of runs, and their conduct."""
+"""Experiments: their files, the schedule of their runs, and its conduct."""

@@ -5,76 +5,27 @@ Each round decides everything again from what the store holds, so a process may 
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
-from cotrail.evaluation.experiments.protocols import complete_plan
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
-from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.progress import count_steps, is_complete, read_standings
-from cotrail.models.queries.runs import read_run
-from cotrail.models.queries.traces import read_questions
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import Labels
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.experiments.progress import ExperimentProgress
+from cotrail.services.experiments.recorded import StoredRuns
 from cotrail.services.experiments.schedule import Schedule
-from cotrail.services.scoring import scores_of
 from cotrail.systems.registry import find_system
 
 POLL_SECONDS = 1.0
 
 
-class ExperimentProgress(Struct, frozen=True, kw_only=True):
-    """Progress of an experiment.
-
-    runs: those that are submitted; planned: all; done: those with no open questions, or stopped by one cause.
-    stuck: the ids of done runs with blocked or cancelled questions, which can't be scored.
-    """
-
-    planned: int
-    runs: int
-    done: int
-    questions: int
-    answered: int
-    steps: int
-    adopted: int
-    stuck: tuple[str, ...]
-
-    @property
-    def over(self) -> bool:
-        """Return whether nothing more will happen without a person's help."""
-        return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
-
-
-class StoredRuns:
-    """The runs of an experiment in the store; see `RecordedRuns`."""
-
-    def __init__(self, connection: Connection, experiment: str) -> None:
-        self._connection = connection
-        self._experiment = experiment
-        self.ids = read_experiment(connection, experiment).runs
-
-    def is_complete(self, run: str) -> bool:
-        """See `RecordedRuns`."""
-        return is_complete(self._standings[run])
-
-    def scores(self, run: str) -> tuple[QuestionScores, ...]:
-        """See `RecordedRuns`."""
-        record = read_run(self._connection, run)
-        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
-
-    @cached_property
-    def _standings(self) -> Mapping[str, Mapping[str, int]]:
-        return read_standings(self._connection, self._experiment)
-
-
-def begin(engine: Engine, schedule: Schedule[Any], plan: dict[str, Any], *, reuse: bool) -> "Conductor":
+def begin(engine: Engine, schedule: Schedule, plan: dict[str, Any], *, reuse: bool) -> "Conductor":
     """Records an experiment with its schedule's plan, or continues one; InputError where that has another plan.
 
     reuse: whether its runs adopt steps from one another.
@@ -90,7 +41,7 @@ class Conductor:
     pinned: the models' identities by name, as when it was begun; reuse: whether its runs adopt steps from one another.
     """
 
-    def __init__(self, engine: Engine, schedule: Schedule[Any], pinned: Mapping[str, str], *, reuse: bool) -> None:
+    def __init__(self, engine: Engine, schedule: Schedule, pinned: Mapping[str, str], *, reuse: bool) -> None:
         self._engine = engine
         self._schedule = schedule
         self._pinned = pinned
@@ -114,7 +65,7 @@ class Conductor:
             steps, adopted = count_steps(connection, self._schedule.name)
         done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
         return ExperimentProgress(
-            planned=self._schedule.planned,
+            planned=len(self._schedule.cells),
             runs=len(standings),
             done=len(done),
             questions=sum(sum(counts.values()) for counts in standings.values()),

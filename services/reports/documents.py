@@ -1,17 +1,20 @@
-"""Documents of an experiment's report: an HTML page that needs no other file, Markdown, and the figures."""
+"""Documents of an experiment's report: an HTML page that needs no other file, Markdown, figures, pages of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
-from cotrail.services.reports.experiment_report import ExperimentReport
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
 from cotrail.services.reports.figures import write_figure
 from cotrail.services.reports.figures_in_pages import page_figure
 from cotrail.services.reports.pages import page
+from cotrail.services.reports.run_report import run_report
 from cotrail.services.reports.sheets import Sheet, as_markdown, sheet
 
 
@@ -38,6 +41,22 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
     return (html, text, *(path for _, paths in drawn for path in paths))
+
+
+def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
+    """Writes each run's own page, with all its questions, below the directory; yields each file once it is written.
+
+    Raises InputError where it can't be written.
+    """
+    for run in runs:
+        path = directory / run.page
+        html = run_report(connection, run.id).html
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(html, "utf-8")
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}); choose another directory") from error
+        yield path
 
 
 def _markdown(

@@ -12,29 +12,20 @@ from msgspec.structs import replace
 
 from cotrail.engines.optional_packages import installed_with
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series
-from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import build_charts
-from cotrail.evaluation.experiments.ircot.naming import system_title
+from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series, Shade
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "no-retrieval": "#bfbfbf",
-    "one-step": "#e69f00",
-    "ircot": "#0072b2",
-    "self-consistency": "#e69f00",
-    "rethinking": "#0072b2",
-}
+COLOURS: dict[Shade, str] = {"light": "#bfbfbf", "middle": "#e69f00", "strong": "#0072b2"}
 """The palette of Okabe and Ito: distinct for the colour-blind, and in grey by their lightness."""
 
-VALUES = {"no-retrieval": "#1a1a1a", "one-step": "#1a1a1a", "ircot": "#ffffff"}
+VALUES: dict[Shade, str] = {"light": "#1a1a1a", "middle": "#1a1a1a", "strong": "#ffffff"}
 """Colours of the numbers in the bars; on a page of any colours, these stay."""
 
-SHAPES = {"no-retrieval": "^", "one-step": "s", "ircot": "o", "self-consistency": "s", "rethinking": "o"}
+SHAPES: dict[Shade, str] = {"light": "^", "middle": "s", "strong": "o"}
 """Markers of a system's points on a line."""
 
 MARKERS = ("D", "o", "s", "^", "v")
@@ -119,16 +110,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def write_figures(results: Sequence[CellResult], directory: Path) -> tuple[Path, ...]:
-    """Writes each figure that the results have something for as SVG and PNG; returns the files.
+def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
+    """Writes a figure as SVG and PNG; returns the files.
 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
-    return tuple(path for plot in build_charts(results) for path in write_figure(plot, directory))
-
-
-def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
-    """Writes one figure as SVG and PNG; raises as `write_figures` does."""
     svg, png = directory / f"{plot.name}.svg", directory / f"{plot.name}.png"
     figure = draw(plot)
     try:
@@ -276,12 +262,12 @@ def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
                 aside = width * 0.22 * (1 if list(marks).index(series.published) % 2 else -1)
                 axes.plot(place + middle + aside, point.value, **_marker(marks[series.published], INK))
             elif point:
-                axes.bar(place + middle, point.value, width * 0.92, color=COLOURS[series.system])
+                axes.bar(place + middle, point.value, width * 0.92, color=COLOURS[series.shade])
                 if point.low is not None:
                     _whisker(axes, place + middle, point)
                 inside = point.value > LOW * TOP
                 foot = 0 if inside else max(point.value, point.high or 0)
-                colour = VALUES[series.system] if inside else INK
+                colour = VALUES[series.shade] if inside else INK
                 axes.annotate(f"{point.value:.1f}", (place + middle, foot), color=colour, **FOOT)
     axes.set_xticks(range(len(panel.labels)), panel.labels)
     middle, reach = (len(panel.labels) - 1) / 2, max(len(panel.labels) + 0.2, FEWEST) / 2
@@ -301,14 +287,14 @@ def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
     """A line per system over the models, and published values as markers."""
     systems = [series.system for series in _own(panel)]
     for series in panel.series:
-        colour, aside = COLOURS[series.system], ASIDE * (systems.index(series.system) - (len(systems) - 1) / 2)
+        colour, aside = COLOURS[series.shade], ASIDE * (systems.index(series.system) - (len(systems) - 1) / 2)
         known = [(place + aside, point) for place, point in enumerate(series.points) if point]
         places, values = [place for place, _ in known], [point.value for _, point in known]
         if series.published:
             axes.plot(places, values, **_marker(marks[series.published], colour))
         else:
             reach = _reach([point for _, point in known])
-            axes.errorbar(places, values, reach, color=colour, marker=SHAPES[series.system], **LINE)
+            axes.errorbar(places, values, reach, color=colour, marker=SHAPES[series.shade], **LINE)
     slanted = max(map(len, panel.labels)) > SHORT
     axes.set_xticks(range(len(panel.labels)), panel.labels, **(SLANTED if slanted else {}))
     axes.set_xlim(-0.4, len(panel.labels) - 0.6)
@@ -331,12 +317,12 @@ def _handles(plot: Chart) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    systems = dict.fromkeys(series.system for panel in plot.panels for series in _own(panel))
+    systems = {series.system: series.shade for panel in plot.panels for series in _own(panel)}
     own: list[Artist] = [
-        Patch(color=COLOURS[name], label=system_title(name))
+        Patch(color=COLOURS[shade], label=name)
         if plot.kind == "bars"
-        else Line2D([], [], color=COLOURS[name], marker=SHAPES[name], markersize=4, label=system_title(name))
-        for name in systems
+        else Line2D([], [], color=COLOURS[shade], marker=SHAPES[shade], markersize=4, label=name)
+        for name, shade in systems.items()
     ]
     marks = _marks(plot).items()
     return own + [Line2D([], [], label=f"{model}, published", **_marker(mark, INK)) for model, mark in marks]

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from cotrail.common.printable_text import one_line, printable
 from cotrail.evaluation.experiments.charts import Chart, Panel
-from cotrail.evaluation.experiments.ircot.naming import system_title
 from cotrail.services.reports.figures import GRID, INK, PAPER, SOFT, columns_on_page, legend_svgs, notes, panel_svgs
 
 COLOURS = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--line)", PAPER: "var(--raised)"}
@@ -75,4 +74,4 @@ def _points(panel: Panel) -> Iterator[RunsOfPoints]:
                 labels.setdefault((series.system, point.runs), []).append(label)
     for (system, runs), places in labels.items():
         where = "" if len(places) == len(panel.labels) > 1 else f", {', '.join(places)}"
-        yield RunsOfPoints(title=f"{one_line(panel.title)}: {system_title(system)}{where}", runs=runs)
+        yield RunsOfPoints(title=f"{one_line(panel.title)}: {system}{where}", runs=runs)

@@ -1,12 +1,12 @@
 """Tables of experiments as text, for every kind of display, and as Markdown; scores in points out of 100."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
-from cotrail.evaluation.experiments.ircot.naming import GOALS, READERS, SYSTEMS, place_title
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     EMAndF1,
@@ -18,7 +18,6 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.evaluation.metrics.question_scores import TITLES
 
 NOTHING = "-"
 """Shown where there is no value."""
@@ -33,8 +32,6 @@ NARROW = 5
 
 RUN_COLUMNS = frozenset({"run", "against", "cell"})
 """Columns whose values are names or ids of runs."""
-
-NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": TITLES}
 
 NUMBERS: dict[Unit, Callable[[float], str]] = {
     "score": lambda value: f"{100 * value:.1f}",
@@ -90,7 +87,7 @@ def sheet(table: ReportTable) -> Sheet:
         headings=tuple(column.title for column in table.columns),
         numeric=tuple(column.unit not in TEXTS for column in table.columns),
         long=tuple(column.unit == "passage" for column in table.columns),
-        rows=tuple(_row(row, table.columns) for row in table.rows),
+        rows=tuple(_row(row, table) for row in table.rows),
         notes=table.notes,
     )
 
@@ -107,13 +104,13 @@ def as_markdown(text: Sheet) -> str:
     return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
 
 
-def shown(value: Value, unit: Unit) -> str:
-    """A value as people read it: `59.1 ± 0.9`, `49.3 | 60.7`, `12 of 40`, `+7.9`."""
+def shown(value: Value, unit: Unit, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A value as people read it: `59.1 ± 0.9`, `49.3 | 60.7`, `12 of 40`, `+7.9`; names: see `ReportTable`."""
     match value:
         case None:
             return NOTHING
         case str():
-            return place_title(value) if unit == "place" else NAMES.get(unit, {}).get(value, value) or NOTHING
+            return (value if unit in ("text", "passage") else names.get(value, value)) or NOTHING
         case EMAndF1():
             return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
         case Share():
@@ -127,10 +124,10 @@ def shown(value: Value, unit: Unit) -> str:
     return NUMBERS[unit](value)
 
 
-def _row(row: TableRow, columns: Sequence[Column]) -> SheetRow:
+def _row(row: TableRow, table: ReportTable) -> SheetRow:
     return SheetRow(
-        cells=tuple(shown(row.values.get(column.name), column.unit) for column in columns),
-        runs=tuple(_runs(row, column) for column in columns),
+        cells=tuple(shown(row.values.get(column.name), column.unit, table.names) for column in table.columns),
+        runs=tuple(_runs(row, column) for column in table.columns),
         remark="chosen" if row.chosen else f"published, {row.published}" if row.published else "",
         published=bool(row.published),
         chosen=row.chosen,

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import cancel, resume
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.retrying import retry

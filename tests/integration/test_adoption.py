@@ -13,7 +13,7 @@ from sqlalchemy import Engine, delete, event, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.execution import adoption, statements

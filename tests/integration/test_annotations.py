@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import typer
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
@@ -23,7 +23,9 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.ircot.cells import ExampleChain
+from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
+from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.paper import read_cell
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.models.commands.annotating import forget_annotation, record_annotations
 from cotrail.models.commands.submission import submit
@@ -31,7 +33,7 @@ from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import read_run
-from cotrail.services.reports.ircot_results import with_examples
+from cotrail.services.experiments.recorded import recorded_run
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
@@ -196,6 +198,11 @@ def test_without_a_chain_of_its_own_a_system_is_judged_by_its_readers(
     assert [[each.title for each in shown] for shown in chain.paragraphs] == [[title]] * 3
 
 
+def with_chains(connection: Connection, result: CellResult) -> CellResult:
+    """The result with the chains that its run has recorded."""
+    return replace(result, chains=read_cell(result.cell, recorded_run(connection, result.run)).chains)
+
+
 def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with_what_people_say_of_them(
     engine: Engine, finished: Begun
 ) -> None:
@@ -208,8 +215,11 @@ def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with
         for run, system in zip(runs, systems, strict=True)
     ]
     with engine.connect() as connection:
-        without, once, interleaved = with_examples(connection, results)
-    assert list(without.chains) == list(once.chains) == list(interleaved.chains) == ["q0", "q2", "q3"]
+        results = [with_chains(connection, result) for result in results]
+    table = examples(results)
+    assert table is not None
+    assert [row.values["question"] for row in table.rows] == ["Who built 0?", "Who built 2?", "Who built 3?"]
+    _, once, interleaved = results
     read = ("Ink stains paper.", "Paper is pulp.", "So the answer is: pulp.")
     assert once.chains["q2"] == ExampleChain(question="Who built 2?", answers=(), sentences=read, untrue=frozenset({1}))
     assert interleaved.chains["q2"].sentences == SENTENCES
@@ -222,8 +232,9 @@ def test_a_question_that_a_run_has_not_finished_is_no_example(engine: Engine, be
     scored = [[0, 0], [0, 0], [1, 1]]
     of = [made(line(system, reader="cot"), values) for system, values in zip(systems, scored, strict=True)]
     with engine.connect() as connection:
-        results = with_examples(connection, [replace(each, run=run) for each, run in zip(of, runs, strict=True)])
-    assert [dict(result.chains) for result in results] == [{}, {}, {}]
+        results = [with_chains(connection, replace(each, run=run)) for each, run in zip(of, runs, strict=True)]
+    assert [len(result.chains) for result in results] == [0, 2, 2]
+    assert examples(results) is None
 
 
 def test_an_unfinished_question_has_no_chain_yet(engine: Engine, begun: Begun) -> None:

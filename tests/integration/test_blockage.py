@@ -13,7 +13,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import being_cancelled, pause, resume
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
@@ -28,7 +28,7 @@ from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.tables import questions
 from cotrail.services.experiments.conducting import Conductor
-from cotrail.services.experiments.protocols import schedule_of
+from cotrail.services.experiments.schedule import Schedule
 from cotrail.systems.registry import find_system
 from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.conftest import Cotrail, Query
@@ -154,7 +154,7 @@ def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engi
     experiment = IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {}, complete_plan)
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100), find_system)
-    conductor = Conductor(engine, schedule_of(experiment, tmp_path), {}, reuse=False)
+    conductor = Conductor(engine, Schedule(experiment, tmp_path), {}, reuse=False)
     ledger = Ledger(engine, "w", LEASE, find_system)
     for claim in ledger.claim(admitted(engine)):
         assert claim is not None

@@ -16,7 +16,7 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.experiments import experiment_ids, read_experiment, resolve_experiment

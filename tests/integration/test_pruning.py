@@ -14,7 +14,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands import pruning
 from cotrail.models.commands.control import cancel, resume
 from cotrail.models.commands.experiment_plans import open_experiment

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.evaluation.experiments.costs import Cost, Work, totals
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.forking import fork
 from cotrail.models.execution.ledger import Ledger

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.core.questions import Question
-from cotrail.evaluation.experiments.protocols import complete_plan
+from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from tests.integration.conftest import Cotrail
 from tests.integration.ended import end_run

@@ -42,7 +42,7 @@ from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
 from cotrail.services.annotations import read_rows
-from cotrail.services.experiments.protocols import read_experiment_file
+from cotrail.services.experiments.files import read_experiment_file
 from cotrail.services.requests import read_run_file
 
 Read = Callable[[Path], object]

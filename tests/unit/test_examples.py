@@ -9,10 +9,10 @@ from rich.console import Console
 from cotrail.cli.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, untrue
 from cotrail.services.reports.documents import report_page
-from cotrail.services.reports.experiments import ircot_report
 from cotrail.services.reports.sheets import as_markdown, sheet
 from tests.unit.made_results import line, made
 
@@ -31,7 +31,7 @@ def runs(*scores: Sequence[float], **labels: str) -> list[CellResult]:
 
 
 def chosen(results: Sequence[CellResult]) -> list[tuple[str, ...]]:
-    return [contrast.questions for contrast in contrasts(results)]
+    return [questions for _, questions in contrasts(results)]
 
 
 def test_those_are_chosen_that_ircot_answers_right_and_the_others_do_not_in_the_datasets_order() -> None:

@@ -12,11 +12,9 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
-from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
-from cotrail.services.experiments.ircot import IRCoTSchedule
-from cotrail.services.experiments.protocols import read_experiment_file
-from cotrail.systems.registry import SYSTEMS
+from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
+from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.schedule import Schedule
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."
@@ -55,22 +53,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def inputs(folder: Path, file: str = FILE) -> IRCoTSchedule:
+def inputs(folder: Path, file: str = FILE) -> Schedule:
     path = folder / "experiment.toml"
     path.write_text(file)
-    experiment = read_experiment_file(path)
-    assert isinstance(experiment, IRCoTExperiment)
-    return IRCoTSchedule(experiment, folder)
+    return Schedule(read_experiment_file(path), folder)
 
 
-def cells(opened: IRCoTSchedule) -> list[Cell]:
-    protocol = IRCoTProtocol(opened.experiment, SYSTEMS)
-    return [
-        cell
-        for line in protocol.lines()
-        for searched in [protocol.cells_to_search(line)]
-        for cell in (*searched, *protocol.cells_to_test(line, searched[0] if searched else None))
-    ]
+def cells(opened: Schedule) -> list[Cell]:
+    return [cell for cell in opened.cells if isinstance(cell, Cell)]
+
+
+def asked(opened: Schedule, stage: str) -> set[str]:
+    """The ids of the questions of a stage, which are the same for all its runs."""
+    runs = [cell for cell in cells(opened) if cell.stage == stage]
+    (ids,) = {frozenset(question.id for question in opened.prepare(cell).questions) for cell in runs}
+    return set(ids)
 
 
 def test_every_cell_can_be_submitted(folder: Path) -> None:
@@ -87,7 +84,7 @@ def test_every_cell_can_be_submitted(folder: Path) -> None:
 
 def test_development_and_test_questions_have_none_in_common(folder: Path) -> None:
     opened = inputs(folder)
-    drawn = [{question.id for question in opened.inputs.questions("jsonl", stage)} for stage in ("search", "test")]
+    drawn = [asked(opened, stage) for stage in ("search", "test")]
     assert [len(ids) for ids in drawn] == [8, 20]
     assert drawn[0].isdisjoint(drawn[1])
 
@@ -98,8 +95,8 @@ def test_a_file_of_each_is_taken_up_to_the_numbers_asked_for(folder: Path) -> No
     (folder / "test.jsonl").write_text("\n".join(rows[5:]))
     each = FILE.replace('questions = "questions.jsonl"', 'development = "dev.jsonl"\ntest = "test.jsonl"')
     opened = inputs(folder, each)
-    assert len(opened.inputs.questions("jsonl", "search")) == 5
-    assert len(opened.inputs.questions("jsonl", "test")) == 20
+    assert len(asked(opened, "search")) == 5
+    assert len(asked(opened, "test")) == 20
 
 
 def test_all_forms_and_all_m_of_a_set_show_the_same_demonstrations(folder: Path) -> None:
@@ -328,6 +325,7 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted(folder: Path) -> None
     with (folder / "questions.jsonl").open("a") as file:
         file.write(json.dumps(lacking) + "\n")
     whole = inputs(folder, FILE.replace("test_questions = 20", "test_questions = 25"))
+    assert isinstance(whole.inputs, IRCoTInputs)
     gold, missing = whole.inputs.missing_gold("jsonl")
     assert missing == 1
     assert gold > 33

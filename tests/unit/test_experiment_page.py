@@ -5,10 +5,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
 from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
+from cotrail.evaluation.experiments.rethinking.paper import comparison
 from cotrail.services.reports.documents import report_page, write_report
-from cotrail.services.reports.experiment_report import ExperimentReport, ReportedRun
-from cotrail.services.reports.experiments import comparison_report, ircot_report
 from cotrail.services.reports.figures_in_pages import COLOURS
 from cotrail.services.reports.sheets import sheet
 from tests.unit import test_rethinking_tables as rethinking
@@ -72,7 +73,7 @@ def test_without_pages_of_runs_every_link_stays_on_the_page() -> None:
 def test_a_name_of_a_run_in_a_table_leads_to_it_and_may_be_broken_behind_a_slash(tmp_path: Path) -> None:
     chains = rethinking.weighing([("no", 0.1), ("yes", 0.9)])
     run = replace(rethinking.made("rethinking", ["yes"], weighings=[chains], chains=2), id="strategyqa/tiny")
-    report = with_runs(comparison_report([run]), [run.id])
+    report = with_runs(comparison([run]), [run.id])
     html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
     assert '<td class="t" data-name="Run"><a href="runs/id-0.html">strategyqa/<wbr>tiny</a></td>' in html
     figure = html[html.index("<figure") : html.index("</figure>")]

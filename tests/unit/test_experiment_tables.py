@@ -11,11 +11,13 @@ from rich.console import Console
 from cotrail.cli.experiment import print_report
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.measures import mean_score, question_means
-from cotrail.evaluation.experiments.ircot.naming import in_order, parameters
+from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
+from cotrail.evaluation.experiments.ircot.naming import in_order, names_in, parameters
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.experiments.report_tables import (
+    Column,
     EMAndF1,
     Interval,
     Mean,
@@ -25,7 +27,6 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.services.reports.experiments import ircot_report
 from cotrail.services.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import ADOPTED, MADE, line, made
 
@@ -313,15 +314,25 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
         (14400.0, "decimal", "14,400"),
         (9.3, "seconds", "9.3 s"),
         ("one-step", "system", "OneR"),
+        ("one-step", "text", "one-step"),
         ("DecomP", "system", "DecomP"),
-        ("none", "reader", "no reader"),
         ("", "reader", "-"),
-        ("hotpotqa→musique", "place", "HQ→MQ"),
-        ("answer_f1", "metric", "Answer F1"),
     ],
 )
 def test_values_are_shown_as_the_paper_shows_them(value: Value, unit: Unit, text: str) -> None:
-    assert shown(value, unit) == text
+    assert shown(value, unit, {"one-step": "OneR"}) == text
+
+
+def test_names_are_shown_as_the_paper_has_them() -> None:
+    values = {"one-step": "system", "DecomP": "system", "none": "reader", "cot": "goal", "answer_f1": "metric"}
+    columns = [Column(value, value, unit) for value, unit in (values | {"hotpotqa→musique": "place"}).items()]  # type: ignore[arg-type]
+    row = TableRow(values={column.name: column.name for column in columns})
+    assert names_in(ReportTable(name="t", title="T", columns=tuple(columns), rows=(row,))) == {
+        "one-step": "OneR",
+        "none": "no reader",
+        "answer_f1": "Answer F1",
+        "hotpotqa→musique": "HQ→MQ",
+    }
 
 
 def test_markdown_has_as_many_cells_in_every_row_and_takes_no_mark_for_its_own() -> None:

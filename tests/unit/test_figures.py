@@ -15,10 +15,10 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
+from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.services.reports.documents import write_report
-from cotrail.services.reports.experiments import ircot_report
-from cotrail.services.reports.figures import PAPER, TOP, draw, write_figures
+from cotrail.services.reports.figures import PAPER, TOP, draw, write_figure
 from cotrail.systems.parts.reader import Reader
 from tests.unit.made_results import line, made
 
@@ -205,7 +205,7 @@ def test_scores_of_zero_are_drawn() -> None:
 
 
 def test_figures_are_written_as_svg_with_text_and_as_png(answers: list[CellResult], tmp_path: Path) -> None:
-    svg, png = write_figures(answers, tmp_path / "new" / "figures")
+    svg, png = write_figure(build_charts(answers)[0], tmp_path / "new" / "figures")
     assert (svg.name, png.name) == ("figure-4-answers.svg", "figure-4-answers.png")
     drawn = ET.parse(svg).getroot()
     texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}

@@ -13,8 +13,8 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.protocol import Trial
-from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
-from cotrail.services.experiments.rethinking import RethinkingSchedule
+from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.schedule import Schedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")
@@ -34,23 +34,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def opened(folder: Path, file: str = FILE) -> RethinkingSchedule:
+def opened(folder: Path, file: str = FILE) -> Schedule:
     path = folder / "experiment.toml"
     path.write_text(file)
-    schedule = schedule_of(read_experiment_file(path), folder)
-    assert isinstance(schedule, RethinkingSchedule)
-    return schedule
+    return Schedule(read_experiment_file(path), folder)
 
 
-def prepared(schedule: RethinkingSchedule) -> dict[str, Any]:
+def prepared(schedule: Schedule) -> dict[str, Any]:
     """All runs by their names."""
-    return {trial.name: schedule.prepare(trial) for trial in schedule._trials}
+    return {trial.name: schedule.prepare(trial) for trial in schedule.cells}
 
 
 def test_every_run_can_be_submitted(folder: Path) -> None:
     schedule = opened(folder)
     found = prepared(schedule)
-    assert len(found) == schedule.planned == 28
+    assert len(found) == len(schedule.cells) == 28
     for name, run in found.items():
         dataset, model, method, *_ = name.split("/")
         submission = run.submission

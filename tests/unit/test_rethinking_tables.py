@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from cotrail.cli.rethinking import write_files
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.report_tables import ReportTable
+from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.rethinking import published as published
-from cotrail.evaluation.experiments.rethinking.published import METHODS, Reported
+from cotrail.evaluation.experiments.rethinking.paper import comparison
+from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.evaluation.experiments.rethinking.runs import (
     Answered,
     Method,
@@ -29,9 +30,9 @@ from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, 
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
-from cotrail.services.reports.experiments import comparison_report
 from cotrail.services.reports.sheets import sheet
 from cotrail.systems.registry import find_system
+from cotrail.systems.spec import SystemSpec
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 
@@ -261,17 +262,21 @@ def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_the
     assert "inference" not in names(runs[:1])
 
 
+def configured(spec: SystemSpec, settings: dict[str, Any]) -> Method:
+    return method_of(spec.name, msgspec.convert(settings, spec.settings))
+
+
 def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
-    found = method_of(find_system("rethinking", 2), {"task": "temporal", "voting": False})
+    found = configured(find_system("rethinking", 2), {"task": "temporal", "voting": False})
     assert (found.voting, found.knowledge, found.chains, found.function) == (False, ("wikidata",), 10, 2)
     assert (found.evidence, found.inference, found.layout, found.is_greedy) == ("", "", "qa", False)
-    found = method_of(
+    found = configured(
         find_system("rethinking", 2), {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"}
     )
     assert (found.is_on_evidence, found.inference) == (True, "unifiedqa")
-    assert not method_of(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
-    assert method_of(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
-    assert method_of(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
+    assert not configured(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
+    assert configured(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
+    assert configured(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
 
 
 def test_runs_on_ones_own_questions_are_in_no_table_with_published_figures() -> None:
@@ -279,11 +284,11 @@ def test_runs_on_ones_own_questions_are_in_no_table_with_published_figures() -> 
     mine = [replace(each, dataset="jsonl") for each in (rethinking(["yes"]), made("zero-shot", ["yes"]))]
     assert not any(row.published for each in build_tables(mine) for row in each.rows)
     assert "contrasts" in names(mine)
-    assert "published" not in comparison_report(mine).summary
+    assert "published" not in comparison(mine).summary
     assert any("in no table with published figures" in note for note in table(mine, "runs").notes)
     mixed = table([*mine, others], "methods")
     assert [row.values["run"] for row in mixed.rows if not row.published] == [others.id]
-    assert "tempquestions" in comparison_report([*mine, others]).summary.lower()
+    assert "tempquestions" in comparison([*mine, others]).summary.lower()
 
 
 def test_two_runs_on_the_same_questions_are_compared() -> None:
@@ -360,7 +365,7 @@ def test_runs_without_several_chains_have_no_figure(tmp_path: Path) -> None:
     assert chains_chart([made("zero-shot", ["yes"])]) is None
     assert chains_chart([rethinking(["yes"], weighings=[weighing([("yes", 0.5)])])]) is None
     with pytest.raises(InputError, match="no run has several chains"):
-        write_files(comparison_report([made("zero-shot", ["yes"])]), None, tmp_path / "chains.svg")
+        write_files(comparison([made("zero-shot", ["yes"])]), None, tmp_path / "chains.svg")
 
 
 def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: Path) -> None:
@@ -369,7 +374,7 @@ def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: P
         made("zero-shot", ["no"]),
     ]
     page, figure = tmp_path / "report.html", tmp_path / "chains.svg"
-    assert set(write_files(comparison_report(runs), page, figure)) == {page, figure}
+    assert set(write_files(comparison(runs), page, figure)) == {page, figure}
     drawn = ET.fromstring(figure.read_text())
     texts = {"".join(each.itertext()).strip() for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
     assert {"Chains", "Accuracy (%)", "self-consistency", "rethinking", "1", "2"} <= texts
@@ -377,13 +382,13 @@ def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: P
     assert "<svg" in text
     assert "published, table 1" in text
     assert "77.73" in text
-    assert write_files(comparison_report(runs), page, None) == [page]
+    assert write_files(comparison(runs), page, None) == [page]
     assert page.read_text() == text
 
 
 def test_a_page_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="choose another path"):
-        write_files(comparison_report([made("zero-shot", ["no"])]), tmp_path, None)
+        write_files(comparison([made("zero-shot", ["no"])]), tmp_path, None)
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")
@@ -397,13 +402,17 @@ def test_a_page_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
         (7, published.INFERENCE),
     ],
 )
-def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows: tuple[Reported, ...]) -> None:
+def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows: tuple[TableRow, ...]) -> None:
     before, _, _ = PAPER.read_text("utf-8").partition(f"\nTable {number}: ")
     block = before.rstrip().rpartition("\n\n")[2]
     printed = re.findall(r"\d+\.\d\d", block)
-    ours = [f"{value:.2f}" for row in rows if row.where == f"table {number}" for value in row.scores.values()]
+    ours = [f"{100 * value:.2f}" for row in rows if row.published == f"table {number}" for value in numbers(row)]
     assert ours == printed
 
 
+def numbers(row: TableRow) -> list[float]:
+    return [value for value in row.values.values() if isinstance(value, float)]
+
+
 def test_every_published_row_of_the_methods_is_one_of_the_systems() -> None:
-    assert [row.label for row in published.METHODS_BY_TASK] == list(METHODS.values())
+    assert [row.values["label"] for row in published.METHODS_BY_TASK] == list(METHODS.values())

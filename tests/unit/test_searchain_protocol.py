@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from cotrail.data.datasets.loading import DATASETS
-from cotrail.evaluation.experiments.protocols import experiment_of
+from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.searchain import published
-from cotrail.evaluation.experiments.searchain.experiment import DatasetFiles, SearChainExperiment
-from cotrail.evaluation.experiments.searchain.protocol import trials
+from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, DatasetFiles, SearChainExperiment, trials
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
 _, _, SECTION = PAGE.partition("## Search-in-the-Chain's tables")
@@ -55,7 +54,7 @@ def test_each_dataset_is_asked_with_each_model_whole_and_with_one_thing_left_out
         "hotpotqa/b/searchain/without-verification",
         "hotpotqa/b/searchain/without-completion",
     ]
-    assert [dict(trial.settings) for trial in trials(read(SMALL))[:4]] == [
+    assert [dict(SETTINGS[trial.variation]) for trial in trials(read(SMALL))[:4]] == [
         *({}, {"retrieve": False}, {"verify": False}, {"complete": False}),
     ]
 

@@ -8,8 +8,8 @@ from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, InputError
-from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
-from cotrail.services.experiments.searchain import SearChainSchedule
+from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.schedule import Schedule
 from cotrail.services.prepared_run import PreparedRun
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 
@@ -26,18 +26,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def opened(folder: Path, file: str = EXPERIMENT) -> SearChainSchedule:
+def opened(folder: Path, file: str = EXPERIMENT) -> Schedule:
     path = folder / "experiment.toml"
     path.write_text(file)
-    schedule = schedule_of(read_experiment_file(path), folder)
-    assert isinstance(schedule, SearChainSchedule)
-    return schedule
+    return Schedule(read_experiment_file(path), folder)
 
 
 def prepared(folder: Path, file: str = EXPERIMENT) -> dict[str, PreparedRun]:
     """All runs, by what their names have behind the system's."""
     schedule = opened(folder, file)
-    return {trial.name.partition("searchain")[2]: schedule.prepare(trial) for trial in schedule._trials}
+    return {trial.name.partition("searchain")[2]: schedule.prepare(trial) for trial in schedule.cells}
 
 
 def test_every_run_can_be_submitted_with_one_thing_left_out(folder: Path) -> None:
@@ -71,7 +69,8 @@ def test_eli5_is_asked_for_long_answers(folder: Path) -> None:
     (folder / "eli5.jsonl").write_text('{"id": "e", "input": "Why?", "output": [{"answer": "Because."}]}\n')
     more = '[datasets.eli5]\nquestions = "eli5.jsonl"\ncorpus = "wikipedia"\n'
     schedule = opened(folder, EXPERIMENT + more)
-    found = {trial.dataset: schedule.prepare(trial).submission.settings["questions"] for trial in schedule._trials}
+    submissions = [schedule.prepare(trial).submission for trial in schedule.cells]
+    found = {submission.dataset: submission.settings["questions"] for submission in submissions}
     assert found == {"musique": "multi-hop", "eli5": "long-form"}
 
 

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.prompts import Prompt, Written, assistant, user
-from cotrail.evaluation.experiments.report_tables import ReportTable
+from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.searchain import published
+from cotrail.evaluation.experiments.searchain.experiment import Variation
 from cotrail.evaluation.experiments.searchain.measures import (
     Citations,
     Effect,
@@ -22,8 +23,6 @@ from cotrail.evaluation.experiments.searchain.measures import (
     nodes_by_hops,
     sources,
 )
-from cotrail.evaluation.experiments.searchain.protocol import Variation
-from cotrail.evaluation.experiments.searchain.published import Reported
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
 from cotrail.evaluation.experiments.searchain.tables import build_tables
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
@@ -247,8 +246,9 @@ def test_efficiency_stands_beside_both_of_the_papers_versions() -> None:
         (5, published.STEPS),
     ],
 )
-def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows: tuple[Reported, ...]) -> None:
-    ours = [value for row in rows if row.where == f"table {number}" for value in row.scores.values()]
+def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows: tuple[TableRow, ...]) -> None:
+    rows = tuple(row for row in rows if row.published == f"table {number}")
+    ours = [value for row in rows for value in row.values.values() if isinstance(value, float)]
     factor = 1 if number == 5 else 100
     assert [f"{value * factor:.2f}" for value in ours] == printed(number)
 
@@ -256,8 +256,9 @@ def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows:
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")
 def test_tables_that_are_turned_or_have_whole_numbers_are_the_papers_too() -> None:
     columns = ("without", "helped_without", "helped_with")
-    assert [f"{100 * row.scores[name]:.2f}" for name in columns for row in published.EFFECT] == printed(3)
-    ours = [row.scores for row in published.EFFICIENCY if row.where.startswith("table 6")]
+    rows: list[Mapping[str, Any]] = [row.values for row in published.EFFECT]
+    assert [f"{100 * row[name]:.2f}" for name in columns for row in rows] == printed(3)
+    ours = [row.values for row in published.EFFICIENCY if row.published.startswith("table 6")]
     assert [f"{row['rounds']:.2f}" for row in ours] == printed(6)
     assert [(row["read"], row["written"]) for row in ours] == [(401, 63), (1759, 155), (390, 189)]
 

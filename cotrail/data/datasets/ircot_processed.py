@@ -17,6 +17,9 @@ from cotrail.data.datasets.iirc import answer_of
 from cotrail.data.datasets.musique import ContextParagraph
 from cotrail.errors import DatasetError
 
+PROCESSED_FORMAT = "ircot"
+"""The name of the format where a run doesn't say of which dataset its questions are."""
+
 
 class _Date(Struct, frozen=True):
     day: str = ""

@@ -34,10 +34,15 @@ def point_of_share(count: int, of: int, **fields: Any) -> ChartPoint:
     return point_of([1.0] * count + [0.0] * (of - count), count / of, **fields)
 
 
+Shade = Literal["light", "middle", "strong"]
+"""How much a system stands out: a baseline is light, what a paper is about strong."""
+
+
 class Series(Struct, frozen=True, kw_only=True):
     """A system's points, one per label; published: their source, empty for own results."""
 
     system: str
+    shade: Shade
     points: tuple[ChartPoint | None, ...]
     published: str = ""
 

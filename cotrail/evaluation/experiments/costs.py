@@ -1,7 +1,7 @@
 """Costs of runs, as tables show them: model calls, searches, tokens and time."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from msgspec import Struct
@@ -92,6 +92,13 @@ def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
     sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT}
     shares = {name: value / shared_by if shared_by else None for name, value in sums.items()}
     return {**shares, "steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
+
+
+def per_run(runs: Iterable[tuple[str, Cost | None, int]]) -> ReportTable | None:
+    """Average cost of an answered question, by run: its name, cost, and number of answered questions."""
+    rows = [TableRow(values={"run": name, **spent((each,), answered)}) for name, each, answered in runs if each]
+    columns = (Column("run", "Run"), *SPENT, *STEPS)
+    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION,))
 
 
 def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:

@@ -24,7 +24,7 @@ Unit = Literal[
     "seconds",
     "probability",
 ]
-"""Type of a column's values: texts (`passage`: long ones); names (see `ircot.naming`); scores (`mean`: without
+"""Type of a column's values: texts (`passage`: long ones); names (see `ReportTable.names`); scores (`mean`: without
 deviation, `percent`: with two decimals) and their differences; numbers (`average`: with two decimals)."""
 
 
@@ -88,13 +88,14 @@ class TableRow(Struct, frozen=True, kw_only=True):
 
 
 class ReportTable(Struct, frozen=True, kw_only=True):
-    """A table with at least one row of own results."""
+    """A table with at least one row of own results; names: display names of values that are names, as a system's."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
+    names: Mapping[str, str] = {}
 
 
 def listing(
@@ -105,21 +106,32 @@ def listing(
     return table_of(name, title, used, rows, notes) if rows else None
 
 
+def published_row(where: str, label: str, model: str, /, **values: float) -> TableRow:
+    """A row that a paper prints there."""
+    return TableRow(values={"label": label, "model": model, **values}, published=where)
+
+
+def published_percents(where: str, label: str, model: str, /, **percents: float) -> TableRow:
+    """The same of shares that the paper prints in percent."""
+    return published_row(where, label, model, **{name: round(value / 100, 4) for name, value in percents.items()})
+
+
 def beside(
     name: str,
     title: str,
     columns: Sequence[Column],
     own: Sequence[TableRow],
-    reported: Sequence[TableRow],
-    *,
+    published: Sequence[TableRow],
     notes: Iterable[str] = (),
 ) -> ReportTable | None:
     """Put own rows before the paper's rows of the same `label`, in the paper's order; None without own rows.
 
-    Labels that the paper lacks come first.
+    Labels that the paper lacks come first; rows of the paper that have none of the values are left out.
     """
-    order = {row.values["label"]: place for place, row in reversed(list(enumerate(reported)))}
-    rows = sorted((*own, *reported), key=lambda row: order.get(row.values["label"], 0))
+    scores = {column.name for column in columns} - {"label", "model"}
+    theirs = [row for row in published if row.values.keys() & scores]
+    order = {row.values["label"]: place for place, row in reversed(list(enumerate(theirs)))}
+    rows = sorted((*own, *theirs), key=lambda row: order.get(row.values["label"], 0))
     return listing(name, title, columns, rows, notes=notes) if own else None
 
 

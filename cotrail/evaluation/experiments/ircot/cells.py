@@ -73,7 +73,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     scores: by question id, in the dataset's order; kinds: those of each question, by name.
     finished: number of answered questions; factual_errors: for annotated questions (by id), whether the chain has an
     untrue sentence.
-    chains: those of the example questions (`cotrail.evaluation.experiments.ircot.examples`), by id.
+    chains: those that may be shown as examples (`cotrail.evaluation.experiments.ircot.examples`), by id.
     """
 
     cell: Cell

@@ -1,23 +1,18 @@
 """Experiment file of IRCoT's protocol (IRCoT, section 4)."""
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.ports.language_model import Profile
+from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.demonstrations.building import Style
-from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
+from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
 from cotrail.evaluation.experiments.ircot.cells import Goal
 from cotrail.systems.parts.reader import Reader
-from cotrail.systems.parts.rules import Rules
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
-
-
-PROCESSED_FORMAT = "ircot"
-"""Format name of the files that the authors of IRCoT processed, for all datasets."""
 
 
 class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,8 +71,8 @@ class ModelUse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     readers: Annotated[tuple[Reader, ...], Meta(min_length=1)] | None = None
 
 
-class IRCoTExperiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="ircot"):
-    """Everything that determines the runs and their results.
+class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
+    """An experiment by IRCoT's protocol.
 
     models: names, or `ModelUse` for a model with its own style or readers.
     development_questions, test_questions: numbers to draw, by the seed.
@@ -85,16 +80,13 @@ class IRCoTExperiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         named sets, the first `demonstration_sets` are taken, whatever their size.
     out_of_distribution: whether each dataset's demonstrations are also shown with every other dataset's questions.
     style: selects among a folder's files, and replaces `{style}` in paths.
-    settings: further settings of systems, by the system's name.
     """
 
-    name: ExperimentName
     datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
     models: tuple[str | ModelUse, ...] = ()
     systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     goals: tuple[Goal, ...] = ("retrieval", "qa")
     readers: tuple[Reader, ...] = ("direct",)
-    rules: Rules = "paper"
     style: Style = "codex"
     grid: Grid = Grid()
     development_questions: Positive = 100
@@ -102,10 +94,7 @@ class IRCoTExperiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     demonstration_sets: Positive = 3
     demonstrations_per_set: Positive = 15
     out_of_distribution: bool = False
-    seed: Whole = 0
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
-    profile: Profile = "deterministic"
-    settings: dict[str, dict[str, Any]] = {}
+    temperature: Temperature = 0.0
 
     def __post_init__(self) -> None:
         if twice := [name for name, times in Counter(self.model_names).items() if times > 1]:

@@ -1,13 +1,19 @@
 """Display names of systems, readers, datasets and models in reports, as in the IRCoT paper where it has them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from cotrail.evaluation.experiments.charts import Shade
 from cotrail.evaluation.experiments.ircot.cells import Line
 from cotrail.evaluation.experiments.ircot.published import published
+from cotrail.evaluation.experiments.report_tables import ReportTable
+from cotrail.evaluation.metrics.question_scores import TITLES
 
 SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
 """The names that the paper's tables print (`SystemSpec.title`), in the order of its figures."""
+
+SHADES: dict[str, Shade] = {"no-retrieval": "light", "one-step": "middle", "ircot": "strong"}
+"""How the systems stand out in figures."""
 
 GOALS = {"retrieval": "paragraph recall", "qa": "answers"}
 """Display names of the criteria for choosing K and M."""
@@ -18,14 +24,17 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORE
 _SEPARATOR = re.compile("[-_ ]")
 
 
-def system_title(name: str) -> str:
-    """The paper's name for a system, or its own."""
-    return SYSTEMS.get(name, name)
-
-
-def reader_title(name: str) -> str:
-    """Display name of a reader; `no reader` where the chain itself states the answer (appendix F)."""
-    return READERS.get(name, name)
+def names_in(table: ReportTable) -> dict[str, str]:
+    """Display names of the goals, systems, readers, places and metrics in a table."""
+    titles: dict[str, Callable[[str], str | None]] = {
+        "goal": GOALS.get,
+        "system": SYSTEMS.get,
+        "reader": READERS.get,
+        "metric": TITLES.get,
+        "place": place_title,
+    }
+    named = ((str(row.values[c.name]), titles[c.unit]) for row in table.rows for c in table.columns if c.unit in titles)
+    return {value: title for value, title_of in named if (title := title_of(value)) not in (None, value)}
 
 
 def place_title(place: str) -> str:

@@ -5,6 +5,7 @@ set is tried on the test questions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from statistics import fmean
 
@@ -13,6 +14,7 @@ import msgspec
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Goal, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
+from cotrail.evaluation.experiments.stages import Stage
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 from cotrail.systems.parts.rules import Rules
@@ -66,10 +68,19 @@ class IRCoTProtocol:
             for number in range(1, sets + 1)
         )
 
-    def position(self, cell: Cell) -> tuple[int, str, int]:
-        """The place of a run among all of the experiment's, for sorting."""
-        number = cell.demonstration_set if cell.stage == "test" else self.cells_to_search(cell.line).index(cell)
-        return self.lines().index(cell.line), cell.stage, number
+    def stages(self) -> tuple[Stage[Cell], ...]:
+        """The runs of each line: those that K and M are chosen by, and with these the ones on the test questions."""
+        return tuple(map(self._stage, self.lines()))
+
+    def _stage(self, line: Line) -> Stage[Cell]:
+        searched = self.cells_to_search(line)
+        if not searched:
+            return Stage(cells=self.cells_to_test(line, None))
+        return Stage(
+            cells=searched,
+            choose=partial(choose, rules=self._experiment.rules),
+            then=partial(self.cells_to_test, line),
+        )
 
     def _readers(self, readers: tuple[Reader, ...], goal: Goal, system: str) -> tuple[Reader, ...]:
         """The readers that a system is tried with: retrieval needs none, and few systems answer without one."""

@@ -1,7 +1,7 @@
 """Results that the IRCoT paper reports (`published.toml`), to be shown beside own results; scores are from 0 to 1."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,21 +36,18 @@ class ReportedScores(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     f1: float | None = None
 
 
-class Rival(Struct, frozen=True, kw_only=True):
-    """A row of tables 1 and 3; scores by dataset or subset.
-
-    reference: the paper's source of the scores; empty for its own.
-    """
+class Rival(Struct, frozen=True, array_like=True):
+    """A row of tables 1 and 3; reference: the paper's source of the scores, empty for its own."""
 
     system: str
-    model: str
     reader: str
+    model: str
     where: str
     reference: str
     scores: Mapping[str, ReportedScores]
 
 
-class AnswerF1(Struct, frozen=True, kw_only=True):
+class AnswerF1(Struct, frozen=True, array_like=True):
     """A row of table 4 or 6: mean and standard deviation over three demonstration sets, by dataset."""
 
     where: str
@@ -60,7 +57,7 @@ class AnswerF1(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, tuple[float, float]]
 
 
-class ReportedDifference(Struct, frozen=True, kw_only=True):
+class ReportedDifference(Struct, frozen=True, array_like=True):
     """Improvement of IRCoT over one-step retrieval (section 5), by dataset; metric: a field of `QuestionScores`."""
 
     where: str
@@ -70,7 +67,7 @@ class ReportedDifference(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float]
 
 
-class ErrorReduction(Struct, frozen=True, kw_only=True):
+class ErrorReduction(Struct, frozen=True, array_like=True):
     """Share of one-step retrieval's chains with factual errors that IRCoT avoids (figure 7), by dataset."""
 
     where: str
@@ -100,18 +97,15 @@ class PublishedResults(Struct, frozen=True, kw_only=True):
 def published() -> PublishedResults:
     """Load the paper's results."""
     raw = tomllib.loads(FILE.read_text("utf-8"))
-    places = (*raw["datasets"], *raw["subsets"])
-    records = {name: [_gathered(row, places) for row in raw[name]] for name in raw if isinstance(raw[name], list)}
-    for row in records["leaderboard"]:
-        row.setdefault("reference", "")
-        row.setdefault("reader", "")
-    return msgspec.convert(raw | records, PublishedResults)
+    rows = {name: [_read(row, raw["datasets"]) for row in raw[name]] for name in raw if isinstance(raw[name], list)}
+    return msgspec.convert(raw | rows, PublishedResults)
 
 
-def _gathered(row: dict[str, Any], places: tuple[str, ...]) -> dict[str, Any]:
-    """Move a row's entries for datasets into `scores`."""
-    scores = {place: _share(row[place]) for place in places if place in row}
-    return {name: value for name, value in row.items() if name not in scores} | {"scores": scores}
+def _read(row: list[Any], datasets: Iterable[str]) -> list[Any]:
+    """A row with its scores, from 0 to 1, by dataset or subset."""
+    *labels, scores = row
+    by_place = scores if isinstance(scores, dict) else dict(zip(datasets, scores, strict=False))
+    return [*labels, _share(by_place)]
 
 
 def _share(points: Any) -> Any:

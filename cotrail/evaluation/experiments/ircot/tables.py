@@ -2,27 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
+from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.costs import costs, totals
 from cotrail.evaluation.experiments.ircot.examples import examples
-from cotrail.evaluation.experiments.ircot.line_tables import (
+from cotrail.evaluation.experiments.ircot.lines import (
     GOAL,
+    METRICS,
     MODEL,
     PLACE,
     READER,
     SYSTEM,
+    CellResults,
+    annotated,
+    is_answered,
     line_rows,
     matrix,
-    names_of,
-    run_names,
-)
-from cotrail.evaluation.experiments.ircot.measures import (
-    CellResults,
-    SystemComparison,
-    annotated,
-    comparisons,
-    is_answered,
     mean_score,
+    names_of,
+    question_means,
+    run_names,
     runs_by_line,
 )
 from cotrail.evaluation.experiments.ircot.naming import (
@@ -30,6 +30,7 @@ from cotrail.evaluation.experiments.ircot.naming import (
     SYSTEMS,
     dataset_short,
     in_order,
+    names_in,
     place_of,
     place_title,
 )
@@ -44,7 +45,13 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
     listing,
 )
+from cotrail.evaluation.metrics.bootstrap import paired_difference
 from cotrail.evaluation.metrics.question_scores import TITLES
+
+COMPARED = {"ircot": "one-step", "one-step": "no-retrieval"}
+"""Which system is compared with which."""
+
+RESAMPLING_SEED = 0
 
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED: dict[Goal, tuple[str, ...]] = {
@@ -95,9 +102,9 @@ def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
         support(results),
         searched(results),
         costs(results),
-        totals(results),
+        totals({stage: [run.cost for run in results if run.cell.stage == stage] for stage in ("search", "test")}),
     )
-    return tuple(table for table in tables if table)
+    return tuple(replace(table, names=names_in(table)) for table in tables if table)
 
 
 def unanswered(results: CellResults) -> ReportTable | None:
@@ -168,13 +175,18 @@ def transferred_answers(results: CellResults) -> ReportTable | None:
 
 def differences(results: CellResults) -> ReportTable | None:
     """Differences between each system and the next simpler one, beside those of section 5."""
-    compared = list(comparisons(results))
-    own = [_difference(each) for each in compared]
+    lines = runs_by_line(results)
+    pairs = [
+        (line, runs, others)
+        for line, runs in lines.items()
+        if (others := lines.get(replace(line, system=COMPARED.get(line.system, ""))))
+    ]
+    own = [row for pair in pairs if (row := _difference(*pair))]
     notes = [
         "Interval and p by paired bootstrap over questions, a question's score being its mean over the demonstration "
         "sets; not corrected for the number of comparisons."
     ]
-    if not all(each.answered for each in compared):
+    if not all(is_answered(run) for _, runs, others in pairs for run in (*runs, *others)):
         notes.append("Some of these questions have no answer (yet): F1 counts them 0.")
     rows = [*own, *_published_differences(own)]
     places = in_order(str(row.values["place"]) for row in own)
@@ -233,6 +245,19 @@ def searched(results: CellResults) -> ReportTable | None:
     return listing("search", "The choice of K and M on the development questions", columns, rows, notes=notes)
 
 
+def costs(results: CellResults) -> ReportTable | None:
+    """Average cost of an answered question, by line."""
+    rows = [
+        TableRow(
+            values=names_of(line) | spent([run.cost for run in runs], sum(run.finished for run in runs)),
+            runs={"steps": run_names(runs)},
+        )
+        for line, runs in runs_by_line(results).items()
+    ]
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT, *STEPS)
+    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION,))
+
+
 def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
     """EM and F1 on the dataset and on those of its subsets that have questions."""
     kinds = {name: each.kind for name, each in published().subsets.items() if each.dataset == line.dataset}
@@ -255,22 +280,23 @@ def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place_of(line): annotated(runs)}
 
 
-def _difference(each: SystemComparison) -> TableRow:
-    return TableRow(
-        values={
-            "metric": each.metric,
-            "place": place_of(each.line),
-            "system": each.line.system,
-            "against": each.against,
-            "model": each.line.model,
-            "reader": None if each.line.goal == "retrieval" else each.line.reader,
-            "difference": each.difference.mean,
-            "interval": Interval(low=each.difference.low, high=each.difference.high),
-            "p_value": each.difference.p_value,
-            "questions": each.questions,
-        },
-        runs={"difference": each.runs},
-    )
+def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow | None:
+    """The difference of two lines that differ only in their system, over the questions that both have."""
+    metric = METRICS[line.goal]
+    ours, theirs = question_means(runs, metric), question_means(others, metric)
+    shared = [question for question in ours if question in theirs]
+    if not shared:
+        return None
+    compared = paired_difference([ours[q] for q in shared], [theirs[q] for q in shared], RESAMPLING_SEED)
+    values: dict[str, Value] = {
+        "metric": metric,
+        "against": COMPARED[line.system],
+        "difference": compared.mean,
+        "interval": Interval(low=compared.low, high=compared.high),
+        "p_value": compared.p_value,
+        "questions": len(shared),
+    }
+    return TableRow(values=names_of(line) | values, runs={"difference": run_names((*runs, *others))})
 
 
 def _pairs(rows: Sequence[TableRow]) -> tuple[str, ...]:

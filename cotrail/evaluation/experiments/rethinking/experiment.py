@@ -1,16 +1,14 @@
 """Experiment file of the protocol of Rethinking with Retrieval (sections 4 and 5)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
-from cotrail.core.ports.language_model import Profile
-from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
+from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.faithfulness.tasks import TASK_OF, Task
-from cotrail.systems.parts.rules import Rules
 
 TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
@@ -34,30 +32,22 @@ class TaskFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task: Task | None = None
 
 
-class RethinkingExperiment(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag="rethinking"
-):
-    """Everything that determines the runs and their results.
+class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinking"):
+    """An experiment of Rethinking with Retrieval.
 
     tables: the paper's tables to fill, each for the tasks that the paper reports.
     test_questions: number drawn from each file, by the seed; all by default.
     chains: number of chains per question (N); the paper's by default.
     embedder, entailer: the models that weigh evidence; by default those of the paper or their substitutes.
-    settings: further settings of systems, by the system's name.
     """
 
-    name: ExperimentName
     datasets: Annotated[dict[str, TaskFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
     tables: Annotated[tuple[TableNumber, ...], Meta(min_length=1)] = (1, 3, 4, 5, 7)
-    rules: Rules = "paper"
     test_questions: Positive | None = None
     chains: Positive | None = None
     embedder: str | None = None
     entailer: str | None = None
-    seed: Whole = 0
-    profile: Profile = "deterministic"
-    settings: dict[str, dict[str, Any]] = {}
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.settings.keys() - METHODS.keys()):

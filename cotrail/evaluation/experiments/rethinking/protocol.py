@@ -6,10 +6,9 @@ No run depends on another's result, so all can begin at once. Runs that sample c
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber
 from cotrail.evaluation.experiments.rethinking.published import METHODS
+from cotrail.evaluation.experiments.stages import GridCell
 from cotrail.faithfulness.tasks import Task
 
 Variation = Literal[
@@ -47,18 +46,10 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
 """The values of `RethinkingSettings` that define each variation."""
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class Trial(GridCell, frozen=True, kw_only=True):
     """One run of an experiment: a method on a dataset with a model."""
 
-    dataset: str
-    model: str
-    method: str
     variation: Variation = ""
-
-    @property
-    def name(self) -> str:
-        """Name of the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
-        return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
 
     @property
     def settings(self) -> Mapping[str, Any]:

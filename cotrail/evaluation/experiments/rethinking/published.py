@@ -7,8 +7,7 @@ development set, exact match on 169 questions of TempQuestions.
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
+from cotrail.evaluation.experiments.report_tables import TableRow, published_percents
 from cotrail.faithfulness.tasks import Task
 
 SOURCE = (
@@ -30,32 +29,21 @@ METHODS = {
 TASKS: Mapping[Task, str] = {"commonsense": "Commonsense", "temporal": "Temporal", "tabular": "Tabular"}
 
 
-class Reported(Struct, frozen=True, kw_only=True):
-    """A row of a table: its label, and its numbers by column.
-
-    model: what answers, if it isn't GPT-3 with chain-of-thought prompting.
-    """
-
-    where: str
-    label: str
-    scores: Mapping[str, float]
-    model: str = MODEL
+def _percent(where: str, label: str, model: str = MODEL, /, **scores: float) -> TableRow:
+    return published_percents(where, label, model, **scores)
 
 
-def _by_task(where: str, label: str, *scores: float) -> Reported:
-    return Reported(where=where, label=label, scores=dict(zip(TASKS, scores, strict=False)))
+def _by_task(where: str, label: str, *scores: float) -> TableRow:
+    return _percent(where, label, **dict(zip(TASKS, scores, strict=False)))
 
 
-def _inference(facts: str, *scores: float) -> tuple[Reported, ...]:
+def _inference(facts: str, *scores: float) -> tuple[TableRow, ...]:
     models = ("GPT-3 (zero-shot)", "GPT-3 (CoT)", "UnifiedQA")
-    return tuple(
-        Reported(where="table 7", label=facts, model=model, scores={"accuracy": score})
-        for model, score in zip(models, scores, strict=True)
-    )
+    return tuple(_percent("table 7", facts, model, accuracy=score) for model, score in zip(models, scores, strict=True))
 
 
-def _variant(label: str, accuracy: float, faithfulness: float) -> Reported:
-    return Reported(where="table 5", label=label, scores={"accuracy": accuracy, "faithfulness": faithfulness})
+def _variant(label: str, accuracy: float, faithfulness: float) -> TableRow:
+    return _percent("table 5", label, accuracy=accuracy, faithfulness=faithfulness)
 
 
 METHODS_BY_TASK = (
@@ -74,16 +62,16 @@ RETRIEVAL_BY_TASK = (
 39.05 is what table 1 has there."""
 
 KNOWLEDGE = (
-    Reported(where="table 4", label="External", scores={"tabular": 79.92}),
-    Reported(where="table 4", label="Background", scores={"tabular": 84.75}),
-    Reported(where="table 4", label="Background + External", scores={"tabular": 84.83}),
+    _percent("table 4", "External", tabular=79.92),
+    _percent("table 4", "Background", tabular=84.75),
+    _percent("table 4", "Background + External", tabular=84.83),
 )
 """External: WordNet and ConceptNet; background: the tables."""
 
 VARIANTS = (
     _variant("CoT prompting", 65.94, 38.73),
     _variant("Basic (w/o voting)", 76.86, 50.02),
-    Reported(where="section 5.3", label="Basic (with voting)", scores={"accuracy": 79.91}),
+    _percent("section 5.3", "Basic (with voting)", accuracy=79.91),
     _variant("Variant I", 78.60, 54.11),
     _variant("Variant II", 78.60, 54.54),
 )

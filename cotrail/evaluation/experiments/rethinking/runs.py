@@ -1,24 +1,25 @@
 """Results of runs of Rethinking with Retrieval and its baselines, as its tables need them (section 4.5)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
-from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.tasks import TASK_OF, Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
-from cotrail.systems.spec import SystemSpec
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -64,29 +65,29 @@ class Method(Struct, frozen=True, kw_only=True):
         return self.chains == 1 and self.temperature == 0
 
 
-def method_of(spec: SystemSpec, settings: Mapping[str, Any]) -> Method:
+def method_of(system: str, settings: Any) -> Method:
     """The method of a run, given its system and settings; for systems of other papers only the name."""
-    system, told = spec.name, msgspec.convert(settings, spec.settings)
-    match told:
+    match settings:
         case RethinkingSettings():
             return Method(
                 system=system,
-                variant=told.variant,
-                voting=told.voting,
-                query=told.query,
-                knowledge=told.sources,
-                evidence=told.evidence if "evidence" in told.sources else "",
-                function=told.faithfulness_function,
-                chains=told.chain_count,
-                temperature=told.temperature,
-                inference=_inference(told),
-                layout=told.prompt_layout,
-                rules=told.chain_rules,
+                variant=settings.variant,
+                voting=settings.voting,
+                query=settings.query,
+                knowledge=settings.sources,
+                evidence=settings.evidence if "evidence" in settings.sources else "",
+                function=settings.faithfulness_function,
+                chains=settings.chain_count,
+                temperature=settings.temperature,
+                inference=_inference(settings),
+                layout=settings.prompt_layout,
+                rules=settings.chain_rules,
             )
         case SampledSettings():
-            return Method(system=system, chains=told.chain_count, temperature=told.temperature, rules=told.chain_rules)
+            chains, rules = settings.chain_count, settings.chain_rules
+            return Method(system=system, chains=chains, temperature=settings.temperature, rules=rules)
         case TaskSettings():
-            return Method(system=system, layout=told.prompt_layout)
+            return Method(system=system, layout=settings.prompt_layout)
     return Method(system=system)
 
 
@@ -128,6 +129,41 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     def is_answered(self) -> bool:
         """Return whether every question has an answer."""
         return self.answered == len(self.questions)
+
+
+def read_run(run: RecordedRun) -> RethinkingRun:
+    """A recorded run under its id; InputError where it is of none of the tasks, or its questions have no answers."""
+    questions = tuple(_answered(each) for each in run.questions if each.answers)
+    if not questions:
+        raise InputError(f"run {run.id}: its questions come without answers, so nothing tells what is right")
+    return RethinkingRun(
+        id=run.id,
+        method=method_of(run.system, run.settings),
+        task=_task_of(run),
+        dataset=run.dataset,
+        model=run.model,
+        questions=questions,
+        cost=run.cost,
+    )
+
+
+def _answered(question: RecordedQuestion) -> Answered:
+    weighing = question.details if isinstance(question.details, Weighing) else None
+    return Answered(key=question.key, answers=question.answers, answer=question.answer, weighing=weighing)
+
+
+def _task_of(run: RecordedRun) -> Task:
+    """The dataset's task; for a user's own questions the one in the system's settings."""
+    if run.dataset in TASK_OF:
+        return TASK_OF[run.dataset]
+    try:
+        task: Task = msgspec.convert(getattr(run.settings, "task", None), Task)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"run {run.id} is on {run.dataset}, which is none of {', '.join(TASK_OF)}, and its settings name no task; "
+            "name other runs"
+        ) from error
+    return task
 
 
 class Growth(Struct, frozen=True, kw_only=True):

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from cotrail.evaluation.experiments.charts import Chart, Panel, Series, point_of_share
-from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
+from msgspec.structs import asdict
+
+from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
+from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.rethinking import published
-from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS, Reported
+from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS
 from cotrail.evaluation.experiments.rethinking.runs import (
     Method,
     RethinkingRun,
@@ -103,7 +105,7 @@ def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
         inference(comparable),
         effect_of_chains(runs),
         contrasts(runs),
-        costs(runs),
+        per_run((run.id, run.cost, run.answered) for run in runs),
         totals({None: [run.cost for run in runs if run.cost]}),
     )
     return tuple(table for table in tables if table)
@@ -147,7 +149,7 @@ def variants(runs: MethodRuns) -> ReportTable | None:
     columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
     rows = [*own, *alone] if has_variants else []
     notes = (ON_EVIDENCE, ALONE_MEANS) if alone else (ON_EVIDENCE,)
-    return _beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
+    return beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
 
 
 def inference(runs: MethodRuns) -> ReportTable | None:
@@ -158,7 +160,7 @@ def inference(runs: MethodRuns) -> ReportTable | None:
     if all(label == EMPTY for label, _ in placed):
         own = []
     columns = (Column("label", "Facts"), MODEL, ACCURACY, QUESTIONS, RUN)
-    return _beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
+    return beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
 
 
 def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
@@ -176,12 +178,6 @@ def contrasts(runs: MethodRuns) -> ReportTable | None:
     """Significance of the differences between runs of a task."""
     rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
     return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
-
-
-def costs(runs: MethodRuns) -> ReportTable | None:
-    """Average cost of an answered question, by run."""
-    rows = [TableRow(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
-    return listing("costs", "What a question costs", (RUN, *SPENT, *STEPS), rows, notes=(PER_QUESTION,))
 
 
 def chains_chart(runs: MethodRuns) -> Chart | None:
@@ -251,27 +247,13 @@ def _inferring(run: RethinkingRun) -> str:
 
 
 def _by_task(
-    name: str, title: str, placed: LabelledRuns, theirs: Sequence[Reported], notes: Sequence[str] = ()
+    name: str, title: str, placed: LabelledRuns, theirs: Sequence[TableRow], notes: Sequence[str] = ()
 ) -> ReportTable | None:
     """Make a table with a column for each task of the own runs."""
     tasks = {run.task for _, run in placed}
     columns = (METHOD, MODEL, KNOWLEDGE, *(column for column in BY_TASK if column.name in tasks), QUESTIONS, RUN)
     own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
-    return _beside(name, title, columns, own, theirs, notes)
-
-
-def _beside(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    own: Sequence[TableRow],
-    theirs: Sequence[Reported],
-    notes: Sequence[str] = (),
-) -> ReportTable | None:
-    """Put own rows beside the paper's rows that have any of these columns."""
-    names = {column.name for column in columns}
-    reported = [_reported(row) for row in theirs if row.scores.keys() & names]
-    return beside(name, title, columns, own, reported, notes=notes)
+    return beside(name, title, columns, own, theirs, notes)
 
 
 def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:
@@ -282,11 +264,6 @@ def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRo
 def _alone(run: RethinkingRun) -> Iterator[TableRow]:
     if found := chain_alone(run):
         yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), found, strict=True)))
-
-
-def _reported(row: Reported) -> TableRow:
-    scores = {name: round(value / 100, 4) for name, value in row.scores.items()}
-    return TableRow(values={"label": row.label, "model": row.model, **scores}, published=row.where)
 
 
 def _overview(run: RethinkingRun) -> TableRow:
@@ -321,15 +298,17 @@ def _growing(run: RethinkingRun) -> Iterator[TableRow]:
 
 def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
     if found := contrast(ours, theirs):
-        counts = {"questions": found.questions, "ours": found.ours, "theirs": found.theirs, "p_value": found.p_value}
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts})
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(found)})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:
     grown = growth(run)
     if grown is None:
         return None
-    lines = {"self-consistency": grown.voted, "rethinking": grown.faithful}
+    lines: tuple[tuple[str, Shade, tuple[float, ...]], ...] = (
+        ("self-consistency", "middle", grown.voted),
+        ("rethinking", "strong", grown.faithful),
+    )
     asked = grown.questions
     return Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
@@ -337,9 +316,10 @@ def _panel(run: RethinkingRun) -> Panel | None:
         series=tuple(
             Series(
                 system=system,
+                shade=shade,
                 points=tuple(point_of_share(round(share * asked), asked, runs=(run.id,)) for share in shares),
             )
-            for system, shares in lines.items()
+            for system, shade, shares in lines
             if shares
         ),
     )

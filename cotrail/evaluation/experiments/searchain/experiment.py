@@ -1,15 +1,25 @@
-"""Experiment file of the protocol of Search-in-the-Chain (section 4.1)."""
+"""Experiment file of Search-in-the-Chain (section 4.1), and its runs: the method and its ablations (section 4.2)."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.ports.language_model import Profile
-from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
-from cotrail.systems.parts.rules import Rules
+from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
 
 SYSTEM = "searchain"
+
+Variation = Literal["", "without-retrieval", "without-verification", "without-completion"]
+"""What a run leaves out; empty for nothing."""
+
+SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
+    "": {},
+    "without-retrieval": {"retrieve": False},
+    "without-verification": {"verify": False},
+    "without-completion": {"complete": False},
+}
+"""The settings of the system that define each variation."""
 
 
 class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,31 +37,43 @@ class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     settings: dict[str, Any] = {}
 
 
-class SearChainExperiment(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol", tag=SYSTEM
-):
-    """Everything that determines the runs and their results.
+class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
+    """An experiment of Search-in-the-Chain.
 
     extractor, duplicate_rater, embedder: the models that the system's settings ask for; see a run's request.
     temperature: of the language model. settings: further settings of the system, under its name.
     """
 
-    name: ExperimentName
     datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
-    rules: Rules = "paper"
     extractor: str | None = None
     duplicate_rater: str | None = None
     embedder: str | None = None
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
-    seed: Whole = 0
-    profile: Profile = "deterministic"
-    settings: dict[str, dict[str, Any]] = {}
+    temperature: Temperature = 0.0
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.settings.keys() - {SYSTEM}):
             raise ValueError(f"there are settings of {unknown[0]!r}, and the only system of the protocol is {SYSTEM}")
 
-    def format_of(self, dataset: str) -> str:
-        """The format of a dataset's question file."""
-        return self.datasets[dataset].format or dataset
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One run of an experiment."""
+
+    dataset: str
+    model: str
+    variation: Variation = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the run in its experiment, e.g. `hotpotqa/gpt/searchain/without-retrieval`."""
+        return "/".join(filter(None, (self.dataset, self.model, SYSTEM, self.variation)))
+
+
+def trials(experiment: SearChainExperiment) -> tuple[Trial, ...]:
+    """The runs that the experiment's tables need, in the order of its file."""
+    return tuple(
+        Trial(dataset=dataset, model=model, variation=variation)
+        for model in experiment.models
+        for dataset in experiment.datasets
+        for variation in SETTINGS
+    )

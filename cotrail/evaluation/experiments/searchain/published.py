@@ -5,9 +5,7 @@ and seconds; those are as later work reprints them. Scores and shares are writte
 stand in the rows from 0 to 1.
 """
 
-from collections.abc import Mapping
-
-from msgspec import Struct
+from cotrail.evaluation.experiments.report_tables import TableRow, published_percents, published_row
 
 SOURCE = (
     "What is marked as published is from Xu et al., 2023 (arxiv.org/abs/2304.14732) and its version of WWW 2024: "
@@ -35,20 +33,11 @@ WITHOUT_VERIFICATION, WITHOUT_COMPLETION = "SearChain w/o Verification", "SearCh
 WWW = "WWW 2024"
 
 
-class Reported(Struct, frozen=True, kw_only=True):
-    """A row of a table: its label, which is a method or a dataset, and its numbers by column."""
-
-    where: str
-    label: str
-    scores: Mapping[str, float]
+def _percent(where: str, label: str, **scores: float) -> TableRow:
+    return published_percents(where, label, MODEL, **scores)
 
 
-def _percent(where: str, label: str, **scores: float) -> Reported:
-    shares = {name: round(score / 100, 4) for name, score in scores.items()}
-    return Reported(where=where, label=label, scores=shares)
-
-
-def _by_dataset(label: str, *scores: float, where: str = "table 1") -> Reported:
+def _by_dataset(label: str, *scores: float, where: str = "table 1") -> TableRow:
     return _percent(where, label, **dict(zip(DATASETS, scores, strict=False)))
 
 
@@ -79,7 +68,7 @@ PERFORMANCE = (
 )
 
 
-def _sources(dataset: str, llm: float, corrected: float, completed: float) -> Reported:
+def _sources(dataset: str, llm: float, corrected: float, completed: float) -> TableRow:
     return _percent("table 2", DATASETS[dataset], llm=llm, corrected=corrected, completed=completed)
 
 
@@ -91,7 +80,7 @@ SOURCES = (
 )
 
 
-def _effect(dataset: str, without: float, helped_without: float, helped_with: float) -> Reported:
+def _effect(dataset: str, without: float, helped_without: float, helped_with: float) -> TableRow:
     scores = {"without": without, "helped_without": helped_without, "helped_with": helped_with}
     return _percent("table 3", DATASETS[dataset], **scores)
 
@@ -111,8 +100,8 @@ MISLED = (
 )
 
 
-def _steps(label: str, *numbers: float) -> Reported:
-    return Reported(where="table 5", label=label, scores=dict(zip(("2", "3", "4"), numbers, strict=True)))
+def _steps(label: str, *numbers: float) -> TableRow:
+    return published_row("table 5", label, MODEL, **dict(zip(("2", "3", "4"), numbers, strict=True)))
 
 
 STEPS = (
@@ -123,9 +112,8 @@ STEPS = (
 )
 
 
-def _efficiency(label: str, read: int, written: int, rounds: float, seconds: float, where: str = WWW) -> Reported:
-    scores = {"read": read, "written": written, "rounds": rounds, "seconds": seconds}
-    return Reported(where=where, label=label, scores=scores)
+def _efficiency(label: str, read: int, written: int, rounds: float, seconds: float, where: str = WWW) -> TableRow:
+    return published_row(where, label, MODEL, read=read, written=written, rounds=rounds, seconds=seconds)
 
 
 EFFICIENCY = (

@@ -1,12 +1,19 @@
 """Results of runs of Search-in-the-Chain, as its tables need them: a tree and a score for each question."""
 
+from collections.abc import Sequence
 from statistics import fmean
 
 from msgspec import Struct
 
+from cotrail.core.actions.generate import REASON
+from cotrail.data.datasets.musique import hops
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.searchain.protocol import Variation
-from cotrail.evaluation.experiments.searchain.words import WordCounts
+from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.searchain.experiment import Trial, Variation
+from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
+from cotrail.evaluation.metrics.cover_em import cover_em
+from cotrail.evaluation.metrics.long_answers import DATASETS as LONG_ANSWERS
+from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.systems.searchain.tree import Tree
 
 
@@ -68,3 +75,41 @@ class SearChainRun(Struct, frozen=True, kw_only=True):
     def stated(self) -> float:
         """Mean score of the stated answers; a question without an answer counts 0."""
         return fmean(each.stated or 0.0 for each in self.questions)
+
+
+def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
+    """What the tables need of a recorded run."""
+    words = {
+        key: words_of([call.prompt for call in calls], [call.written for call in calls])
+        for key, calls in run.calls(REASON.name)
+    }
+    return SearChainRun(
+        id=trial.name,
+        dataset=trial.dataset,
+        model=trial.model,
+        variation=trial.variation,
+        questions=tuple(_searched(run.dataset, each, words.get(each.key)) for each in run.questions),
+        corpus=run.corpus,
+        scores_overlap=run.dataset in LONG_ANSWERS,
+        cost=run.cost,
+    )
+
+
+def _searched(dataset: str, question: RecordedQuestion, words: WordCounts | None) -> Searched:
+    tree = question.details if isinstance(question.details, Tree) else None
+    titles = {each.title for each in question.gold}
+    found = frozenset(each.digest for each in question.paragraphs if each.title in titles)
+    return Searched(
+        key=question.key,
+        score=_score(dataset, question.answer or "", question.answers) if tree else None,
+        stated=_score(dataset, tree.stated, question.answers) if tree else None,
+        hops=hops(question.kinds),
+        tree=tree,
+        gold=found if titles else None,
+        words=words,
+    )
+
+
+def _score(dataset: str, text: str, answers: Sequence[str]) -> float | None:
+    """ROUGE-L where the dataset's answers are long, cover-EM otherwise."""
+    return long_answer_score(dataset, text, answers) if dataset in LONG_ANSWERS else cover_em(text, answers)

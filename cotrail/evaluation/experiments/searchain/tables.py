@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, spent, totals
-from cotrail.evaluation.experiments.costs import STEPS as COUNTED_STEPS
+from msgspec.structs import asdict
+
+from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.searchain import published
+from cotrail.evaluation.experiments.searchain.experiment import Variation
 from cotrail.evaluation.experiments.searchain.measures import (
     Effect,
     citations,
@@ -14,8 +16,7 @@ from cotrail.evaluation.experiments.searchain.measures import (
     nodes_by_hops,
     sources,
 )
-from cotrail.evaluation.experiments.searchain.protocol import Variation
-from cotrail.evaluation.experiments.searchain.published import DATASETS, Reported
+from cotrail.evaluation.experiments.searchain.published import DATASETS
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun
 
 SearChainRuns = Sequence[SearChainRun]
@@ -125,7 +126,7 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
         reasoning_steps(runs),
         words_and_interactions(runs),
         marks(runs),
-        costs(runs),
+        per_run((run.id, run.cost, run.answered) for run in runs),
         totals({None: [run.cost for run in runs if run.cost]}),
     )
     return tuple(table for table in tables if table)
@@ -145,13 +146,13 @@ def performance(runs: SearChainRuns) -> ReportTable | None:
 def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
     """Shares of nodes by the source of their answers (table 2)."""
     own = [_sources(run) for run in _of("", runs) if sources(run.trees).nodes]
-    return _beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, ON_PATH)
+    return beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, [ON_PATH])
 
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
     """Scores where retrieval corrected or completed something (table 3)."""
-    own = [_effect(run, found) for run, found in _effects(runs)]
-    return _beside("effect", "Effect of IR (table 3)", EFFECT, own, published.EFFECT, S_IR)
+    own = [_own(run, {"label": _title(run.dataset), **asdict(found)}) for run, found in _effects(runs)]
+    return beside("effect", "Effect of IR (table 3)", EFFECT, own, published.EFFECT, [S_IR])
 
 
 def misleading(runs: SearChainRuns) -> ReportTable | None:
@@ -165,25 +166,19 @@ def reasoning_steps(runs: SearChainRuns) -> ReportTable | None:
     """Nodes of chains without retrieval, by hops (table 5)."""
     numbers = [(run, nodes_by_hops(run.questions)) for run in _of("without-retrieval", runs)]
     own = [_own(run, {str(hops): mean for hops, mean in by_hops.items()}) for run, by_hops in numbers if by_hops]
-    return _beside("steps", "Number of reasoning steps (table 5)", REASONING, own, published.STEPS, NODES)
+    return beside("steps", "Number of reasoning steps (table 5)", REASONING, own, published.STEPS, [NODES])
 
 
 def words_and_interactions(runs: SearChainRuns) -> ReportTable | None:
     """Words in and out, and rounds of interaction (table 6)."""
     own = [row for run in runs if (row := _efficiency(run))]
-    return _beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, COUNTED)
+    return beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, [COUNTED])
 
 
 def marks(runs: SearChainRuns) -> ReportTable | None:
     """What the marks of final contents lead to."""
     rows = [_citations(run) for run in runs if run.variation != "without-retrieval" and run.trees]
     return listing("marks", "Marks of the final contents", CITATIONS, rows, notes=(CITED,))
-
-
-def costs(runs: SearChainRuns) -> ReportTable | None:
-    """Average cost of an answered question, by run."""
-    rows = [TableRow(values={"run": run.id, **spent((run.cost,), run.answered)}) for run in runs if run.cost]
-    return listing("costs", "What a question costs", (RUN, *SPENT, *COUNTED_STEPS), rows, notes=(PER_QUESTION,))
 
 
 def _of(variation: Variation, runs: SearChainRuns) -> list[SearChainRun]:
@@ -218,44 +213,22 @@ def _sources(run: SearChainRun) -> TableRow:
     return _own(run, {"label": _title(run.dataset), "nodes": found.nodes, **values})
 
 
-def _effect(run: SearChainRun, found: Effect) -> TableRow:
-    values: dict[str, Value] = {
-        "label": _title(run.dataset),
-        "without": found.without,
-        "helped_without": found.helped_without,
-        "helped_with": found.helped_with,
-        "questions": found.questions,
-        "helped": found.helped,
-    }
-    return _own(run, values)
-
-
 def _efficiency(run: SearChainRun) -> TableRow | None:
     found = efficiency(run.questions)
     if found is None:
         return None
-    values: dict[str, Value] = {
-        "read": found.read,
-        "read_again": found.read_again,
-        "written": found.written,
-        "rounds": found.rounds,
-        "seconds": run.cost.asked.seconds / run.answered if run.cost and run.answered else None,
-        "questions": found.questions,
-    }
-    return _own(run, values)
+    seconds = run.cost.asked.seconds / run.answered if run.cost and run.answered else None
+    return _own(run, {**asdict(found), "seconds": seconds})
 
 
 def _citations(run: SearChainRun) -> TableRow:
     found = citations(run.questions)
-    values: dict[str, Value] = {
-        "contents": found.contents,
+    shares = {
         "marked": _share(found.marked, found.contents),
-        "references": found.references,
         "gold": _share(found.gold, found.references),
-        "path": found.path,
         "named": _share(found.named, found.path),
     }
-    return _own(run, values)
+    return _own(run, asdict(found) | shares)
 
 
 def _share(count: int, of: int) -> float | None:
@@ -278,7 +251,7 @@ def _by_dataset(
     name: str,
     title: str,
     placed: Sequence[tuple[SearChainRun, float]],
-    theirs: Sequence[Reported],
+    theirs: Sequence[TableRow],
     note: str,
 ) -> ReportTable | None:
     """Make a table with a column for each dataset, and a row for each method and model."""
@@ -292,22 +265,4 @@ def _by_dataset(
         rows.setdefault(key, named)[run.dataset] = value
         behind.setdefault(key, {})[run.dataset] = (run.id,)
     own = [TableRow(values=values, runs=behind[key]) for key, values in rows.items()]
-    return _beside(name, title, columns, own, theirs, note)
-
-
-def _beside(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    own: Sequence[TableRow],
-    theirs: Sequence[Reported],
-    note: str,
-) -> ReportTable | None:
-    """Put own rows beside the paper's rows that have any of these columns."""
-    names = {column.name for column in columns}
-    reported = [_reported(row) for row in theirs if row.scores.keys() & names]
-    return beside(name, title, columns, own, reported, notes=(note,))
-
-
-def _reported(row: Reported) -> TableRow:
-    return TableRow(values={"label": row.label, "model": published.MODEL, **row.scores}, published=row.where)
+    return beside(name, title, columns, own, theirs, [note])

@@ -1,7 +1,10 @@
 """Report of an experiment: its tables and figures as values, which documents and displays show."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from cotrail.common.humanize import count
 from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.report_tables import ReportTable
 
@@ -38,7 +41,13 @@ class ExperimentReport(Struct, frozen=True, kw_only=True):
 
     summary: str
     tables: tuple[ReportTable, ...]
-    plots: tuple[Chart, ...]
+    plots: tuple[Chart, ...] = ()
     subject: str = ""
     runs: tuple[ReportedRun, ...] = ()
     plan: tuple[tuple[str, str], ...] = ()
+
+
+def completeness(runs: Sequence[bool]) -> str:
+    """How many runs have an answer to every question, in words; runs: whether each has."""
+    missing = runs.count(False)
+    return f"{count(missing, 'run')} with questions that have no answer (yet)" if missing else "all answered"

@@ -1,0 +1,98 @@
+"""Questions and demonstrations of an experiment's runs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Question
+from cotrail.data.datasets.loading import has_snippets, load_questions
+from cotrail.data.datasets.sampling import sample_questions
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.sets import RELEASED, listed_set
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.corpus_coverage import located
+
+RunKeys = Mapping[str, Any]
+"""A run's request: the keys of its run file, with paths relative to the experiment's file."""
+
+
+class Inputs:
+    """What the runs of an experiment ask and show, each file read once; a paper with other rules overrides them.
+
+    folder: that of the experiment's file; keys: a run's request; open_corpus: opens a corpus by its name.
+    Raises InputError and its kinds for whatever can't be used.
+    """
+
+    locates_gold: ClassVar[bool] = True
+    """Whether gold paragraphs are replaced by those of the corpus that they are found in."""
+
+    def __init__(
+        self,
+        experiment: Any,
+        folder: Path,
+        keys: Callable[[Any], RunKeys],
+        open_corpus: Callable[[str], Corpus],
+    ) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.keys = keys
+        self.corpus = cache(open_corpus)
+        self._drawn = cache(self._draw)
+        self._read = cache(read_demonstrations)
+
+    def files(self) -> Iterator[str]:
+        """The files that decide the results, whether or not a run needs them."""
+        for files in self.experiment.datasets.values():
+            yield from filter(None, (files.questions, getattr(files, "demonstrations", None)))
+
+    def corpora(self) -> Iterable[str]:
+        """The corpora that decide the results, whether or not a run searches them."""
+        return ()
+
+    def notes(self) -> Iterable[str]:
+        """What a user should know before the runs begin."""
+        return ()
+
+    def questions(self, cell: Any) -> tuple[Question, ...]:
+        """The questions of a run: as many as the experiment asks for, drawn by its seed."""
+        keys, files = self.keys(cell), self.experiment.datasets[cell.dataset]
+        number = getattr(files, "test_questions", getattr(self.experiment, "test_questions", None))
+        return self._drawn(keys["dataset"], keys["questions"], keys.get("corpus"), number)
+
+    def instructed(self, cell: Any) -> bool:
+        """Whether the demonstrations of a run have an instruction before the question."""
+        return bool(self._demonstrations(cell, "demonstrations").instruction)
+
+    def shown(self, cell: Any, form: AnswerForm) -> Demonstrations:
+        """The demonstrations of a run in this form; empty if it has none."""
+        if form is AnswerForm.TITLES:
+            return self._demonstrations(cell, "title_demonstrations")
+        return in_form(self._demonstrations(cell, "demonstrations"), form)
+
+    def _demonstrations(self, cell: Any, field: str) -> Demonstrations:
+        keys = self.keys(cell)
+        if not keys.get(field):
+            return Demonstrations()
+        read, sets = self._read(self.folder / keys[field]), keys.get("sets")
+        if sets is None:
+            return read
+        return listed_set(read, sets if sets == RELEASED else str(self.folder / sets), keys.get("set_number") or 1)
+
+    def _draw(self, format_: str, name: str, corpus: str | None, number: int | None) -> tuple[Question, ...]:
+        path, opened = self.folder / name, self.corpus(corpus) if corpus else None
+        questions = load_questions(format_, path, opened.paragraphs if opened else None)
+        if unanswered := [question.id for question in questions if not question.answers]:
+            raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
+        drawn = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
+        if opened and self.locates_gold:
+            return located(drawn, opened.titled, snippets=has_snippets(format_, path))
+        return drawn
+
+
+class GoldAsPublished(Inputs):
+    """The same with gold paragraphs as the dataset publishes them."""
+
+    locates_gold = False

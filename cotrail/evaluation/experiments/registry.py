@@ -1,0 +1,53 @@
+"""The papers whose experiments there are: a line a paper."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from cotrail.common.nearest import refused_choice
+from cotrail.evaluation.experiments.experiment_file import Experiment
+
+PAPERS = {
+    "ircot": "cotrail.evaluation.experiments.ircot.paper",
+    "rethinking": "cotrail.evaluation.experiments.rethinking.paper",
+    "searchain": "cotrail.evaluation.experiments.searchain.paper",
+    "grid": "cotrail.evaluation.experiments.grid",
+}
+"""By the `protocol` of experiment files the module whose `PAPER` it is, imported once an experiment names it."""
+
+DEFAULT = "ircot"
+"""The protocol of a file that names none."""
+
+
+def paper_of(protocol: str) -> Any:
+    """The `Paper` of that protocol; raises msgspec.ValidationError if there is none."""
+    if protocol not in PAPERS:
+        raise msgspec.ValidationError(refused_choice("`protocol`", protocol, PAPERS))
+    return import_module(PAPERS[protocol]).PAPER
+
+
+def file_type(described: Mapping[str, Any]) -> Any:
+    """The type of the experiment file that is described, by its `protocol`; any if there is none."""
+    protocol = str(described.get("protocol", DEFAULT))
+    return paper_of(protocol).file if protocol in PAPERS else Any
+
+
+def experiment_of(described: Mapping[str, Any]) -> Experiment:
+    """Convert a file or a stored plan to an experiment by its `protocol`; IRCoT's if it names none.
+
+    Raises msgspec.ValidationError.
+    """
+    protocol = str(described.get("protocol", DEFAULT))
+    experiment: Experiment = msgspec.convert({**described, "protocol": protocol}, paper_of(protocol).file)
+    return experiment
+
+
+def complete_plan(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan, as an earlier version recorded it, with the keys that experiments have had since by default."""
+    try:
+        experiment = experiment_of(plan["experiment"])
+    except (KeyError, msgspec.ValidationError):
+        return plan
+    return plan | {"experiment": msgspec.to_builtins(experiment)}

@@ -1,0 +1,69 @@
+"""Rethinking with Retrieval: its experiments, and their results beside the published ones."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from cotrail.common.humanize import count
+from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
+from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
+from cotrail.evaluation.experiments.paper import Paper
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
+from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
+from cotrail.evaluation.experiments.rethinking.published import SOURCE
+from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run
+from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_chart
+from cotrail.evaluation.experiments.stages import at_once
+from cotrail.faithfulness.tasks import TASK_OF
+from cotrail.systems.registry import find_system
+
+
+def request(experiment: RethinkingExperiment, trial: Trial) -> RunKeys:
+    """The request of a run."""
+    files = experiment.datasets[trial.dataset]
+    format_, spec = files.format or trial.dataset, find_system(trial.method)
+    takes_chains = spec.needs(spec.settings()).samples and "chains" not in trial.settings
+    return experiment.request(
+        trial.method,
+        trial.settings,
+        dataset=f"{format_}-facts" if trial.has_facts else format_,
+        questions=files.questions,
+        demonstrations=files.demonstrations,
+        corpus=files.evidence if trial.has_evidence else files.corpus,
+        task=None if format_ in TASK_OF else files.task,
+        model=trial.model,
+        embedder=experiment.embedder,
+        entailer=experiment.entailer,
+        chains=experiment.chains if takes_chains else None,
+    )
+
+
+def report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+    """The tables of an experiment; the figure has a panel for each run of the basic approach."""
+    if not runs:
+        return ExperimentReport(summary=NO_RESULTS, tables=())
+    basic = [run for run in runs if run.method.is_basic]
+    return _report(runs, basic, f"; {completeness([run.is_answered for run in runs])}")
+
+
+def comparison(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+    """Any runs of the paper's methods; the figure has a panel for each with several chains."""
+    return _report(runs, runs)
+
+
+def _report(runs: Sequence[RethinkingRun], drawn: Sequence[RethinkingRun], progress: str = "") -> ExperimentReport:
+    tables, plot = build_tables(runs), chains_chart(drawn)
+    source = f" {SOURCE}" if any(row.published for table in tables for row in table.rows) else ""
+    summary = f"{count(len(runs), 'run')}{progress}.{source}"
+    return ExperimentReport(summary=summary, tables=tables, plots=(plot,) if plot else ())
+
+
+PAPER = Paper(
+    file=RethinkingExperiment,
+    stages=lambda experiment: at_once(trials(experiment)),
+    request=request,
+    read=lambda trial, run: replace(read_run(run), id=trial.name),
+    report=report,
+    inputs=GoldAsPublished,
+    pinned=("embedders", "entailers", "knowledge"),
+)

@@ -1,0 +1,119 @@
+"""Grids of runs on a real stack: one by no paper, and those of a paper that is one module and one line."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotrail.evaluation.experiments.registry import PAPERS
+from tests.faults.stacked import ROOT, SAMPLE, Cotrail, environment_of, stacked
+
+DATASET = """
+[datasets.sample]
+format = "jsonl"
+questions = "questions.jsonl"
+corpus = "sample"
+demonstrations = "demonstrations.txt"
+test_questions = 6
+"""
+GRID = f"""
+protocol = "grid"
+name = "free"
+systems = ["no-retrieval", "one-step"]
+
+[run]
+reader = "cot"
+
+[[variations]]
+name = "shallow"
+systems = ["one-step"]
+run = {{ retrieval_count = 3 }}
+
+[[variations]]
+name = "direct"
+run = {{ reader = "direct" }}
+{DATASET}"""
+MADE_UP = f'protocol = "made-up"\nname = "ours"\n{DATASET}'
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="cg-"))
+    sample = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
+    chains = {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample}
+    (folder / "script.json").write_text(json.dumps({"name": "sample", "questions": chains}))
+    (folder / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+    for name in ("questions.jsonl", "demonstrations.txt"):
+        shutil.copy(SAMPLE / name, folder / name)
+    (folder / "free.toml").write_text(GRID)
+    (folder / "ours.toml").write_text(MADE_UP)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def cotrail(home: Path) -> Iterator[Cotrail]:
+    with stacked(home) as run:
+        run("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
+        run("up")
+        yield run
+
+
+def last(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found
+
+
+def test_a_free_grid_has_a_run_for_each_cell_and_a_table_of_their_scores(home: Path, cotrail: Cotrail) -> None:
+    done = last(cotrail("experiment", "run", str(home / "free.toml"), "--json"))
+    assert (done["runs"], done["planned"], done["questions"], done["stuck"]) == (5, 5, 30, [])
+    tables = {table["name"]: [row["values"] for row in table["rows"]] for table in done["tables"]}
+    assert [(row["system"], row["variation"], row["answered"]) for row in tables["scores"]] == [
+        ("no-retrieval", None, 6),
+        ("no-retrieval", "direct", 6),
+        ("one-step", None, 6),
+        ("one-step", "shallow", 6),
+        ("one-step", "direct", 6),
+    ]
+    once, shallow = tables["scores"][2], tables["scores"][3]
+    assert 0 < shallow["paragraphs_collected"] == 3 < once["paragraphs_collected"]
+    assert 0 < shallow["paragraph_recall"] <= once["paragraph_recall"]
+    assert [row["steps"] for row in tables["costs"]] == [6, 6, 12, 12, 12]
+    runs = last(cotrail("experiment", "show", "free", "--json"))["runs"]
+    assert list(runs)[3] == "sample/scripted/one-step/shallow"
+    again = last(cotrail("experiment", "run", str(home / "free.toml"), "--json"))
+    assert (again["runs"], again["tables"]) == (5, done["tables"])
+
+
+def test_a_paper_is_one_module_and_one_line(home: Path, cotrail: Cotrail) -> None:
+    command = [sys.executable, "-m", "tests.integration.with_made_paper", "experiment"]
+
+    def said(*arguments: str) -> str:
+        done = subprocess.run(
+            [*command, *arguments], env=environment_of(home), cwd=ROOT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    assert cotrail("stack")
+    assert "made-up" not in PAPERS
+    report = last(said("run", str(home / "ours.toml"), "--json"))
+    assert (report["runs"], report["planned"]) == (2, 2)
+    (table,) = report["tables"]
+    assert [(row["values"]["label"], row["published"]) for row in table["rows"]] == [
+        ("Search once", ""),
+        ("Search once", "table 1"),
+        ("By heart", ""),
+        ("By heart", "table 1"),
+    ]
+    printed = " ".join(said("report", "ours", "--output", str(home / "report")).split())
+    assert "Search once GPT-9 70.50 published, table 1" in printed
+    page = (home / "report" / "report.html").read_text("utf-8")
+    assert "protocol made-up" in page
+    assert page.count('href="runs/one-step') >= 2

@@ -14,7 +14,8 @@ from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
 from cotrail.models.commands.annotating import record_annotations
-from cotrail.models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
+from cotrail.models.queries.annotations import Chain as Chain
+from cotrail.models.queries.annotations import question_ids, read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import RunRecord
 
 Place = tuple[str, int]

@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.cli.run_speed import RunSpeed, expected_steps
-from cotrail.cli.run_text import blockage_line, closing_line, unwatched_line
+from cotrail.cli.run_text import closing_line, unwatched_line
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
+from cotrail.services.run_progress import run_progress
+from cotrail.services.run_speed import RunSpeed, blockage_line, expected_steps
 from tests.unit.test_remaining_time import counts
 
 
@@ -80,4 +81,4 @@ def test_the_verb_follows_the_count(questions: int, said: str) -> None:
 
 
 def test_the_closing_line_says_what_did_not_finish() -> None:
-    assert closing_line(progress(10)) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."
+    assert closing_line(run_progress(progress(10))) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."

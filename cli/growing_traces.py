@@ -14,7 +14,7 @@ from cotrail.cli.output import heading
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.services.run_speed import WatchedRun
-from cotrail.services.tracing import TracedQuestion, TracedStep, is_gold, read_growing
+from cotrail.services.tracing import QuestionStatus, TracedQuestion, TracedStep, is_gold, read_growing
 from cotrail.services.watching import Show
 
 Numbered = tuple[int, TracedQuestion]
@@ -42,9 +42,9 @@ def _side_by_side(live: Live, engine: Engine, run: str) -> Show:
         if watched.answers:
             growing.clear()
             for number, question in enumerate(read_growing(engine, run), start=1):
-                if question.status == "open" and question.steps:
+                if question.status == QuestionStatus.OPEN and question.steps:
                     growing.append((number, question))
-                elif question.status != "open" and question.key not in printed:
+                elif question.status != QuestionStatus.OPEN and question.key not in printed:
                     printed.add(question.key)
                     live.console.print(_whole(number, question))
         live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(watched)), refresh=True)
@@ -99,8 +99,8 @@ def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
     for step in question.steps:
         if step.state == "finished":
             yield step.sequence, _step(step, question)
-    if question.status != "open":
-        given = question.answer if question.status == "finished" else f"none: {question.status}"
+    if question.status != QuestionStatus.OPEN:
+        given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
         gold = question.answers[0] if question.answers else "none"
         yield (
             "answer",

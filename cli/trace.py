@@ -29,7 +29,7 @@ from cotrail.services.named_runs import RunRecord, find_run
 from cotrail.services.reasoning_trees import turns
 from cotrail.services.scoring import scores_of
 from cotrail.services.store import reading
-from cotrail.services.tracing import TracedQuestion, TracedStep, is_gold, read_question
+from cotrail.services.tracing import QuestionStatus, TracedQuestion, TracedStep, is_gold, read_question
 from cotrail.services.written_facts import written_facts
 from cotrail.systems.searchain.tree import Tree
 
@@ -178,7 +178,7 @@ def _not_done(step: TracedStep, *, nothing: str) -> Text:
 
 def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
     table = grid("dim", "")
-    if traced.status == "finished":
+    if traced.status == QuestionStatus.FINISHED:
         table.add_row("answer", Text(traced.answer or "(empty)", style="bold"))
     elif traced.reason:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))

@@ -9,6 +9,8 @@ from cotrail.models.queries.traces import TracedStep as TracedStep
 from cotrail.models.queries.traces import read_question as read_question
 from cotrail.models.queries.traces import read_questions as read_questions
 from cotrail.models.schema.database import unanswered
+from cotrail.models.schema.states import QuestionStatus as QuestionStatus
+from cotrail.models.schema.states import StepState as StepState
 
 
 def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Generic
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.services.experiments.schedule import C, RecordedRuns
@@ -52,4 +53,4 @@ class IndependentSchedule(ABC, Generic[C]):
         """A run, ready to be submitted."""
 
     def _open_corpus(self, name: str) -> Corpus:
-        return settings().corpus_store.open(name)
+        return corpora_of(settings()).open(name)

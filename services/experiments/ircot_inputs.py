@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
@@ -85,4 +86,4 @@ class Inputs:
         return load_questions(published_as, self._folder / path, self.corpus(dataset).paragraphs, official)
 
     def _open(self, name: str) -> Corpus:
-        return settings().corpus_store.open(name)
+        return corpora_of(settings()).open(name)

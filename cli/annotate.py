@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from msgspec.structs import asdict
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
+from cotrail.cli.annotation_files import read_rows, write_rows
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.output import console, heading, print_json
 from cotrail.common.humanize import count
@@ -20,7 +20,7 @@ from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.services.annotating import AnnotationSession
-from cotrail.services.annotations import Chain, Place, export_sentences, import_marks, sample_chains, summarize
+from cotrail.services.annotations import Chain, Place, read_sentences, sample_chains, store_marks, summarize
 from cotrail.services.named_runs import RunRecord, find_run
 from cotrail.services.store import open_store
 
@@ -172,23 +172,23 @@ def _print_summary(connection: Connection, record: RunRecord, annotator: str, ch
 def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
     with engine.connect() as connection:
         chains = _sampled(connection, record, size, seed)
-        written = export_sentences(connection, record, annotator, chains, path)
+        rows = read_sentences(connection, record, annotator, chains)
+    write_rows(path, rows)
     if json:
         described = {"run": record.id, "annotator": annotator, "export": str(path)}
-        print_json({**described, "sentences": written, "chains": len(chains)})
+        print_json({**described, "sentences": len(rows), "chains": len(chains)})
         return
     console().print(
-        f"{count(written, 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
+        f"{count(len(rows), 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
         f"false), then: cotrail annotate {record.id} --import {path}",
         soft_wrap=True,
     )
 
 
 def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
-    chains = import_marks(engine, record, annotator, path)
+    chains = store_marks(engine, record, annotator, read_rows(path))
     with engine.connect() as connection:
         if json:
-            found = summarize(connection, record, annotator, chains)
-            print_json({"run": record.id, "annotator": annotator, **asdict(found)})
+            print_json(summarize(connection, record, annotator, chains))
         else:
             _print_summary(connection, record, annotator, chains)

@@ -1,7 +1,9 @@
 """Watching a run while workers carry it out: its progress is read again and again, also across outages."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -9,7 +11,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from cotrail.configuration.settings import settings
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.schema.database import reason_of, unanswered
-from cotrail.services.meanwhile import meanwhile
 from cotrail.services.run_progress import RunProgress, run_progress
 from cotrail.services.run_speed import RunSpeed, WatchedRun
 
@@ -41,7 +42,7 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
     while True:
         started = time.monotonic()
         try:
-            with meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
+            with _meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
                 progress = read_progress(connection, run)
             speed.note(progress, started)
         except SQLAlchemyError as error:
@@ -65,3 +66,24 @@ def broker_problem() -> str | None:
 
     problem = routing.broker_problem(settings().broker)
     return None if problem is None else settings().secrets.hidden(problem)
+
+
+@contextmanager
+def _meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
+    """Calls `tell` from a thread every `seconds`, with the seconds that the block has taken, until the block ends."""
+    over, began = Event(), time.monotonic()
+
+    def run() -> None:
+        try:
+            while not over.wait(seconds):
+                tell(time.monotonic() - began)
+        except OSError:
+            return  # the output is closed; the next print of the main thread raises for it
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -72,7 +72,7 @@ def test_who_ends_watching_is_told_what_becomes_of_the_run(desired: str, finishe
 
 def test_cancelled_questions_are_not_done() -> None:
     statuses = {"open": 0, "finished": 2, "failed": 1, "blocked": 0, "cancelled": 997}
-    assert replace(progress(10), desired_state="cancelled", questions=statuses).done == 3
+    assert run_progress(replace(progress(10), desired_state="cancelled", questions=statuses)).done == 3
 
 
 @pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])

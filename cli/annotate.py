@@ -6,29 +6,33 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from msgspec.structs import asdict
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 from sqlalchemy import Connection, Engine
 
+from cotrail.cli.annotation_files import read_rows, write_rows
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.output import console, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts
-from cotrail.models.commands.annotating import forget_annotation, record_annotations
-from cotrail.models.queries.annotations import Chain, read_marks
-from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.services.annotations import Place, export_sentences, import_marks, sample_chains, summarize
+from cotrail.services.annotating import AnnotationSession
+from cotrail.services.annotations import Chain, Place, read_sentences, sample_chains, store_marks, summarize
+from cotrail.services.named_runs import RunRecord, find_run
 from cotrail.services.store import open_store
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 
 Key = Literal["y", "n", "s", "u", "q"]
+
+LONGEST_NAME = 200
+"""The longest name of an annotator, in characters: it is part of a key in the database."""
+
+RULE = 100
+"""The most columns of the line between two chains."""
 
 
 def annotate(
@@ -64,19 +68,13 @@ def annotate(
     name = annotator_name(annotator)
     with open_store() as engine:
         with engine.connect() as connection:
-            record = read_run(connection, resolve_run(connection, run))
+            record = find_run(connection, run)
         if marked:
             _import(engine, record, name, marked, json=json)
         elif export:
             _export(engine, record, name, export, sampled, seed, json=json)
         else:
             _ask(engine, record, name, sampled, seed)
-
-
-LONGEST_NAME = 200
-RULE = 100
-"""The most columns of the line between two chains."""
-"""The longest name of an annotator, in characters: it is part of a key in the database."""
 
 
 def annotator_name(given: str | None) -> str:
@@ -95,15 +93,14 @@ def annotator_name(given: str | None) -> str:
 def _ask(engine: Engine, record: RunRecord, annotator: str, sampled: int, seed: int) -> None:
     with engine.connect() as connection:
         chains = _sampled(connection, record, sampled, seed)
-        known = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)}
     screen = console()
-    session = AnnotationSession(engine, record.id, annotator, chains, known)
+    session = AnnotationSession(engine, record.id, annotator, chains)
     while (place := session.place) is not None:
-        session.show(screen, place)
+        show_sentence(screen, session, place)
         key, note = ask_key(screen)
         if key == "q":
             break
-        session.apply(place, key, note)
+        apply_key(session, place, key, note)
     with engine.connect() as connection:
         _print_summary(connection, record, annotator, chains)
 
@@ -122,58 +119,31 @@ def ask_key(screen: Console) -> tuple[Key, str]:
         screen.print(KEYS, style="dim")
 
 
-class AnnotationSession:
-    """Annotation of sampled chains, sentence by sentence; each mark is stored at once."""
+def apply_key(session: AnnotationSession, place: Place, key: Key, note: str) -> None:
+    """Applies a key: marks the sentence, leaves it for another time, or goes back to the one before."""
+    match key:
+        case "u":
+            session.undo()
+        case "y" | "n":
+            session.mark(place, note, is_true=key == "y")
+        case _:
+            session.skip()
 
-    def __init__(self, engine: Engine, run_id: str, annotator: str, chains: Sequence[Chain], known: set[Place]) -> None:
-        self._engine, self._run_id, self._annotator = engine, run_id, annotator
-        self._chains = {chain.question_id: chain for chain in chains}
-        places = [(chain.question_id, position) for chain in chains for position in facts(chain.sentences)]
-        self._open = [place for place in places if place not in known]
-        self._passed = 0
 
-    @property
-    def place(self) -> Place | None:
-        """The sentence to judge next; None where none is left."""
-        return self._open[self._passed] if self._passed < len(self._open) else None
-
-    def apply(self, place: Place, key: Key, note: str) -> None:
-        """Applies a key: marks the sentence, leaves it for another time, or goes back to the one before."""
-        if key == "u":
-            self._go_back()
-            return
-        if key in ("y", "n"):
-            self._store(self._mark(place, is_true=key == "y", note=note))
-        self._passed += 1
-
-    def show(self, screen: Console, place: Place) -> None:
-        """Prints the sentence below its paragraphs, its question and the chain so far."""
-        key, position = place
-        chain = self._chains[key]
-        screen.print(Rule(style="dim"), width=min(screen.width, RULE))
-        for paragraph in chain.paragraphs[position]:
-            screen.print(_paragraph(paragraph))
-        screen.print()
-        screen.print(heading(chain.question))
-        for sentence in chain.sentences[:position]:
-            screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3), expand=False))
-        screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3), expand=False))
-        left = count(len(self._open) - self._passed, "sentence")
-        screen.print(f"sentence {position + 1} of question {key}; {left} to go; {KEYS}", style="dim")
-
-    def _go_back(self) -> None:
-        if self._passed:
-            self._passed -= 1
-            with self._engine.begin() as connection:
-                forget_annotation(connection, self._run_id, self._mark(self._open[self._passed], is_true=True))
-
-    def _mark(self, place: Place, *, is_true: bool, note: str = "") -> SentenceMark:
-        key, position = place
-        return SentenceMark(question_id=key, position=position, annotator=self._annotator, is_true=is_true, note=note)
-
-    def _store(self, mark: SentenceMark) -> None:
-        with self._engine.begin() as connection:
-            record_annotations(connection, self._run_id, [mark])
+def show_sentence(screen: Console, session: AnnotationSession, place: Place) -> None:
+    """Prints the sentence below its paragraphs, its question and the chain so far."""
+    key, position = place
+    chain = session.chain(key)
+    screen.print(Rule(style="dim"), width=min(screen.width, RULE))
+    for paragraph in chain.paragraphs[position]:
+        screen.print(_paragraph(paragraph))
+    screen.print()
+    screen.print(heading(chain.question))
+    for sentence in chain.sentences[:position]:
+        screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3), expand=False))
+    screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3), expand=False))
+    left = count(session.left, "sentence")
+    screen.print(f"sentence {position + 1} of question {key}; {left} to go; {KEYS}", style="dim")
 
 
 def _paragraph(paragraph: Paragraph) -> Text:
@@ -202,23 +172,23 @@ def _print_summary(connection: Connection, record: RunRecord, annotator: str, ch
 def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
     with engine.connect() as connection:
         chains = _sampled(connection, record, size, seed)
-        written = export_sentences(connection, record, annotator, chains, path)
+        rows = read_sentences(connection, record, annotator, chains)
+    write_rows(path, rows)
     if json:
         described = {"run": record.id, "annotator": annotator, "export": str(path)}
-        print_json({**described, "sentences": written, "chains": len(chains)})
+        print_json({**described, "sentences": len(rows), "chains": len(chains)})
         return
     console().print(
-        f"{count(written, 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
+        f"{count(len(rows), 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
         f"false), then: cotrail annotate {record.id} --import {path}",
         soft_wrap=True,
     )
 
 
 def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
-    chains = import_marks(engine, record, annotator, path)
+    chains = store_marks(engine, record, annotator, read_rows(path))
     with engine.connect() as connection:
         if json:
-            found = summarize(connection, record, annotator, chains)
-            print_json({"run": record.id, "annotator": annotator, **asdict(found)})
+            print_json(summarize(connection, record, annotator, chains))
         else:
             _print_summary(connection, record, annotator, chains)

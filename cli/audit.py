@@ -12,18 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cotrail.audit.bundles import read_bundle, write_bundle
-from cotrail.audit.findings import Finding, Verification
-from cotrail.audit.provenance import provenance
+from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record
-from cotrail.audit.verification import verify as verify_records
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.output import console, print_json
 from cotrail.cli.prompt import print_prompt
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.models.queries.runs import resolve_run
-from cotrail.models.queries.traces import find_question, find_step, rebuild_prompt
-from cotrail.models.records.trail import read_trail
+from cotrail.services import auditing
 from cotrail.services.store import reading
 
 DEPARTED, UNSEALED = 1, 5
@@ -64,13 +60,11 @@ def verify(
     """
     with _progress() as progress:
         if _is_file(what):
-            found = verify_records(_followed(read_bundle(Path(what)), progress), bundled=True)
+            found = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, bundled=True)
         else:
             with reading() as connection:
-                found = verify_records(_followed(read_trail(connection, resolve_run(connection, what)), progress))
-    if digest is not None and digest.lower() != found.digest:
-        noted = Finding(table="runs", what="changed", run=found.run, column="digest", detail=f"{digest} was noted down")
-        found = msgspec.structs.replace(found, findings=(*found.findings, noted))
+                _, records = auditing.trail(connection, what)
+                found = auditing.verify(_followed(records, progress), digest)
     if json:
         print_json(found)
     else:
@@ -110,16 +104,15 @@ def export(
             "--format prov is for one question: give both --question QUESTION and --format prov, or neither"
         )
     with reading() as connection:
-        run_id = resolve_run(connection, run)
         if question is not None:
-            trail = read_trail(connection, run_id, [find_question(connection, run_id, question)])
-            _write_provenance(provenance(trail), run_id, question, output, json=json)
+            run_id, document = auditing.question_provenance(connection, run, question)
+            _write_provenance(document, run_id, question, output, json=json)
             return
+        run_id, records = auditing.trail(connection, run)
         path = output or Path(f"{run_id}{SUFFIX}")
         try:
             with _progress() as progress:
-                trail = _followed(read_trail(connection, run_id), progress)
-                lines = write_bundle(path, trail, run_id, version("cotrail"))
+                lines = write_bundle(path, _followed(records, progress), run_id, version("cotrail"))
         except OSError as error:
             raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
     if json:
@@ -150,14 +143,8 @@ def prompt(
     Examples: `cotrail audit prompt latest 1 3`, `cotrail audit prompt 4711`
     """
     with reading() as connection:
-        if question is not None and step is not None:
-            named = resolve_run(connection, run), question, step
-        elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
-            named = find_step(connection, int(run))
-        else:
-            raise InputError("a step is named by RUN QUESTION STEP, or by its id alone")
-        text = rebuild_prompt(connection, *named)
-    print_prompt(text, *named, json=json)
+        named = auditing.step_prompt(connection, run, question, step)
+    print_prompt(named, json=json)
 
 
 def _is_file(given: str) -> bool:

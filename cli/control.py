@@ -11,7 +11,7 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.services import control
-from cotrail.services.control import Report, RetriedRun
+from cotrail.services.control import ControlledRun, PrioritizedRun, Report, RetriedRun
 from cotrail.services.store import open_store
 
 
@@ -29,8 +29,8 @@ def _check_priority(number: int) -> int:
 def pause(run: RunName, *, json: Json = False) -> None:
     """Pause a run: no further step begins; steps under way finish and are recorded."""
     with open_store() as engine:
-        name = control.pause(engine, run)
-    _report("pause", f"{name}: paused. `cotrail resume {name}` continues it.", name, json=json)
+        paused = control.pause(engine, run)
+    _report(paused, f"paused. `cotrail resume {paused.run}` continues it.", json=json)
 
 
 def resume(run: RunName, *, json: Json = False) -> None:
@@ -39,8 +39,8 @@ def resume(run: RunName, *, json: Json = False) -> None:
     Where it is interrupted, doing it again completes it.
     """
     with open_store() as engine, _counting("tried again") as report:
-        name = control.resume(engine, run, report)
-    _report("resume", f"{name}: continues. `cotrail watch {name}` shows it.", name, json=json)
+        resumed = control.resume(engine, run, report)
+    _report(resumed, f"continues. `cotrail watch {resumed.run}` shows it.", json=json)
 
 
 def retry(
@@ -78,11 +78,8 @@ def prioritize(
 ) -> None:
     """Have a run's questions begun before those of runs with a lower number."""
     with open_store() as engine:
-        name = control.prioritize(engine, run, number)
-    if json:
-        print_json({"run": name, "priority": number})
-    else:
-        console().print(f"{name}: has priority {number}.", soft_wrap=True)
+        prioritized = control.prioritize(engine, run, number)
+    _report(prioritized, f"has priority {number}.", json=json)
 
 
 def cancel(run: RunName, *, json: Json = False) -> None:
@@ -91,8 +88,8 @@ def cancel(run: RunName, *, json: Json = False) -> None:
     Where it is interrupted, doing it again or the maintenance process completes it.
     """
     with open_store() as engine, _counting("cancelled") as report:
-        name = control.cancel(engine, run, report)
-    _report("cancel", f"{name}: cancelled. What is recorded stays.", name, json=json)
+        cancelled = control.cancel(engine, run, report)
+    _report(cancelled, "cancelled. What is recorded stays.", json=json)
 
 
 @contextmanager
@@ -105,11 +102,11 @@ def _counting(done: str) -> Iterator[Report]:
         yield lambda number: progress.update(shown, description=f"{count(number, 'question')} {done}")
 
 
-def _report(verb: str, sentence: str, run: str, *, json: bool) -> None:
+def _report(done: ControlledRun | PrioritizedRun, said: str, *, json: bool) -> None:
     if json:
-        print_json({"run": run, "done": verb})
+        print_json(done)
     else:
-        console().print(sentence, soft_wrap=True)
+        console().print(f"{done.run}: {said}", soft_wrap=True)
 
 
 def _outcomes(retried: RetriedRun) -> list[str]:

@@ -12,27 +12,24 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.files import write_text
-from cotrail.cli.following import broker_problem, follow_with
 from cotrail.cli.growing_traces import growing_traces
 from cotrail.cli.local_stack import startable_stack
 from cotrail.cli.output import console, grid
 from cotrail.cli.pasting import pasteable
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.cli.run_text import INCOMPLETE, closing_line, print_reasons
 from cotrail.cli.sample import SAMPLE
 from cotrail.cli.score import print_scores
 from cotrail.common.humanize import count, duration, number
 from cotrail.configuration.settings import settings
-from cotrail.evaluation.experiments.ircot.published import published
-from cotrail.evaluation.metrics.question_scores import CAVEAT
-from cotrail.models.queries.progress import Progress, read_causes
-from cotrail.models.queries.traces import read_questions
-from cotrail.models.schema.states import QuestionStatus
 from cotrail.services import corpora, submission
 from cotrail.services.reports.run_report import run_report
 from cotrail.services.requests import RunRequest, make_request, read_run_file
+from cotrail.services.run_progress import RunProgress, read_reasons
+from cotrail.services.sample_run import published_models, read_answers
+from cotrail.services.score_tables import CAVEAT
 from cotrail.services.scoring import read_scores
 from cotrail.services.store import open_store, reading
+from cotrail.services.watching import watch
 
 if TYPE_CHECKING:
     from cotrail.workers.stack.stack import Stack
@@ -89,11 +86,9 @@ def _introduce(screen: Console) -> None:
 
 
 def _larger_models() -> str:
-    paper = published()
     reached = [
-        f"{row.model} ({paper.parameters[row.model]:g} billion parameters) {number(row.scores['hotpotqa'][0], 3)}"
-        for row in paper.answer_f1
-        if row.where == "table 4" and row.system == "ircot" and row.reader == paper.readers[row.model]
+        f"{each.name} ({each.parameters:g} billion parameters) {number(each.answer_f1, 3)}"
+        for each in published_models()
     ]
     return (
         "The models of IRCoT's paper reach these F1 on HotpotQA, whose questions are of this kind: "
@@ -152,32 +147,30 @@ def _demonstrate(screen: Console, engine: Engine, run: str) -> int:
     with engine.connect() as connection:
         print_scores(screen, read_scores(connection, run))
         screen.print(CAVEAT, style="dim")
-        print_reasons(screen, read_causes(connection, run))
+        print_reasons(screen, read_reasons(connection, run))
     _part(screen, "Report", "as `cotrail report` writes it")
     with reading() as connection:
         write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
     screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
-    return 0 if progress.questions[QuestionStatus.FINISHED] == progress.total else INCOMPLETE
+    return 0 if progress.complete else INCOMPLETE
 
 
-def _follow(screen: Console, engine: Engine, run: str) -> Progress:
+def _follow(screen: Console, engine: Engine, run: str) -> RunProgress:
     _part(screen, "Let the workers work", "`+` marks the paragraphs that a search added, ★ those that are needed")
     with growing_traces(screen, engine, run) as show:
-        progress = follow_with(show, engine, run, RunSpeed(broker_problem))
+        progress = watch(engine, run, show)
     screen.print(closing_line(progress), soft_wrap=True)
     return progress
 
 
 def _show_answers(screen: Console, engine: Engine, run: str) -> None:
     with engine.connect() as connection:
-        traced = list(read_questions(connection, run))
-    dataset = sample_request(None).dataset
-    right = [question.scores(dataset).answer_em == 1 for question in traced]
-    _part(screen, "Answers", f"{sum(right)} of {len(right)} are right")
+        answers = read_answers(connection, run)
+    _part(screen, "Answers", f"{sum(each.right for each in answers)} of {len(answers)} are right")
     table = grid("dim", "", "bold", "")
-    for place, (question, agrees) in enumerate(zip(traced, right, strict=True), start=1):
-        mark = Text("right", style="green") if agrees else Text("wrong", style="red")
-        table.add_row(f"{place}.", mark, question.answer or str(question.status), f"gold: {question.answers[0]}")
+    for place, each in enumerate(answers, start=1):
+        mark = Text("right", style="green") if each.right else Text("wrong", style="red")
+        table.add_row(f"{place}.", mark, each.answer, f"gold: {each.gold}")
     screen.print(table)
 
 

@@ -10,8 +10,8 @@ from cotrail.cli.output import grid
 from cotrail.common.printable_text import one_line
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.rate import RATE
-from cotrail.models.queries.traces import TracedStep
 from cotrail.services.evidence_texts import named, ratings
+from cotrail.services.tracing import TracedStep
 
 
 def evidence_step(step: TracedStep, names: Mapping[str, str]) -> Text | Table | None:

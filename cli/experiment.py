@@ -18,15 +18,15 @@ from cotrail.cli.output import console, heading, print_json
 from cotrail.cli.run_text import INCOMPLETE, print_reasons
 from cotrail.cli.tables import print_tables
 from cotrail.common.humanize import count
-from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport
-from cotrail.models.queries.experiments import read_experiment, resolve_experiment
-from cotrail.models.queries.progress import read_causes, read_standings
 from cotrail.services.experiments.conducting import begin
+from cotrail.services.experiments.described import describe_experiment, resolve_experiment
 from cotrail.services.experiments.files import read_experiment_file
 from cotrail.services.experiments.progress import ExperimentProgress
 from cotrail.services.experiments.schedule import Schedule
 from cotrail.services.reports.documents import write_report, write_run_pages
-from cotrail.services.reports.experiments import read_report
+from cotrail.services.reports.experiments import NO_RESULTS, ExperimentReport, read_report
+from cotrail.services.reports.sheets import sheet
+from cotrail.services.run_progress import read_reasons
 from cotrail.services.store import open_store, reading
 
 experiment = typer.Typer(
@@ -78,7 +78,7 @@ def run(
 def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: bool) -> int:
     """Prints the outcome and the tables of the experiment; returns the exit code."""
     with engine.connect() as connection:
-        reasons = {run: read_causes(connection, run) for run in progress.stuck}
+        reasons = {run: read_reasons(connection, run) for run in progress.stuck}
         found = read_report(connection, name)
     if json:
         print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": found.tables})
@@ -97,7 +97,7 @@ def print_report(report: ExperimentReport, screen: Console) -> None:
     """Prints the tables."""
     if not report.tables:
         screen.print(NO_RESULTS)
-    print_tables(report.tables, screen)
+    print_tables(map(sheet, report.tables), screen)
 
 
 @experiment.command()
@@ -149,19 +149,17 @@ def _write_run_pages(connection: Connection, report: ExperimentReport, directory
 def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     """Show an experiment's file and its runs."""
     with reading() as connection:
-        record = read_experiment(connection, resolve_experiment(connection, name))
-        standings = read_standings(connection, record.id)
+        described = describe_experiment(connection, name)
     if json:
-        runs = {cell: {"run": run_id, "questions": standings[run_id]} for cell, run_id in record.runs.items()}
-        print_json({"experiment": record.id, "plan": record.plan, "runs": runs})
+        print_json(described)
         return
     screen = console()
-    screen.print(heading(record.id))
-    screen.print(Text(as_toml(record.plan["experiment"])), soft_wrap=True)
+    screen.print(heading(described.experiment))
+    screen.print(Text(as_toml(described.plan["experiment"])), soft_wrap=True)
     columns = Column(title="cell"), Column(title="run"), Column(title="questions")
     rows = [
-        [cell, run_id, ", ".join(f"{n} {status}" for status, n in standings[run_id].items() if n)]
-        for cell, run_id in record.runs.items()
+        [cell, each.run, ", ".join(f"{number} {status}" for status, number in each.questions.items() if number)]
+        for cell, each in described.runs.items()
     ]
     print_rows(screen, columns, rows)
 

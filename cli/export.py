@@ -11,10 +11,10 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.models.queries.runs import read_run, resolve_run
-from cotrail.models.queries.traces import read_questions
 from cotrail.services.exporting import lines
+from cotrail.services.named_runs import find_run
 from cotrail.services.store import reading
+from cotrail.services.tracing import read_questions
 
 
 def export(
@@ -40,7 +40,7 @@ def export(
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
     with reading() as connection:
-        record = read_run(connection, resolve_run(connection, run))
+        record = find_run(connection, run)
         chunks = lines(record, read_questions(connection, record.id), form)
         if output is None:
             sys.stdout.buffer.writelines(chunks)

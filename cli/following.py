@@ -1,7 +1,7 @@
 """Live display of a run while workers carry it out: bars on a terminal, lines elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
@@ -10,90 +10,35 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
-from cotrail.cli.meanwhile import meanwhile
 from cotrail.cli.output import console
-from cotrail.cli.run_speed import RunSpeed, expected_steps
 from cotrail.cli.run_text import unwatched_line
 from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
-from cotrail.configuration.settings import settings
-from cotrail.models.queries.progress import Progress, read_progress
-from cotrail.models.schema.database import reason_of, unanswered
-
-POLL_SECONDS = 0.5
-LONGEST_PAUSE = 5.0
-"""The longest pause between two reads, however slow they are."""
-
-SLOW_SECONDS = 2.0
-"""A read that takes longer is shown as slow, and again after each such interval."""
+from cotrail.services.run_progress import RunProgress
+from cotrail.services.run_speed import WatchedRun
+from cotrail.services.watching import Show, watch
 
 LINE_SECONDS = 5.0
 """Interval between lines where the output is no terminal."""
 
-LOST_SECONDS = 1.0
-"""Pause before a database that doesn't answer is asked again."""
 
-Show = Callable[[Progress | None, RunSpeed], None]
-"""Shows a run's progress, which is None before the first read is done."""
-
-
-def follow(engine: Engine, run: str, *, stderr: bool = False) -> Progress:
+def follow(engine: Engine, run: str, *, stderr: bool = False) -> RunProgress:
     """Shows a run's progress until no question is open or one cause blocks it; returns the last that was read."""
     screen = console(stderr=stderr)
-    speed = RunSpeed(broker_problem)
+    state = "running"
+
+    def show(watched: WatchedRun) -> None:
+        nonlocal state
+        state = watched.progress.state if watched.progress else state
+        draw(watched)
+
     try:
-        with _display(screen) as show:
-            return follow_with(show, engine, run, speed)
+        with _display(screen) as draw:
+            return watch(engine, run, show)
     except KeyboardInterrupt:
-        screen.print(unwatched_line(run, speed.progress.state if speed.progress else "running"), soft_wrap=True)
+        screen.print(unwatched_line(run, state), soft_wrap=True)
         raise
-
-
-def follow_with(show: Show, engine: Engine, run: str, speed: RunSpeed) -> Progress:
-    """The same, shown by `show` alone."""
-    for progress in _read_repeatedly(engine, run, speed, show):
-        show(progress, speed)
-        if not progress.open or progress.stopped:
-            break
-    return progress
-
-
-def pause_after(seconds: float) -> float:
-    """The pause after a read of that duration: backpressure, as large runs are slow to read, up to a bound."""
-    return min(max(POLL_SECONDS, 10 * seconds), LONGEST_PAUSE)
-
-
-def broker_problem() -> str | None:
-    """Why Redis doesn't answer; None where it does."""
-    from cotrail.tasks import routing  # slow: it imports Celery
-
-    problem = routing.broker_problem(settings().broker)
-    return None if problem is None else settings().secrets.hidden(problem)
-
-
-def _read_repeatedly(engine: Engine, run: str, speed: "RunSpeed", show: "Show") -> Iterator[Progress]:
-    """The run's progress at each read; while the database doesn't answer, the last that is known."""
-    progress = None
-
-    def show_slow(seconds: float) -> None:
-        speed.reading_seconds = seconds
-        show(progress, speed)
-
-    while True:
-        started = time.monotonic()
-        try:
-            with meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
-                progress = read_progress(connection, run)
-            speed.note(progress, started)
-        except SQLAlchemyError as error:
-            # Only a run that was seen before is waited for: at the start, an unreachable database is an error.
-            if progress is None or not unanswered(error):
-                raise
-            speed.lost, speed.reading_seconds = reason_of(error), 0.0
-        yield progress
-        time.sleep(LOST_SECONDS if speed.lost else pause_after(time.monotonic() - started))
 
 
 @contextmanager
@@ -104,19 +49,19 @@ def _display(screen: Console) -> Iterator[Show]:
         return
     # Refreshed by hand, since only a new reading changes anything.
     with Live(console=screen, auto_refresh=False, transient=True) as live:
-        yield lambda progress, speed: live.update(progress_bars(progress, speed), refresh=True)
+        yield lambda watched: live.update(progress_bars(watched), refresh=True)
 
 
 def progress_lines(screen: Console) -> Show:
     """A line at intervals."""
     printed, last = -LINE_SECONDS, ""
 
-    def show(progress: Progress | None, speed: RunSpeed) -> None:
+    def show(watched: WatchedRun) -> None:
         nonlocal printed, last
         now = time.monotonic()
-        if (progress is None or progress.open) and now - printed < LINE_SECONDS:
+        if (watched.progress is None or watched.progress.open) and now - printed < LINE_SECONDS:
             return
-        printed, line = now, _line(progress, speed)
+        printed, line = now, _line(watched)
         if line != last:
             screen.print(line, soft_wrap=True)
         last = line
@@ -124,45 +69,41 @@ def progress_lines(screen: Console) -> Show:
     return show
 
 
-def _line(progress: Progress | None, speed: RunSpeed) -> str:
+def _line(watched: WatchedRun) -> str:
+    progress = watched.progress
     if progress is None:
-        return speed.slowness
-    done = f"{progress.done:,} of {count(progress.total, 'question')} done, {count(progress.steps, 'step')}"
+        return watched.waits_for or ""
+    done = f"{progress.done:,} of {count(progress.questions, 'question')} done, {count(progress.steps, 'step')}"
     if not progress.open:
         return done
-    if waiting := speed.waits_for(progress):
-        return f"{done}. {waiting}"
-    return f"{done}, {_pace(progress, speed)}"
+    return f"{done}. {watched.waits_for}" if watched.waits_for else f"{done}, {_pace(watched)}"
 
 
-def _pace(progress: Progress, speed: RunSpeed) -> str:
-    left = speed.left(progress)
-    return f"{rate(speed.rate)} steps/s" + ("" if left is None else f", about {duration(left)} left")
+def _pace(watched: WatchedRun) -> str:
+    left = watched.seconds_left
+    return f"{rate(watched.rate)} steps/s" + ("" if left is None else f", about {duration(left)} left")
 
 
-def progress_bars(progress: Progress | None, speed: RunSpeed) -> RenderableType:
+def progress_bars(watched: WatchedRun) -> RenderableType:
     """A bar of the questions and one of the steps, tokens, speed, and what holds the run back."""
+    waiting = Text(one_line(watched.waits_for or ""), style="yellow")
+    progress, steps = watched.progress, watched.expected_steps
     if progress is None:
-        return Text(speed.slowness, style="yellow")
-    steps = expected_steps(progress)
+        return waiting
     table = Table.grid(padding=(0, 2))
-    table.add_row("Questions", _bar(progress.done, progress.total), f"{progress.done:,} of {progress.total:,}")
-    open_end = steps is not None and progress.done < progress.total
+    table.add_row("Questions", _bar(progress.done, progress.questions), f"{progress.done:,} of {progress.questions:,}")
+    open_end = steps is not None and progress.done < progress.questions
     about = f" of about {max(round(steps or 0), progress.steps):,}" if open_end else ""
     table.add_row("Steps", _bar(progress.steps, steps), f"{progress.steps:,}{about}")
-    read, cached, written = (
-        progress.tokens(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
-    )
+    read, cached = progress.prompt_tokens, progress.cached_prompt_tokens
     share = f" ({cached / read:.0%} from the cache)" if read else ""
-    lines: list[RenderableType] = [
+    return Group(
         Text(progress.run, style="bold"),
         table,
-        Text(f"{count(read, 'token')} read{share}, {written:,} written", style="dim"),
-        Text(_pace(progress, speed)),
-    ]
-    if waiting := speed.waits_for(progress):
-        lines.append(Text(one_line(waiting), style="yellow"))
-    return Group(*lines)
+        Text(f"{count(read, 'token')} read{share}, {progress.generated_tokens:,} written", style="dim"),
+        Text(_pace(watched)),
+        *([waiting] if waiting else []),
+    )
 
 
 def _bar(done: float, total: float | None) -> ProgressBar:

@@ -8,18 +8,14 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
-from cotrail.cli.following import Show, progress_bars, progress_lines
+from cotrail.cli.following import progress_bars, progress_lines
 from cotrail.cli.output import heading
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
-from cotrail.models.queries.progress import Progress
-from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_questions
-from cotrail.models.schema.database import unanswered
-from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.run_speed import WatchedRun
+from cotrail.services.tracing import QuestionStatus, TracedQuestion, TracedStep, is_gold, read_growing
+from cotrail.services.watching import Show
 
 Numbered = tuple[int, TracedQuestion]
 
@@ -42,16 +38,16 @@ def _side_by_side(live: Live, engine: Engine, run: str) -> Show:
     printed: set[str] = set()
     growing: list[Numbered] = []
 
-    def show(progress: Progress | None, speed: RunSpeed) -> None:
-        if speed.answers:
+    def show(watched: WatchedRun) -> None:
+        if watched.answers:
             growing.clear()
-            for number, question in _numbered(engine, run):
+            for number, question in enumerate(read_growing(engine, run), start=1):
                 if question.status == QuestionStatus.OPEN and question.steps:
                     growing.append((number, question))
                 elif question.status != QuestionStatus.OPEN and question.key not in printed:
                     printed.add(question.key)
                     live.console.print(_whole(number, question))
-        live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(progress, speed)), refresh=True)
+        live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(watched)), refresh=True)
 
     return show
 
@@ -60,27 +56,16 @@ def _step_by_step(screen: Console, engine: Engine, run: str) -> Show:
     show_progress = progress_lines(screen)
     printed: set[tuple[str, object]] = set()
 
-    def show(progress: Progress | None, speed: RunSpeed) -> None:
-        for number, question in _numbered(engine, run) if speed.answers else ():
+    def show(watched: WatchedRun) -> None:
+        for number, question in enumerate(read_growing(engine, run), start=1) if watched.answers else ():
             for part, lines in _parts(question):
                 if (question.key, part) not in printed:
                     printed.add((question.key, part))
                     for line in lines:
                         screen.print(Text(f"{number}. ").append_text(line), soft_wrap=True)
-        show_progress(progress, speed)
+        show_progress(watched)
 
     return show
-
-
-def _numbered(engine: Engine, run: str) -> list[Numbered]:
-    """The run's questions by their numbers; none where the database has just stopped answering."""
-    try:
-        with engine.connect() as connection:
-            return list(enumerate(read_questions(connection, run), start=1))
-    except SQLAlchemyError as error:
-        if unanswered(error):
-            return []
-        raise
 
 
 def _ends(growing: list[Numbered], height: int) -> Iterator[RenderableType]:

@@ -1,11 +1,9 @@
 """`cotrail prune`: removes runs permanently."""
 
 import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from msgspec.structs import asdict
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from sqlalchemy import Engine
 
@@ -13,8 +11,7 @@ from cotrail.cli.arguments import Json
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, size
 from cotrail.errors import InputError
-from cotrail.models.commands.pruning import Pruned, Weight, begun, ended_before, prune, weigh
-from cotrail.models.queries.runs import resolve_run
+from cotrail.services.pruning import Pruned, PrunedRuns, Weight, choose, prune
 from cotrail.services.store import open_store
 
 MOST_DAYS = 36_600
@@ -46,33 +43,22 @@ def prune_runs(
     Where it is interrupted, the next `cotrail prune` completes it.
     """
     with open_store() as engine:
-        chosen, weight = _choose(engine, runs or [], older_than)
-        if not dry_run and chosen and not yes:
-            _confirm(weight)
-        removed = None if dry_run else _prune(engine, chosen)
+        with engine.connect() as connection:
+            pruned = choose(connection, runs or [], older_than)
+        if not dry_run and pruned.runs and not yes:
+            _confirm(pruned.weight)
+        if not dry_run:
+            pruned = _prune(engine, pruned)
+    removed = pruned.removed
     if json:
-        print_json({"runs": chosen, "weight": asdict(weight), "removed": removed and asdict(removed)})
+        print_json(pruned)
     elif removed is None:
-        console().print(f"{_described(weight)} would go.", *chosen, sep="\n")
+        console().print(f"{_described(pruned.weight)} would go.", *pruned.runs, sep="\n")
     else:
         shared = (
             f"{count(removed.paragraphs, 'paragraph')} and {count(removed.demonstrations, 'set')} of demonstrations"
         )
-        console().print(f"Removed {_described(weight)}; with them went {shared} that nothing else refers to.")
-
-
-def _choose(engine: Engine, given: Sequence[str], older_than: float | None) -> tuple[list[str], Weight]:
-    """The runs to remove, first those whose removal was interrupted, and what they hold."""
-    with engine.connect() as connection:
-        # An interrupted removal left a run without some of its rows, so it is completed first, whatever is asked for.
-        chosen = begun(connection)
-        chosen += (resolve_run(connection, run) for run in given)
-        if older_than is not None:
-            chosen += ended_before(connection, older_than)
-        chosen = list(dict.fromkeys(chosen))
-        if not given and older_than is None and not chosen:
-            raise InputError("say which runs: by their ids, or with --older-than DAYS")
-        return chosen, weigh(connection, chosen)
+        console().print(f"Removed {_described(pruned.weight)}; with them went {shared} that nothing else refers to.")
 
 
 def _confirm(weight: Weight) -> None:
@@ -81,17 +67,18 @@ def _confirm(weight: Weight) -> None:
     typer.confirm(f"Remove {_described(weight)} permanently?", abort=True)
 
 
-def _prune(engine: Engine, chosen: Sequence[str]) -> Pruned:
-    total = Pruned()
+def _prune(engine: Engine, chosen: PrunedRuns) -> PrunedRuns:
+    """Removes the runs; on a terminal with what is removed so far, as large runs take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        shown = progress.add_task("")
-        for chunk in prune(engine, chosen):
-            total = Pruned(**{name: value + getattr(chunk, name) for name, value in asdict(total).items()})
-            done = f"{count(total.questions, 'question')} and {count(total.paragraphs, 'paragraph')} removed"
-            progress.update(shown, description=done)
-    return total
+        task = progress.add_task("")
+
+        def report(done: Pruned) -> None:
+            rows = f"{count(done.questions, 'question')} and {count(done.paragraphs, 'paragraph')} removed"
+            progress.update(task, description=rows)
+
+        return prune(engine, chosen, report)
 
 
 def _described(weight: Weight) -> str:

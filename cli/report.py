@@ -9,7 +9,7 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.files import write_text
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.models.queries.runs import resolve_run
+from cotrail.services.named_runs import resolve_run
 from cotrail.services.reports.run_report import run_report
 from cotrail.services.store import reading
 

@@ -10,11 +10,12 @@ from cotrail.cli.files import write_text
 from cotrail.cli.output import console, print_json
 from cotrail.cli.tables import print_tables
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
-from cotrail.models.queries.runs import resolve_run
+from cotrail.services.named_runs import resolve_run
 from cotrail.services.reports.documents import report_page
+from cotrail.services.reports.experiments import ExperimentReport
 from cotrail.services.reports.figures import svg_of
 from cotrail.services.reports.rethinking import compare
+from cotrail.services.reports.sheets import sheet
 from cotrail.services.store import reading
 
 TITLE = "Rethinking with retrieval"
@@ -48,7 +49,7 @@ def rethinking(
         print_json({"tables": report.tables})
         return
     screen = console()
-    print_tables(report.tables, screen)
+    print_tables(map(sheet, report.tables), screen)
     screen.print()
     screen.print(report.summary, style="dim")
     for path in written:

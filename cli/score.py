@@ -11,10 +11,8 @@ from cotrail.cli.columns import Column, print_rows
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
 from cotrail.services import scoring
-from cotrail.services.kind_tables import KindTable, kind_tables
+from cotrail.services.score_tables import CAVEAT, ConfidenceInterval, KindTable, kind_tables, metric_rows
 from cotrail.services.scoring import RunScores
 from cotrail.services.store import reading
 
@@ -63,10 +61,7 @@ def score(
 
 def print_scores(screen: Console, scores: RunScores) -> None:
     """Prints the metrics, each with its interval and its definition."""
-    rows = [
-        [name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition]
-        for name, definition in DEFINITIONS.items()
-    ]
+    rows = [[row.name, number(row.mean), _range(row.interval, 3), row.definition] for row in metric_rows(scores)]
     work = (
         ("steps", scores.steps, "steps carried out"),
         ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),

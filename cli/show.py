@@ -1,10 +1,8 @@
 """`cotrail runs` and `cotrail show`: the list of runs, and one run's configuration and state."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -13,16 +11,13 @@ from rich.text import Text
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.columns import Cell, Column, print_rows
 from cotrail.cli.output import console, grid, heading, print_json
-from cotrail.cli.run_text import blockage_line, outage_line, print_reasons, shown_state, summary
+from cotrail.cli.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration
-from cotrail.evaluation.experiments.costs import Cost, outcomes
-from cotrail.models.queries.progress import Progress, read_causes, read_progress
-from cotrail.models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
-from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
-from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.reports.configuration import configuration, local
-from cotrail.services.reports.costs import adopted_from, run_cost
-from cotrail.services.run_list import read_filter, read_page
+from cotrail.services.reports.costs import outcomes
+from cotrail.services.run_details import RunDetails, describe_run
+from cotrail.services.run_list import ListedRun, read_filter, read_page
+from cotrail.services.run_speed import blockage_line, outage_line
 from cotrail.services.store import reading
 
 LIMIT = 20
@@ -56,7 +51,7 @@ def runs(
     with reading() as connection:
         page = read_page(connection, wanted, limit=limit, after=after)
     if json:
-        print_json([_summary(each) for each in page.runs])
+        print_json(page.runs)
     elif page.runs:
         _print_runs(page.runs)
     elif filters or after:
@@ -64,114 +59,80 @@ def runs(
     else:
         console().print("No runs yet. `cotrail submit --help` shows how to submit one.")
     if page.more:
-        rest = f"{count(page.more, 'more run')}: --limit, or --after {page.runs[-1].run.id}"
+        rest = f"{count(page.more, 'more run')}: --limit, or --after {page.runs[-1].run}"
         console(stderr=True).print(rest, style="dim", soft_wrap=True)
 
 
 def show(run: RunName, *, json: Json = False) -> None:
     """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
     with reading() as connection:
-        record = read_run(connection, resolve_run(connection, run))
-        labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
-        progress = read_progress(connection, record.id)
-        reasons = read_causes(connection, record.id)
-        cost = run_cost(connection, record.id)
+        details = describe_run(connection, run)
     if json:
-        print_json(
-            {
-                **summary(progress),
-                "kinds": progress.kinds,
-                "cost": cost,
-                "adopted_from": adopted_from(record),
-                "reasons": reasons,
-                "configuration": record,
-                "name": labels.name,
-                "tags": labels.tags,
-            }
-        )
+        print_json(details)
         return
     screen = console()
-    screen.print(_title(record.id, progress.state, labels))
-    screen.print(_configuration(record))
+    screen.print(_title(details))
+    screen.print(_configuration(details))
     screen.print()
-    screen.print(heading("Questions"), ", ".join(_question_counts(progress)) or "none")
+    counts = ", ".join(f"{number:,} {status}" for status, number in details.statuses.items())
+    screen.print(heading("Questions"), counts or "none")
     screen.print()
-    _print_steps(screen, progress)
-    _print_cost(screen, cost, adopted_from(record))
-    screen.print(_effort(progress, cost), style="dim")
-    if progress.blockage:
-        screen.print(blockage_line(record.id, progress.blockage), style="yellow", soft_wrap=True)
-    for outage in progress.outages:
+    _print_steps(screen, details)
+    _print_cost(screen, details)
+    screen.print(_effort(details), style="dim")
+    if details.blockage:
+        screen.print(blockage_line(details.run, details.blockage), style="yellow", soft_wrap=True)
+    for outage in details.outages:
         screen.print(outage_line(outage), style="yellow", soft_wrap=True)
-    print_reasons(screen, reasons)
-    _hint(screen, record.id, progress)
+    print_reasons(screen, details.reasons)
+    _hint(screen, details)
 
 
-def _summary(each: RunSummary) -> dict[str, Any]:
-    record = msgspec.to_builtins(each.run, builtin_types=(datetime,))
-    brief = ("id", "created_at", "desired_state", "priority", "system", "dataset", "corpus", "model")
-    return {
-        "run": record.pop("id"),
-        "name": each.labels.name,
-        "tags": each.labels.tags,
-        "state": each.state,
-        "total": sum(each.questions.values()),
-        "questions": each.questions,
-        **{name: record[name] for name in brief[1:]},
-    }
-
-
-def _print_runs(summaries: Sequence[RunSummary]) -> None:
+def _print_runs(runs: Sequence[ListedRun]) -> None:
     """Prints a line for each run; labels and priorities only where there are any."""
-    rows = [_row(each) for each in summaries]
+    rows = [_row(each) for each in runs]
     named = {name for row in rows for name, value in row.items() if value}
     shown = [name for name in rows[0] if name in named]
     columns = [Column(title=name, whole=name == "run") for name in shown]
     print_rows(console(), columns, [[row[name] for name in shown] for row in rows])
 
 
-def _row(each: RunSummary) -> dict[str, Cell]:
-    done = each.questions[QuestionStatus.FINISHED] + each.questions[QuestionStatus.FAILED]
-    lost = each.questions[QuestionStatus.FAILED] + each.questions[QuestionStatus.BLOCKED]
+def _row(each: ListedRun) -> dict[str, Cell]:
+    lost = f" ({each.unanswered} without answer)" if each.unanswered else ""
     return {
-        "run": each.run.id,
-        "name": each.labels.name or "",
+        "run": each.run,
+        "name": each.name or "",
         "state": shown_state(each.state),
-        "questions": f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
-        "dataset": each.run.dataset,
-        "corpus": each.run.corpus or "",
-        "model": each.run.model_name,
-        "tags": ", ".join(each.labels.tags),
-        "priority": str(each.run.priority) if each.run.priority else "",
-        "submitted": local(each.run.created_at),
+        "questions": f"{each.done}/{each.total}{lost}",
+        "dataset": each.dataset,
+        "corpus": each.corpus or "",
+        "model": each.model_name,
+        "tags": ", ".join(each.tags),
+        "priority": str(each.priority) if each.priority else "",
+        "submitted": local(each.created_at),
     }
 
 
-def _title(run: str, state: RunState, labels: Labels) -> Text:
-    named = f" ({', '.join(filter(None, (labels.name, *labels.tags)))})" if labels != NO_LABELS else ""
-    return Text(f"{run}{named} is ").append_text(shown_state(state))
+def _title(details: RunDetails) -> Text:
+    labels = [*([details.name] if details.name else []), *details.tags]
+    named = f" ({', '.join(labels)})" if labels else ""
+    return Text(f"{details.run}{named} is ").append_text(shown_state(details.state))
 
 
-def _configuration(record: RunRecord) -> Table:
+def _configuration(details: RunDetails) -> Table:
     table = grid("dim", "")
-    for name, value in configuration(record):
+    for name, value in configuration(details.configuration):
         table.add_row(name, value)
     return table
 
 
-def _question_counts(progress: Progress) -> Iterator[str]:
-    for status, number in progress.questions.items():
-        if number:
-            yield f"{number:,} {status}"
-
-
-def _print_steps(screen: Console, progress: Progress) -> None:
+def _print_steps(screen: Console, details: RunDetails) -> None:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
     titles = ("done", *states[1:], "tokens read", "cached", "written")
     columns = [Column(title="steps"), *(Column(title=title, right=True) for title in titles)]
     columns.append(Column(title="a step", right=True, whole=True))
     rows = []
-    for counts in progress.kinds:
+    for counts in details.kinds:
         mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
@@ -180,9 +141,10 @@ def _print_steps(screen: Console, progress: Progress) -> None:
     print_rows(screen, columns, rows)
 
 
-def _print_cost(screen: Console, cost: Cost, origin: str | None) -> None:
+def _print_cost(screen: Console, details: RunDetails) -> None:
     """Prints what the run asked for and spent; the two are the same where it adopted nothing."""
-    work = [("asked for", cost.asked), (f"adopted from {origin}", cost.adopted)] if cost.adopted.steps else []
+    cost, adopted = details.cost, f"adopted from {details.adopted_from}"
+    work = [("asked for", cost.asked), (adopted, cost.adopted)] if cost.adopted.steps else []
     titles = ("model calls", "searches", "tokens read", "cached", "written")
     columns = [Column(title="work"), *(Column(title=title, right=True) for title in titles)]
     columns.append(Column(title="time of model calls", right=True, whole=True))
@@ -195,12 +157,14 @@ def _print_cost(screen: Console, cost: Cost, origin: str | None) -> None:
     print_rows(screen, columns, rows)
 
 
-def _effort(progress: Progress, cost: Cost) -> str:
+def _effort(details: RunDetails) -> str:
+    cost = details.cost
     lost = f"; executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}" if cost.lost else ""
-    return f"{count(progress.steps, 'step')} in {duration(progress.seconds)}{lost}"
+    return f"{count(details.steps, 'step')} in {duration(details.seconds)}{lost}"
 
 
-def _hint(screen: Console, run: str, progress: Progress) -> None:
+def _hint(screen: Console, details: RunDetails) -> None:
+    run = details.run
     screen.print()
     following = {
         "running": f"`cotrail watch {run}` shows progress.",
@@ -208,5 +172,5 @@ def _hint(screen: Console, run: str, progress: Progress) -> None:
         "blocked": f"Once the reason is fixed, `cotrail resume {run}` continues it.",
         "finished": f"`cotrail score {run}` shows the scores, `cotrail trace {run} 1` the first question.",
     }
-    if hint := following.get(progress.state):
+    if hint := following.get(details.state):
         screen.print(hint, soft_wrap=True)

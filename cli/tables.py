@@ -1,23 +1,21 @@
 """Tables of experiments on the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.columns import Column, print_rows
 from cotrail.cli.output import heading
-from cotrail.evaluation.experiments.report_tables import ReportTable
-from cotrail.services.reports.sheets import Sheet, sheet
+from cotrail.services.reports.sheets import Sheet
 
 PASSAGE_WIDTH = 40
 """Characters in a line of a long text, as far as there is room."""
 
 
-def print_tables(tables: Sequence[ReportTable], screen: Console) -> None:
+def print_tables(sheets: Iterable[Sheet], screen: Console) -> None:
     """Prints the tables one below the other; where the output is no terminal, as wide as they are."""
-    for table in tables:
-        text = sheet(table)
+    for text in sheets:
         screen.print()
         screen.print(heading(text.title), soft_wrap=True)
         _print_rows(text, screen)

@@ -19,18 +19,17 @@ from cotrail.cli.weighed import compared, weighed
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import cut, one_line
 from cotrail.core.paragraphs import Hit
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question, rebuild_prompt
-from cotrail.models.schema.states import QuestionStatus
 from cotrail.services import exporting
 from cotrail.services.answer_details import details_of
+from cotrail.services.auditing import step_prompt
 from cotrail.services.evidence_texts import name_of
 from cotrail.services.gold_paragraphs import FoundGold, gold_paragraphs, where
+from cotrail.services.named_runs import RunRecord, find_run
 from cotrail.services.reasoning_trees import turns
 from cotrail.services.scoring import scores_of
 from cotrail.services.store import reading
+from cotrail.services.tracing import QuestionStatus, TracedQuestion, TracedStep, is_gold, read_question
 from cotrail.services.written_facts import written_facts
 from cotrail.systems.searchain.tree import Tree
 
@@ -60,11 +59,10 @@ def trace(
     each gold paragraph that wasn't collected.
     """
     with reading() as connection:
-        record = read_run(connection, resolve_run(connection, run))
         if prompt is not None:
-            text = rebuild_prompt(connection, record.id, question, prompt)
-            print_prompt(text, record.id, question, prompt, json=json)
+            print_prompt(step_prompt(connection, run, question, prompt), json=json)
             return
+        record = find_run(connection, run)
         traced = read_question(connection, record.id, question)
     if json:
         print_json(exporting.trace(record, traced))

@@ -5,7 +5,7 @@ import typer
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.following import follow
 from cotrail.cli.run_text import summarize
-from cotrail.models.queries.runs import resolve_run
+from cotrail.services.named_runs import resolve_run
 from cotrail.services.store import open_store
 
 

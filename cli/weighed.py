@@ -9,8 +9,8 @@ from rich.text import Text
 from cotrail.cli.output import grid
 from cotrail.common.printable_text import one_line
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
-from cotrail.models.queries.traces import TracedStep
 from cotrail.services.evidence_texts import comparison, named
+from cotrail.services.tracing import TracedStep
 
 
 def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:

@@ -6,7 +6,6 @@ from cotrail.cli.columns import Column, print_rows
 from cotrail.cli.output import console
 from cotrail.common.humanize import duration
 from cotrail.common.printable_text import one_line
-from cotrail.models.queries.workers import StepUnderWay
 from cotrail.services.worker_list import ListedWorker, WorkerList, WorkerState
 
 SHOWN = 3
@@ -45,11 +44,10 @@ def _row(each: ListedWorker) -> list[str | Text]:
 
 def _doing(each: ListedWorker) -> Text:
     lines = [one_line(each.problem)] if each.problem else []
-    lines += map(_line, each.steps[:SHOWN])
+    lines += (
+        one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")
+        for step in each.steps[:SHOWN]
+    )
     if more := len(each.steps) - SHOWN:
         lines += [f"and {more:,} more"] if more > 0 else []
     return Text("\n".join(lines))
-
-
-def _line(step: StepUnderWay) -> str:
-    return one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")

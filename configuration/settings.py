@@ -29,10 +29,8 @@ from cotrail.configuration.checks import check_broker, check_database, check_fol
 from cotrail.configuration.refusals import settings_refusal
 from cotrail.configuration.variables import PREFIX, warn_of_unknown
 from cotrail.core.actions.registry import KINDS
-from cotrail.engines.retrieval.corpus_store import CorpusStore
 from cotrail.engines.retrieval.search_file import read_search_file
 from cotrail.engines.retrieval.search_server import SearchServer, check_node
-from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import InputError
 
 _SCHEME = re.compile("^postgres(ql)?://")
@@ -184,11 +182,6 @@ class Settings(BaseSettings):
     def knowledge_path(self) -> Path:
         """The folder of the knowledge sources that were built."""
         return self.home / "knowledge"
-
-    @property
-    def corpus_store(self) -> CorpusStore:
-        """The store of corpora."""
-        return corpus_store(self.corpora_path, self.search_server)
 
     @property
     def search_server(self) -> SearchServer | None:

@@ -1,20 +1,16 @@
-"""Annotations of chains of thought: sentences sampled, exported to a file to be judged there, and marks imported."""
+"""Annotations of chains of thought: sentences are sampled to be judged, and marks are stored."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from cotrail.common.humanize import count
-from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines
-from cotrail.common.json_files import problem_of
-from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
 from cotrail.models.commands.annotating import record_annotations
-from cotrail.models.queries.annotations import Chain, question_ids, read_annotations, read_chains, read_marks
+from cotrail.models.queries.annotations import Chain as Chain
+from cotrail.models.queries.annotations import question_ids, read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import RunRecord
 
 Place = tuple[str, int]
@@ -42,12 +38,14 @@ class SampledChains(Struct, frozen=True, kw_only=True):
 
 
 class AnnotationSummary(Struct, frozen=True, kw_only=True):
-    """An annotator's progress with some chains, and the findings of all annotators in the run.
+    """An annotator's progress with some chains of a run, and the findings of all annotators in it.
 
     sentences: those to judge in the chains; marked: those that the annotator has marked.
     judged: the run's chains with any mark; erroneous: those of them with a factual error.
     """
 
+    run: str
+    annotator: str
     chains: int
     sentences: int
     marked: int
@@ -69,19 +67,19 @@ def sample_chains(connection: Connection, record: RunRecord, size: int, seed: in
     return SampledChains(chains=chains, left_out=len(drawn) - len(chains))
 
 
-def export_sentences(
-    connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain], path: Path
-) -> int:
-    """Writes the sentences of the chains, with the annotator's marks so far, into a new file; returns how many."""
+def read_sentences(
+    connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]
+) -> list[SentenceRow]:
+    """The sentences of the chains that are to be judged, with the annotator's marks so far."""
     marks = {(mark.question_id, mark.position): mark for mark in read_marks(connection, record.id, annotator)}
-    rows = list(rows_of(record.id, chains, marks))
-    write_rows(path, rows)
-    return len(rows)
+    return list(rows_of(record.id, chains, marks))
 
 
-def import_marks(engine: Engine, record: RunRecord, annotator: str, path: Path) -> list[Chain]:
-    """Stores the marks of a file that was filled in, all or none; returns the chains that the file is about."""
-    filled = read_rows(path)
+def store_marks(engine: Engine, record: RunRecord, annotator: str, filled: Mapping[str, SentenceRow]) -> list[Chain]:
+    """Stores the marks of rows that were filled in, all or none; returns the chains that the rows are about.
+
+    filled: the rows by where each stands, for errors.
+    """
     with engine.connect() as connection:
         known = set(question_ids(connection, record.id))
         named = {row.question_id for row in filled.values()} & known
@@ -98,24 +96,14 @@ def summarize(connection: Connection, record: RunRecord, annotator: str, chains:
     marked = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)} & places
     errors = factual_errors(read_annotations(connection, record.id))
     return AnnotationSummary(
+        run=record.id,
+        annotator=annotator,
         chains=len(chains),
         sentences=len(places),
         marked=len(marked),
         judged=len(errors),
         erroneous=sum(errors.values()),
     )
-
-
-def write_rows(path: Path, rows: Sequence[SentenceRow]) -> None:
-    """Writes an annotation file; InputError where it can't be written or is there already, as it may hold marks."""
-    try:
-        # Exclusive creation, as a file that is there may hold hours of a person's work.
-        with path.open("xb") as file:
-            file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
-    except FileExistsError as error:
-        raise InputError(f"{path} is there already and may hold marks; import it, or name another file") from error
-    except OSError as error:
-        raise InputError(f"{path} can't be written ({error.strerror}); name another file") from error
 
 
 def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, SentenceMark]) -> Iterator[SentenceRow]:
@@ -133,25 +121,6 @@ def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Sentence
                 note="" if mark is None else mark.note,
                 paragraphs=tuple({"title": each.title, "text": each.text} for each in chain.paragraphs[position]),
             )
-
-
-def read_rows(path: Path) -> dict[str, SentenceRow]:
-    """The rows of an annotation file by their place in it; InputError says where one has another form."""
-    found: dict[str, SentenceRow] = {}
-    with opened(path, InputError) as file:
-        for number, line in numbered_lines(file, str(path), InputError, MAX_FILE_BYTES):
-            if line.strip():
-                found[f"{path}:{number}"] = _row(line, f"{path}:{number}")
-    return found
-
-
-def _row(raw: bytes, place: str) -> SentenceRow:
-    try:
-        return msgspec.json.decode(raw, type=SentenceRow)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{place}: {problem_of(error, raw, SentenceRow)}; each line is an object as the exported file has it"
-        ) from error
 
 
 def checked_marks(

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
@@ -32,7 +33,7 @@ def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | No
     progress: called with the number of paragraphs so far.
     """
     started = time.monotonic()
-    manifest = settings().corpus_store.build(name, read_corpus(paths), progress)
+    manifest = corpora_of(settings()).build(name, read_corpus(paths), progress)
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs,
@@ -56,12 +57,12 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
 
 def list_corpora() -> tuple[ListedCorpus, ...]:
     """Every corpus of the folder or of the search server, by name."""
-    return tuple(_listed(name, manifest) for name, manifest in settings().corpus_store.manifests().items())
+    return tuple(_listed(name, manifest) for name, manifest in corpora_of(settings()).manifests().items())
 
 
 def describe_corpus(name: str) -> ListedCorpus:
     """The corpus of that name; raises UnknownNameError."""
-    manifests = settings().corpus_store.manifests()
+    manifests = corpora_of(settings()).manifests()
     if name not in manifests:
         raise unknown(name, manifests)
     return _listed(name, manifests[name])
@@ -76,12 +77,12 @@ def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
                 f"the corpus {name!r} is searched by runs that haven't ended ({', '.join(searching)}); wait for them, "
                 "or end each with `cotrail cancel RUN`"
             )
-    settings().corpus_store.remove(name)
+    corpora_of(settings()).remove(name)
     return found
 
 
 def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:
-    extent = settings().corpus_store.extent(name)
+    extent = corpora_of(settings()).extent(name)
     return ListedCorpus(
         corpus=name,
         paragraphs=manifest.paragraphs,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.annotated import AnnotatedQuestion
@@ -60,7 +61,7 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
 
 def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
     chains = None if request.annotations is None else read_chains(request.annotations)
-    lookup = settings().corpus_store.open(request.corpus).paragraphs if request.corpus else None
+    lookup = corpora_of(settings()).open(request.corpus).paragraphs if request.corpus else None
     loaded = load_annotated(request.dataset, request.questions, lookup)
     if request.annotations is not None and chains is not None:
         return with_chains(loaded, chains, request.annotations)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import LATEST, resolve_run
-from cotrail.models.records.labels import NO_LABELS, Labels, check_name, read_labels, save_labels
+from cotrail.models.records.labels import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
 
 _ID = re.compile(r"[\w-]{1,60}-[0-9]{8}-[0-9a-f]{6}")
 """What ids of runs look like: `cotrail.services.composing` makes them."""
@@ -55,6 +55,12 @@ def label(
         if labels != former:
             save_labels(connection, run_id, labels)
     return LabelledRun(run=run_id, name=labels.name, tags=labels.tags)
+
+
+def namesakes_of(engine: Engine, run_id: str, name: str) -> list[str]:
+    """The ids of the other runs that have this name, so that it finds none of them."""
+    with engine.connect() as connection:
+        return namesakes(connection, run_id, name)
 
 
 def _check(what: str, text: str) -> None:

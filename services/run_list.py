@@ -1,24 +1,59 @@
 """The list of runs: a page of it, by filters that a person writes."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.nearest import refused_choice, unknown
+from cotrail.core.binding import name_in
 from cotrail.errors import InputError
 from cotrail.models.queries.run_filters import KEYS, RunFilter
 from cotrail.models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
-from cotrail.models.schema.states import RunState
+from cotrail.models.schema.states import QuestionStatus, RunState
 
 RUN_STATES = tuple(map(str, RunState))
 """The states by which runs are filtered."""
 
 
+class ListedRun(Struct, frozen=True, kw_only=True):
+    """A run in a list; total: the number of its questions; questions: by status."""
+
+    run: str
+    name: str | None
+    tags: tuple[str, ...]
+    state: RunState
+    total: int
+    questions: dict[str, int]
+    created_at: datetime
+    desired_state: str
+    priority: int
+    system: str
+    dataset: str
+    corpus: str | None
+    model: str
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model alone, without its digest."""
+        return name_in(self.model) or self.model
+
+    @property
+    def done(self) -> int:
+        """The number of questions that are finished or failed."""
+        return self.questions[QuestionStatus.FINISHED] + self.questions[QuestionStatus.FAILED]
+
+    @property
+    def unanswered(self) -> int:
+        """The number of questions that failed or are blocked."""
+        return self.questions[QuestionStatus.FAILED] + self.questions[QuestionStatus.BLOCKED]
+
+
 class RunPage(Struct, frozen=True, kw_only=True):
     """Runs, the newest first; more: how many further ones there are behind them."""
 
-    runs: tuple[RunSummary, ...]
+    runs: tuple[ListedRun, ...]
     more: int
 
 
@@ -33,7 +68,25 @@ def read_page(
     found = list_runs(connection, filters, limit=limit, after=behind)
     full = limit is not None and len(found) == limit
     more = count_runs(connection, filters, after=found[-1].run.id) if full and found else 0
-    return RunPage(runs=tuple(found), more=more)
+    return RunPage(runs=tuple(map(_listed, found)), more=more)
+
+
+def _listed(each: RunSummary) -> ListedRun:
+    return ListedRun(
+        run=each.run.id,
+        name=each.labels.name,
+        tags=each.labels.tags,
+        state=each.state,
+        total=sum(each.questions.values()),
+        questions=each.questions,
+        created_at=each.run.created_at,
+        desired_state=each.run.desired_state,
+        priority=each.run.priority,
+        system=each.run.system,
+        dataset=each.run.dataset,
+        corpus=each.run.corpus,
+        model=each.run.model,
+    )
 
 
 def read_filter(text: str) -> RunFilter:

@@ -20,6 +20,7 @@ from cotrail.evaluation.metrics.question_scores import (
     mean_scores,
     scores_by_kind,
 )
+from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
@@ -70,7 +71,16 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
-    return question.scores(record.dataset, answering=has_answers(record))
+    return question_scores(
+        record.dataset,
+        question.answer,
+        question.answers,
+        question.paragraphs,
+        question.gold,
+        pinned=question.pinned,
+        stated=question.stated,
+        answering=has_answers(record),
+    )
 
 
 def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:

@@ -1,34 +1,51 @@
-"""Connections to the store, whose failures say what to do."""
+"""The process's connections to the store, whose failures say what to do."""
 
+import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 from sqlalchemy import Connection, Engine
 
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.database import IDLE_SECONDS, connect
+from cotrail.models.schema.database import connect
 from cotrail.models.schema.refusals import explained
+
+_opened: dict[str, Engine] = {}
+_opening = Lock()
 
 
 @contextmanager
-def open_store(*, idle_seconds: float | None = IDLE_SECONDS) -> Iterator[Engine]:
-    """An engine on the database that the settings name.
+def open_store() -> Iterator[Engine]:
+    """The engine on the database that the settings name: one pool of connections for all threads of the process.
 
-    idle_seconds: the longest that a transaction may be idle; None: no limit.
     Raises, from within the block too, UnavailableError where it can't be used, InputError where it can't hold a value.
     """
-    engine = connect(settings().database, idle_seconds=idle_seconds)
-    try:
-        with explained():
-            yield engine
-    finally:
-        engine.dispose()
+    with explained():
+        yield _engine(settings().database)
 
 
 @contextmanager
 def reading() -> Iterator[Connection]:
     """A read-only connection that sees one snapshot of the store, whatever workers write meanwhile."""
-    # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, no
-    # worker waits for it.
-    with open_store(idle_seconds=None) as engine, engine.connect() as connection:
-        yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    with open_store() as engine, engine.connect() as connection:
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, no
+        # worker waits for it.
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield connection
+
+
+@atexit.register
+def close_stores() -> None:
+    """Closes all connections; who asks for the store next opens new ones."""
+    with _opening:
+        while _opened:
+            _opened.popitem()[1].dispose()
+
+
+def _engine(url: str) -> Engine:
+    with _opening:
+        if url not in _opened:
+            _opened[url] = connect(url, idles=True)
+        return _opened[url]

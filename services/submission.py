@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Engine
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.data.datasets.loading import has_snippets, load_questions
@@ -65,7 +66,7 @@ def submit(engine: Engine, prepared: PreparedRun) -> str:
 def _open_corpus(system: ConfiguredSystem, name: str | None) -> Corpus | None:
     """The corpus that a run names, which a system that searches one must have."""
     if name is not None:
-        return settings().corpus_store.open(name)
+        return corpora_of(settings()).open(name)
     if system.needs.corpus:
         raise InputError(
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"

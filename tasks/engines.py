@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
 from cotrail.core.binding import Binding, PinnedRole
@@ -74,7 +75,7 @@ class LoadedEngines:
         with self._opening:
             # One that was indexed again since it was opened may by now be what this run pins: it is opened again.
             if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
-                self._retrievers[name] = self._settings.corpus_store.open(name)
+                self._retrievers[name] = corpora_of(self._settings).open(name)
             retriever = self._retrievers[name]
         if retriever.revision != run.binding.corpus:
             raise CorpusChangedError(

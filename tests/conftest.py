@@ -9,6 +9,7 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cotrail.configuration.settings import Settings, settings
+from cotrail.services.store import close_stores
 from cotrail.workers.stack.stack import Stack
 from tests import search_servers
 
@@ -30,6 +31,7 @@ def no_variables() -> Iterator[None]:
             patch.delenv(name)
         settings.cache_clear()
         yield
+    close_stores()
     settings.cache_clear()
 
 

@@ -12,8 +12,8 @@ from benchmarks.ways import Job, peak_mib
 from cotrail.cli.following import follow
 from cotrail.configuration.settings import settings
 from cotrail.models.commands.submission import submit
+from cotrail.models.queries.progress import read_progress
 from cotrail.models.schema.database import connect
-from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
@@ -28,19 +28,20 @@ def measure(job: Job) -> dict[str, Any]:
         engine = connect(settings().database)
         submit(engine, prepared.submission, prepared.questions, find_system)
         progress = follow(engine, run, stderr=True)
-        finished = progress.questions.get(QuestionStatus.FINISHED, 0)
-        if not finished:
+        if not progress.finished:
             raise RuntimeError(f"no question was answered: `cotrail show {run}` says why")
+        with engine.connect() as connection:
+            kinds = read_progress(connection, run).kinds
         asked = read_prompts(engine, run, prepared.questions)
         save_prompts(job.asked, asked)
         return {
             "seconds": round(_seconds(engine, run), 2),
-            "questions": progress.total,
-            "failed": progress.total - finished,
+            "questions": progress.questions,
+            "failed": progress.questions - progress.finished,
             "steps": progress.steps,
             "generations": len(asked),
             "slots": settings().generation_slots,
-            "seconds_a_kind": {each.kind: round(each.milliseconds / 1000, 1) for each in progress.kinds},
+            "seconds_a_kind": {each.kind: round(each.milliseconds / 1000, 1) for each in kinds},
             "prompt_tokens": {kind: _cache(each for each in asked if each.kind == kind) for kind in ("reason", "read")}
             | {"all": _cache(asked)},
             "peak_mib": _peaks(stack),

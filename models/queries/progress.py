@@ -77,11 +77,6 @@ class Progress(Struct, frozen=True, kw_only=True):
         return self.questions[QuestionStatus.OPEN]
 
     @property
-    def done(self) -> int:
-        """The number of questions that are finished or failed; a cancelled one isn't done."""
-        return self.questions[QuestionStatus.FINISHED] + self.questions[QuestionStatus.FAILED]
-
-    @property
     def steps(self) -> int:
         """The number of steps that are done."""
         return sum(counts.done for counts in self.kinds)

@@ -24,8 +24,6 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.core.stored_parts import Stored
 from cotrail.errors import CotrailError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.question_scores import QuestionScores
-from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.paragraphs import hit_of
 from cotrail.models.records.question_ids import read_question_ids
@@ -116,19 +114,6 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
         """The span that an answer of several sentences states, by its details; empty where they have none."""
         found = self.details.get("stated") if isinstance(self.details, dict) else None
         return found if isinstance(found, str) else ""
-
-    def scores(self, dataset: str, *, answering: bool = True) -> QuestionScores:
-        """The scores of the answer and the paragraphs by that dataset's metrics; answering: see `question_scores`."""
-        return question_scores(
-            dataset,
-            self.answer,
-            self.answers,
-            self.paragraphs,
-            self.gold,
-            pinned=self.pinned,
-            stated=self.stated,
-            answering=answering,
-        )
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:

@@ -49,20 +49,19 @@ CONNECTION_SETTINGS = {
 Psycopg = psycopg.Connection[Any]
 
 
-def connect(
-    url: str, *, pool_size: int = 5, by_index: bool = False, idle_seconds: float | None = IDLE_SECONDS
-) -> Engine:
+def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool = False) -> Engine:
     """Return an engine on that URL; JSON goes through msgspec.
 
     by_index: set for workers, whose statements touch few rows each.
-    idle_seconds: how long a transaction may be idle; None, without a limit, for readers that lock nothing.
+    idles: set where connections may lie unused for long, so that each is tried before it is used again.
     Connecting raises InputError where a connection pooler before the database doesn't keep sessions.
     """
-    idle = f"idle_in_transaction_session_timeout = {round((idle_seconds or 0) * 1000)}"
+    idle = f"idle_in_transaction_session_timeout = {round(IDLE_SECONDS * 1000)}"
     engine = create_engine(
         url,
         pool_size=pool_size,
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
+        pool_pre_ping=idles,
         json_deserializer=msgspec.json.decode,
         connect_args={**CONNECTION_SETTINGS, "application_name": "cotrail"},
     )

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.errors import InputError
@@ -44,7 +45,7 @@ class Schedule:
         self._stages: Sequence[Stage[Any]] = self._paper.stages(experiment)
         self.cells: tuple[Cell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         self._keys = partial(self._paper.request, experiment)
-        self.inputs = self._paper.inputs(experiment, folder, self._keys, settings().corpus_store.open)
+        self.inputs = self._paper.inputs(experiment, folder, self._keys, corpora_of(settings()).open)
         # The plan, the checks and the submission prepare the same runs, whose files are large.
         self._prepared: dict[str, PreparedRun] = {}
         self._chosen: dict[int, Cell] = {}

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from cotrail.core.actions.registry import finds_paragraphs, has_prompt
 from cotrail.evaluation.experiments.costs import Cost, Work, cost
+from cotrail.evaluation.experiments.costs import outcomes as outcomes
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.spending import KindWork, read_lost, read_work
 

@@ -4,7 +4,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.engines.optional_packages import installed_with
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
+from cotrail.evaluation.experiments.experiment_report import NO_RESULTS as NO_RESULTS
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport as ExperimentReport
 from cotrail.evaluation.experiments.registry import complete_plan, experiment_of, paper_of
 from cotrail.models.queries.experiments import ExperimentRecord, read_experiment
 from cotrail.services.experiments.recorded import read_results

@@ -14,7 +14,6 @@ from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
-from cotrail.services.kind_tables import kind_tables
 from cotrail.services.reports.charts import SvgChart, recall_by_search, sentences_per_question
 from cotrail.services.reports.configuration import configuration, local
 from cotrail.services.reports.costs import adopted_from, run_cost
@@ -25,6 +24,7 @@ from cotrail.services.reports.reported_questions import (
     reported_paragraphs,
     reported_question,
 )
+from cotrail.services.score_tables import kind_tables
 from cotrail.services.scoring import RunScores, kinded_scores, run_scores
 
 SHOWN = ("answer_em", "answer_f1", "cover_em", "paragraph_recall", "paragraphs_collected")

@@ -1,8 +1,9 @@
 """A kind of action: counting the words of a text."""
 
-from cotrail.core.actions.kind import Action, ActionKind, Engines
+from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.results import Json, Result
+from cotrail.core.system import Action
 
 
 class Count(Action, frozen=True, kw_only=True):

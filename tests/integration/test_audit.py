@@ -15,7 +15,6 @@ from typer.testing import CliRunner, Result
 
 from cotrail.cli.following import follow
 from cotrail.cli.main import app
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
@@ -38,6 +37,7 @@ from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import paragraphs, runs, steps
 from cotrail.services.reports.costs import run_cost
 from cotrail.services.requests import make_request
+from cotrail.services.run_speed import RunSpeed
 from cotrail.services.submission import prepare
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
@@ -239,7 +239,7 @@ def test_watching_ends_when_no_question_is_open(engine: Engine, submitted: Submi
     worker.start()
     progress = follow(engine, run)
     worker.join()
-    assert (progress.open, progress.questions["finished"]) == (0, 2)
+    assert (progress.open, progress.finished) == (0, 2)
 
 
 def test_watching_says_that_no_worker_takes_steps_and_that_a_run_is_paused(

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 from sqlalchemy import Connection, Engine, func, select
 
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.models.commands.chunks import by_chunks
@@ -18,6 +17,7 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.services.run_speed import RunSpeed
 from cotrail.systems.registry import find_system
 from cotrail.workers.maintenance import continue_cancelling
 from tests.integration.conftest import Query

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -18,10 +17,10 @@ from sqlalchemy import Engine
 from benchmarks.workload import question
 from cotrail.cli.growing_traces import growing_traces
 from cotrail.cli.output import Screen
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.configuration.settings import Settings
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
+from cotrail.services.run_speed import RunSpeed, WatchedRun
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import LEASE, begin, completed, run_to_end
@@ -118,17 +117,17 @@ def shown_at_each_step(engine: Engine, screen: Screen) -> None:
         while messages:
             claims = [claim for claim in ledger.claim(messages) if claim is not None]
             messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
-            show(*reading(engine))
+            show(reading(engine))
         run_to_end(ledger, [second])
-        show(*reading(engine))
+        show(reading(engine))
 
 
-def reading(engine: Engine) -> tuple[Any, RunSpeed]:
+def reading(engine: Engine) -> WatchedRun:
     speed = RunSpeed()
     with engine.connect() as connection:
         progress = read_progress(connection, "growing")
     speed.note(progress, 0.0)
-    return progress, speed
+    return speed.watched()
 
 
 def test_each_step_is_a_line_as_soon_as_it_is_done(engine: Engine) -> None:

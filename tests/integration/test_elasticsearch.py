@@ -31,6 +31,7 @@ from typer.testing import CliRunner
 from benchmarks.contenders.cotrail import submission
 from benchmarks.search_servers import Running
 from cotrail.cli.main import app
+from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.open import OPEN, Open
@@ -374,7 +375,7 @@ def test_the_command_line_indexes_into_the_server(
     path.write_bytes(b"\n".join(msgspec.json.encode(paragraph) for paragraph in (PAPER, INK, PEN)))
     result = CliRunner().invoke(app, ["index", str(path), "--name", "mine"])
     assert "Indexed 3 paragraphs as mine" in result.output
-    assert found(settings().corpus_store.open("mine"), "ink") == ["a", "c"]
+    assert found(corpora_of(settings()).open("mine"), "ink") == ["a", "c"]
     assert not (tmp_path / "home").exists()
 
 

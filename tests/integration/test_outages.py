@@ -10,8 +10,6 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.cli.run_speed import RunSpeed
-from cotrail.cli.run_text import outage_line
 from cotrail.configuration.settings import Settings
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
@@ -24,6 +22,7 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.services.reports.costs import run_cost
+from cotrail.services.run_speed import RunSpeed, outage_line
 from cotrail.systems.registry import find_system
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime

@@ -44,7 +44,7 @@ def begun(engine: Engine) -> Begun:
 
 def listed(engine: Engine, *filters: str) -> list[str]:
     with engine.connect() as connection:
-        return [each.run.id for each in read_page(connection, [read_filter(each) for each in filters]).runs]
+        return [each.run for each in read_page(connection, [read_filter(each) for each in filters]).runs]
 
 
 def finish_all(engine: Engine) -> None:
@@ -60,10 +60,10 @@ def test_pages_follow_one_another_until_every_run_was_listed_once(engine: Engine
     with engine.connect() as connection:
         while True:
             page = read_page(connection, limit=2, after=after)
-            pages.append(([each.run.id for each in page.runs], page.more))
+            pages.append(([each.run for each in page.runs], page.more))
             if not page.more:
                 break
-            after = page.runs[-1].run.id
+            after = page.runs[-1].run
     assert pages == [(["run-4", "run-3"], 3), (["run-2", "run-1"], 1), (["run-0"], 0)]
 
 
@@ -74,8 +74,8 @@ def test_runs_submitted_at_the_same_moment_are_all_listed(engine: Engine, begun:
     query(text("UPDATE runs SET created_at = '2026-01-01' RETURNING id"))
     with engine.connect() as connection:
         first = read_page(connection, limit=1)
-        rest = read_page(connection, after=first.runs[0].run.id)
-    assert [each.run.id for each in (*first.runs, *rest.runs)] == ["same-2", "same-1", "same-0"]
+        rest = read_page(connection, after=first.runs[0].run)
+    assert [each.run for each in (*first.runs, *rest.runs)] == ["same-2", "same-1", "same-0"]
 
 
 def test_filters_have_to_hold_all(engine: Engine, begun: Begun) -> None:

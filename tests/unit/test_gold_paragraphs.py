@@ -6,6 +6,7 @@ from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.exporting import trace
 from cotrail.services.gold_paragraphs import gold_paragraphs, where
 from cotrail.services.reports.run_report import run_page
+from cotrail.services.scoring import scores_of
 from tests.unit.made_results import COST
 from tests.unit.made_runs import OWLS, progress, question, record, search
 
@@ -56,7 +57,7 @@ def test_those_that_are_named_are_those_of_the_recall() -> None:
             steps=(search(0, found),),
         )
         named = gold_paragraphs(traced, dataset)
-        recall = traced.scores(dataset).paragraph_recall
+        recall = scores_of(record(dataset=dataset), traced).paragraph_recall
         assert recall == sum(each.collected for each in named) / len(named)
         assert [each.title for each in named][-1] in ("Owls", "Owlsé")
         assert all(each.title != "Paper" for each in named)

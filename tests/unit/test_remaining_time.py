@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.cli.run_speed import RunSpeed
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
 from cotrail.services.remaining_time import FINISHED, RemainingTime, steps_to_come
+from cotrail.services.run_speed import RunSpeed
 
 POLL = 0.5
 

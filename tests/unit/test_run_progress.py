@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.cli.run_speed import RunSpeed, expected_steps
-from cotrail.cli.run_text import blockage_line, closing_line, unwatched_line
+from cotrail.cli.run_text import closing_line, unwatched_line
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
+from cotrail.services.run_progress import run_progress
+from cotrail.services.run_speed import RunSpeed, blockage_line, expected_steps
 from tests.unit.test_remaining_time import counts
 
 
@@ -71,7 +72,7 @@ def test_who_ends_watching_is_told_what_becomes_of_the_run(desired: str, finishe
 
 def test_cancelled_questions_are_not_done() -> None:
     statuses = {"open": 0, "finished": 2, "failed": 1, "blocked": 0, "cancelled": 997}
-    assert replace(progress(10), desired_state="cancelled", questions=statuses).done == 3
+    assert run_progress(replace(progress(10), desired_state="cancelled", questions=statuses)).done == 3
 
 
 @pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])
@@ -80,4 +81,4 @@ def test_the_verb_follows_the_count(questions: int, said: str) -> None:
 
 
 def test_the_closing_line_says_what_did_not_finish() -> None:
-    assert closing_line(progress(10)) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."
+    assert closing_line(run_progress(progress(10))) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."

@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cotrail.cli.run_text import blockage_line, outage_line
 from cotrail.common.humanize import count, duration
+from cotrail.models.queries.outages import Outage
 from cotrail.models.queries.progress import Progress, StepCounts
+from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.remaining_time import RemainingTime, steps_to_come
+from cotrail.services.run_progress import RunProgress, run_progress
 
 IDLE_SECONDS = 10.0
 """After this long without a change, waiting steps are reported as taken by no worker."""
@@ -23,6 +25,25 @@ class Sample(Struct, frozen=True):
 
     at: float
     steps: int
+
+
+class WatchedRun(Struct, frozen=True, kw_only=True):
+    """A run as it was read last, and how fast it is.
+
+    progress: None before the first read is done.
+    answers: whether the last read of the database has ended, and with an answer.
+    rate: steps a second within the last half minute.
+    seconds_left, expected_steps: estimates of the remaining time and of the whole run's steps; None where they can't be
+        known yet.
+    waits_for: the reason why nothing seems to happen; None where something does.
+    """
+
+    progress: RunProgress | None
+    answers: bool
+    rate: float = 0.0
+    seconds_left: float | None = None
+    expected_steps: float | None = None
+    waits_for: str | None = None
 
 
 class RunSpeed:
@@ -62,10 +83,19 @@ class RunSpeed:
         else:
             self._remaining.note(progress, now)
 
-    @property
-    def answers(self) -> bool:
-        """Whether the last read of the database has ended, and with an answer."""
-        return self.lost is None and not self.reading_seconds
+    def watched(self) -> WatchedRun:
+        """The run with its speed as it is known now."""
+        answers = self.lost is None and not self.reading_seconds
+        if self.progress is None:
+            return WatchedRun(progress=None, answers=answers, waits_for=self.slowness)
+        return WatchedRun(
+            progress=run_progress(self.progress),
+            answers=answers,
+            rate=self.rate,
+            seconds_left=self.left(self.progress),
+            expected_steps=expected_steps(self.progress),
+            waits_for=self.waits_for(self.progress),
+        )
 
     @property
     def rate(self) -> float:
@@ -125,3 +155,22 @@ def expected_steps(progress: Progress) -> float | None:
     """Estimate of the whole run's steps; None where its finished questions can't tell yet."""
     to_come = steps_to_come(progress)
     return None if to_come is None else progress.steps + max(0.0, sum(to_come.values()))
+
+
+def blockage_line(run: str, blockage: Blockage) -> str:
+    """One line on the cause that pauses a run, and what to do."""
+    were = "was" if blockage.questions == 1 else "were"
+    return (
+        f"Paused after {count(blockage.questions, 'question')} {were} blocked by {blockage.type}: "
+        f"{blockage.message.rstrip('.')}. Fix it, then `cotrail resume {run}` continues."
+    )
+
+
+def outage_line(outage: Outage) -> str:
+    """One line on an outage: what doesn't answer, since when, how much waits, and when it is tried again."""
+    waiting = f"{count(outage.steps, 'step')} {'waits' if outage.steps == 1 else 'wait'}"
+    trial = f"in {duration(outage.next_seconds)}" if outage.next_seconds else "due"
+    return (
+        f"{outage.what.capitalize()} doesn't answer ({outage.message}): "
+        f"{waiting} for it since {outage.since.astimezone():%H:%M}, the next trial is {trial}."
+    )

@@ -1,4 +1,4 @@
-"""Tables of a run's main scores by the kinds of questions that its dataset names."""
+"""Tables of a run's scores: of all questions, and the main ones by the kinds that its dataset names."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -6,8 +6,9 @@ from itertools import islice
 from msgspec import Struct
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import MeanScores
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
+from cotrail.evaluation.metrics.question_scores import CAVEAT as CAVEAT
+from cotrail.evaluation.metrics.question_scores import DEFINITIONS, MeanScores
 from cotrail.services.scoring import RunScores
 
 MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "paragraph_recall", "cover_em")
@@ -15,6 +16,15 @@ SHOWN_METRICS = 3
 """The number of them that a line of 80 columns has room for: the first that the run has."""
 
 SHOWN_KINDS = 20
+
+
+class MetricRow(Struct, frozen=True, kw_only=True):
+    """A metric of a run: its mean over the questions that have it, with a confidence interval, and what it measures."""
+
+    name: str
+    mean: float | None
+    interval: ConfidenceInterval | None
+    definition: str
 
 
 class KindRow(Struct, frozen=True, kw_only=True):
@@ -32,6 +42,14 @@ class KindTable(Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...]
     rows: tuple[KindRow, ...]
     note: str
+
+
+def metric_rows(scores: RunScores) -> list[MetricRow]:
+    """A row for each metric."""
+    return [
+        MetricRow(name=name, mean=scores.metrics[name], interval=scores.intervals[name], definition=definition)
+        for name, definition in DEFINITIONS.items()
+    ]
 
 
 def kind_tables(scores: RunScores) -> Iterator[KindTable]:

@@ -1,0 +1,49 @@
+"""Removal of runs, as a person asks for it."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+
+from cotrail.errors import InputError
+from cotrail.models.commands import pruning
+from cotrail.models.commands.pruning import Pruned as Pruned
+from cotrail.models.commands.pruning import Weight as Weight
+from cotrail.models.queries.runs import resolve_run
+
+Report = Callable[[Pruned], None]
+"""Called with what was removed so far."""
+
+
+class PrunedRuns(Struct, frozen=True, kw_only=True):
+    """Runs to remove; weight: their size; removed: the rows that went, None before."""
+
+    runs: tuple[str, ...]
+    weight: Weight
+    removed: Pruned | None = None
+
+
+def choose(connection: Connection, given: Sequence[str], older_than: float | None) -> PrunedRuns:
+    """The runs to remove, first those whose removal was interrupted; InputError where none is named.
+
+    older_than: takes all that ended at least this many days ago too.
+    """
+    # An interrupted removal left a run without some of its rows, so it is completed first, whatever is asked for.
+    chosen = pruning.begun(connection)
+    chosen += (resolve_run(connection, run) for run in given)
+    if older_than is not None:
+        chosen += pruning.ended_before(connection, older_than)
+    chosen = list(dict.fromkeys(chosen))
+    if not given and older_than is None and not chosen:
+        raise InputError("say which runs: by their ids, or with --older-than DAYS")
+    return PrunedRuns(runs=tuple(chosen), weight=pruning.weigh(connection, chosen))
+
+
+def prune(engine: Engine, chosen: PrunedRuns, report: Report) -> PrunedRuns:
+    """Removes these runs permanently; raises InputError where one hasn't ended."""
+    total = Pruned()
+    for chunk in pruning.prune(engine, chosen.runs):
+        total = Pruned(**{name: getattr(total, name) + getattr(chunk, name) for name in Pruned.__struct_fields__})
+        report(total)
+    return replace(chosen, removed=total)

@@ -1,0 +1,74 @@
+"""How far a run is, and why questions of it have no answer, as the command line and an API answer it."""
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from cotrail.models.queries.outages import Outage
+from cotrail.models.queries.progress import Cause as Cause
+from cotrail.models.queries.progress import Progress, read_causes
+from cotrail.models.records.blockage import Blockage
+from cotrail.models.schema.states import RunState as RunState
+
+
+class RunProgress(Struct, frozen=True, kw_only=True):
+    """How far a run is.
+
+    questions: all of them; open to cancelled: those of that status.
+    steps: those that are done; seconds: from the start of the first one to the end of the last one.
+    outages: the servers that are away and hold the run's steps back.
+    blockage: the cause that keeps further questions from being admitted until a person has fixed it.
+    """
+
+    run: str
+    state: RunState
+    questions: int
+    open: int
+    finished: int
+    failed: int
+    blocked: int
+    cancelled: int
+    steps: int
+    seconds: float
+    outages: tuple[Outage, ...]
+    blockage: Blockage | None
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generated_tokens: int
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """The number of questions by status, without those that no question has."""
+        names = ("open", "finished", "failed", "blocked", "cancelled")
+        return {name: number for name in names if (number := getattr(self, name))}
+
+    @property
+    def done(self) -> int:
+        """The number of questions that are finished or failed; a cancelled one isn't done."""
+        return self.finished + self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question has an answer."""
+        return self.finished == self.questions
+
+
+def run_progress(progress: Progress) -> RunProgress:
+    """The answer to a run's progress as the store has it."""
+    return RunProgress(
+        run=progress.run,
+        state=progress.state,
+        questions=progress.total,
+        **progress.questions,
+        steps=progress.steps,
+        seconds=progress.seconds,
+        outages=progress.outages,
+        blockage=progress.blockage,
+        prompt_tokens=progress.tokens("prompt_tokens"),
+        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
+        generated_tokens=progress.tokens("generated_tokens"),
+    )
+
+
+def read_reasons(connection: Connection, run_id: str) -> tuple[Cause, ...]:
+    """Why questions of the run failed or are blocked, the most frequent cause first."""
+    return tuple(read_causes(connection, run_id))

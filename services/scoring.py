@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.file_formats import PROCESSED
 from cotrail.data.datasets.loading import load_official
+from cotrail.data.datasets.registry import PROCESSED
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
@@ -81,9 +81,9 @@ def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
     """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
     record = read_run(connection, run_id)
-    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED.datasets:
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED:
         raise InputError(
-            f"a dataset, one of {', '.join(PROCESSED.datasets)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
+            f"a dataset, one of {', '.join(PROCESSED)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
             f"{run_id} is on {record.dataset!r}: leave it out or correct it"
         )
     # Only some processed files lack answers; for the others no official file is read.

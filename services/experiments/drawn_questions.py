@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.jsonl import ParagraphLookup
+from cotrail.data.datasets.annotated import ParagraphLookup
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import InputError

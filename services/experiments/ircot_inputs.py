@@ -7,7 +7,7 @@ from pathlib import Path
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import has_snippets, load_questions
+from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Stage
@@ -59,7 +59,7 @@ class Inputs:
         )
 
     def _located(self, dataset: str, questions: Sequence[Question], path: str | None) -> tuple[Question, ...]:
-        snippets = has_snippets(self._experiment.published_as(dataset), self._folder / (path or ""))
+        snippets = form_of(self._experiment.published_as(dataset), self._folder / (path or "")).snippets
         titled = self.corpus(dataset).titled
         return located(questions, titled, snippets=snippets)
 

@@ -9,11 +9,11 @@ import msgspec
 
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.questions import Question
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
-from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.services.composing import check_evidence, compose
 from cotrail.services.experiments.drawn_questions import draw_questions
 from cotrail.services.experiments.independent import IndependentSchedule

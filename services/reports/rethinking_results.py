@@ -4,11 +4,12 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
 from cotrail.evaluation.experiments.rethinking.protocol import trials
 from cotrail.evaluation.experiments.rethinking.runs import Answered, RethinkingRun, method_of
-from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.runs import RunRecord, read_run

@@ -11,8 +11,7 @@ from cotrail.evaluation.experiments.searchain.protocol import Trial, trials
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.evaluation.metrics.cover_em import cover_em
-from cotrail.evaluation.metrics.long_answers import DATASETS as LONG_ANSWERS
-from cotrail.evaluation.metrics.long_answers import long_answer_score
+from cotrail.evaluation.metrics.long_answers import has_long_answers, long_answer_score
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.model_calls import read_calls
 from cotrail.models.queries.runs import read_run
@@ -43,7 +42,7 @@ def _read_run(connection: Connection, run_id: str, trial: Trial) -> SearChainRun
         variation=trial.variation,
         questions=tuple(_searched(record.dataset, spec, each, words) for each in read_questions(connection, run_id)),
         corpus=record.corpus,
-        scores_overlap=record.dataset in LONG_ANSWERS,
+        scores_overlap=has_long_answers(record.dataset),
         cost=run_cost(connection, run_id),
     )
 
@@ -64,7 +63,7 @@ def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: M
 
 def _score(dataset: str, text: str, answers: Sequence[str]) -> float | None:
     """ROUGE-L where the dataset's answers are long, cover-EM otherwise."""
-    return long_answer_score(dataset, text, answers) if dataset in LONG_ANSWERS else cover_em(text, answers)
+    return long_answer_score(dataset, text, answers) if has_long_answers(dataset) else cover_em(text, answers)
 
 
 def _gold(question: TracedQuestion) -> frozenset[str] | None:

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 
 from cotrail.common.text_overlap import rouge_l
+from cotrail.data.datasets.registry import DATASETS
 
-DATASETS = frozenset({"eli5"})
-"""The datasets whose answers are long."""
+
+def has_long_answers(dataset: str) -> bool:
+    """Return whether the dataset's answers are long."""
+    return dataset in DATASETS and DATASETS[dataset].long_answers
 
 
 def long_answer_score(dataset: str, prediction: str, answers: Sequence[str]) -> float | None:
@@ -15,6 +18,6 @@ def long_answer_score(dataset: str, prediction: str, answers: Sequence[str]) -> 
     the best over the answers too, but computes it by the package `rouge`, which neither lower-cases nor removes
     punctuation, so its figures aren't comparable with these.
     """
-    if dataset not in DATASETS or not answers:
+    if not has_long_answers(dataset) or not answers:
         return None
     return max(rouge_l(prediction, answer) for answer in answers)

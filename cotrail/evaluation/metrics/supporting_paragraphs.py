@@ -15,6 +15,7 @@ from msgspec import Struct
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.evaluation.metrics.drop import published_spans
 from cotrail.evaluation.metrics.text_repair import repaired
 
@@ -77,7 +78,7 @@ def support_scores(
 
 def fold_of(dataset: str) -> Fold:
     """Return the rule by which titles and texts of a dataset's paragraphs are compared."""
-    return _whole if dataset == "jsonl" else _ascii
+    return _whole if dataset in DATASETS and DATASETS[dataset].any_script else _ascii
 
 
 def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:

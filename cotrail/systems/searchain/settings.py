@@ -1,24 +1,12 @@
 """Settings of Search-in-the-Chain."""
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
+from cotrail.core.question_kinds import QuestionSort
 from cotrail.systems.searchain.chain_of_query import AnswerRule
-
-Questions = Literal["multi-hop", "slot-filling", "fact-checking", "long-form"]
-"""The paper's tasks (section 4.1): questions of several steps; objects of a subject's relation; claims to be checked;
-questions that are answered at length."""
-
-QUESTIONS_OF: Mapping[str, Questions] = {
-    "zsre": "slot-filling",
-    "trex": "slot-filling",
-    "fever": "fact-checking",
-    "eli5": "long-form",
-}
-"""What sort of questions a dataset asks; the others' are of several steps."""
 
 Answers = Literal["short", "long"]
 Reader = Literal["model", "extractor"]
@@ -62,7 +50,7 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     temperature: of chains and final content; the run's unless given. The reader's is always 0.
     """
 
-    questions: Questions = "multi-hop"
+    questions: QuestionSort = "multi-hop"
     answers: Answers | None = None
     rounds: Positive = 5
     theta: float = 1.5

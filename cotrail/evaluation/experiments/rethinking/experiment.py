@@ -7,9 +7,10 @@ from msgspec import Meta, Struct
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
 from cotrail.core.ports.language_model import Profile
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.file_fields import ExperimentName, Whole
 from cotrail.evaluation.experiments.rethinking.published import METHODS
-from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.tasks import Task
 from cotrail.systems.parts.rules import Rules
 
 TableNumber = Literal[1, 3, 4, 5, 7]

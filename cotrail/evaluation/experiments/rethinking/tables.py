@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series, point_of_share
 from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
@@ -17,7 +18,6 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     faithfulness_of,
     growth,
 )
-from cotrail.faithfulness.tasks import TASK_OF
 
 MethodRuns = Sequence[RethinkingRun]
 LabelledRuns = Sequence[tuple[str, RethinkingRun]]

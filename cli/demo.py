@@ -23,6 +23,7 @@ from cotrail.cli.sample import SAMPLE
 from cotrail.cli.score import print_scores
 from cotrail.common.humanize import count, duration, number
 from cotrail.configuration.settings import settings
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.models.queries.progress import Progress, read_causes
@@ -171,8 +172,8 @@ def _follow(screen: Console, engine: Engine, run: str) -> Progress:
 def _show_answers(screen: Console, engine: Engine, run: str) -> None:
     with engine.connect() as connection:
         traced = list(read_questions(connection, run))
-    dataset = sample_request(None).dataset
-    right = [question.scores(dataset).answer_em == 1 for question in traced]
+    scoring = scoring_of(sample_request(None).dataset)
+    right = [question.scores(scoring).answer_em == 1 for question in traced]
     _part(screen, "Answers", f"{sum(right)} of {len(right)} are right")
     table = grid("dim", "", "bold", "")
     for place, (question, agrees) in enumerate(zip(traced, right, strict=True), start=1):

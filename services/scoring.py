@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import load_official
-from cotrail.data.datasets.registry import PROCESSED
+from cotrail.data.datasets.registry import PROCESSED, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.experiment import PROCESSED_FORMAT
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
@@ -70,7 +70,7 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
-    return question.scores(record.dataset, answering=has_answers(record))
+    return question.scores(scoring_of(record.dataset), answering=has_answers(record))
 
 
 def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:

@@ -22,6 +22,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.question_scoring import question_scores
@@ -116,10 +117,10 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
         found = self.details.get("stated") if isinstance(self.details, dict) else None
         return found if isinstance(found, str) else ""
 
-    def scores(self, dataset: str, *, answering: bool = True) -> QuestionScores:
-        """The scores of the answer and the paragraphs by that dataset's metrics; answering: see `question_scores`."""
+    def scores(self, scoring: Scoring, *, answering: bool = True) -> QuestionScores:
+        """The scores of the answer and the paragraphs, as the dataset's are; answering: see `question_scores`."""
         return question_scores(
-            dataset,
+            scoring,
             self.answer,
             self.answers,
             self.paragraphs,

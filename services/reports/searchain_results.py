@@ -6,12 +6,14 @@ from sqlalchemy import Connection
 
 from cotrail.core.actions.generate import REASON
 from cotrail.data.datasets.musique import hops
+from cotrail.data.datasets.registry import scoring_of
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.protocol import Trial, trials
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.evaluation.metrics.cover_em import cover_em
-from cotrail.evaluation.metrics.long_answers import has_long_answers, long_answer_score
+from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.model_calls import read_calls
 from cotrail.models.queries.runs import read_run
@@ -31,6 +33,7 @@ def read_searches(connection: Connection, experiment: SearChainExperiment) -> li
 def _read_run(connection: Connection, run_id: str, trial: Trial) -> SearChainRun:
     record = read_run(connection, run_id)
     spec = find_system(record.system, record.system_version)
+    scoring = scoring_of(record.dataset)
     words = {
         key: words_of([call.prompt for call in calls], [call.written for call in calls])
         for key, calls in read_calls(connection, run_id, REASON.name)
@@ -40,20 +43,22 @@ def _read_run(connection: Connection, run_id: str, trial: Trial) -> SearChainRun
         dataset=trial.dataset,
         model=trial.model,
         variation=trial.variation,
-        questions=tuple(_searched(record.dataset, spec, each, words) for each in read_questions(connection, run_id)),
+        questions=tuple(_searched(scoring, spec, each, words) for each in read_questions(connection, run_id)),
         corpus=record.corpus,
-        scores_overlap=has_long_answers(record.dataset),
+        scores_overlap=scoring.long_answers,
         cost=run_cost(connection, run_id),
     )
 
 
-def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: Mapping[str, WordCounts]) -> Searched:
+def _searched(
+    scoring: Scoring, spec: SystemSpec, question: TracedQuestion, words: Mapping[str, WordCounts]
+) -> Searched:
     details = spec.details_in(question.details)
     tree = details if isinstance(details, Tree) else None
     return Searched(
         key=question.key,
-        score=_score(dataset, question.answer or "", question.answers) if tree else None,
-        stated=_score(dataset, tree.stated, question.answers) if tree else None,
+        score=_score(scoring, question.answer or "", question.answers) if tree else None,
+        stated=_score(scoring, tree.stated, question.answers) if tree else None,
         hops=hops(question.kinds),
         tree=tree,
         gold=_gold(question),
@@ -61,9 +66,9 @@ def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: M
     )
 
 
-def _score(dataset: str, text: str, answers: Sequence[str]) -> float | None:
+def _score(scoring: Scoring, text: str, answers: Sequence[str]) -> float | None:
     """ROUGE-L where the dataset's answers are long, cover-EM otherwise."""
-    return long_answer_score(dataset, text, answers) if has_long_answers(dataset) else cover_em(text, answers)
+    return long_answer_score(scoring, text, answers) if scoring.long_answers else cover_em(text, answers)
 
 
 def _gold(question: TracedQuestion) -> frozenset[str] | None:

@@ -2,6 +2,7 @@
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.exporting import trace
 from cotrail.services.gold_paragraphs import gold_paragraphs, where
@@ -56,7 +57,7 @@ def test_those_that_are_named_are_those_of_the_recall() -> None:
             steps=(search(0, found),),
         )
         named = gold_paragraphs(traced, dataset)
-        recall = traced.scores(dataset).paragraph_recall
+        recall = traced.scores(scoring_of(dataset)).paragraph_recall
         assert recall == sum(each.collected for each in named) / len(named)
         assert [each.title for each in named][-1] in ("Owls", "Owlsé")
         assert all(each.title != "Paper" for each in named)

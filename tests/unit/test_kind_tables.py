@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
 from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.services.kind_tables import SHOWN_KINDS, kind_tables
@@ -32,7 +33,7 @@ def run(scored: Sequence[KindedScores]) -> RunScores:
 
 
 def asked(dataset: str = "jsonl", gold: Sequence[GoldParagraph] = (), **kinds: str) -> KindedScores:
-    return KindedScores(kinds=kinds, scores=question_scores(dataset, "ink", ("ink",), [INK], gold))
+    return KindedScores(kinds=kinds, scores=question_scores(scoring_of(dataset), "ink", ("ink",), [INK], gold))
 
 
 def test_a_sort_of_which_all_questions_are_one_kind_has_no_table() -> None:

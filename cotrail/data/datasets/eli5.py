@@ -1,6 +1,7 @@
 """ELI5's files in KILT's form: questions from a forum with long answers (Fan et al. 2019)."""
 
 from cotrail.data.datasets import kilt
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec
 
 SPEC = DatasetSpec(
@@ -11,7 +12,6 @@ SPEC = DatasetSpec(
     asks="questions that are answered at length",
     metric="ROUGE-L",
     forms=(kilt.form("eli5", "long-form"),),
-    scoring="kilt",
-    long_answers=True,
+    scoring=Scoring("kilt", long_answers=True),
     sort="long-form",
 )

@@ -12,6 +12,7 @@ from cotrail.core.questions import Question
 from cotrail.data.datasets import kilt
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.fever_labels import ALL_ASKED, LABELS, answer_of, as_question
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -64,6 +65,6 @@ SPEC = DatasetSpec(
         QuestionForm(format=FileFormat("FEVER's claims", False, frozenset({"id", "claim"})), read=read),
         kilt.form("fever", "fact-checking"),
     ),
-    scoring="label",
+    scoring=Scoring("label"),
     sort="fact-checking",
 )

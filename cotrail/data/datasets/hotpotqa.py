@@ -14,6 +14,7 @@ from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import ircot_processed
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, parted
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
@@ -81,7 +82,7 @@ SPEC = DatasetSpec(
         ),
         ircot_processed.form("hotpotqa"),
     ),
-    scoring="hotpotqa",
+    scoring=Scoring("hotpotqa"),
     recipe=Recipe(
         needs="the unpacked dump of Wikipedia's abstracts, a folder of wiki_*.bz2",
         seems="to be a bz2 archive",

@@ -20,6 +20,7 @@ from cotrail.data.corpora import iirc_articles, json_streams
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import ircot_processed
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, spans_as_answer
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -120,7 +121,7 @@ SPEC = DatasetSpec(
         ),
         ircot_processed.form("iirc", pins=True),
     ),
-    scoring="drop",
+    scoring=Scoring("drop"),
     recipe=Recipe(
         needs="IIRC's context_articles.json",
         seems="to hold IIRC's articles",

@@ -16,6 +16,7 @@ from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -123,6 +124,6 @@ SPEC = DatasetSpec(
             suffix=".tsv",
         ),
     ),
-    scoring="label",
+    scoring=Scoring("label"),
     task="tabular",
 )

@@ -18,6 +18,7 @@ from cotrail.common.validation import shown
 from cotrail.core.question_kinds import UNNAMED, named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
@@ -120,6 +121,5 @@ SPEC = DatasetSpec(
             read=read,
         ),
     ),
-    scoring="squad",
-    any_script=True,
+    scoring=Scoring("squad", any_script=True),
 )

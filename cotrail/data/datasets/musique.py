@@ -19,6 +19,7 @@ from cotrail.data.datasets.annotated import (
     QuestionRecord,
     parted,
 )
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
@@ -93,7 +94,7 @@ SPEC = DatasetSpec(
         ),
         ircot_processed.form("musique"),
     ),
-    scoring="squad",
+    scoring=Scoring("squad"),
     recipe=Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",

@@ -19,6 +19,7 @@ from cotrail.data.datasets import (
     wikimultihop,
     zsre,
 )
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import UnknownNameError
 from cotrail.faithfulness.tasks import Task
@@ -46,6 +47,9 @@ DATASETS: dict[str, DatasetSpec] = {
 TASK_OF: Mapping[str, Task] = {name: spec.task for name, spec in DATASETS.items() if spec.task}
 """The tasks of the datasets that have one of Rethinking with Retrieval."""
 
+_FORMER = {"ircot": Scoring("drop")}
+"""The scoring of names that runs of earlier versions have for their dataset: any that IRCoT's authors processed."""
+
 RECIPES: Mapping[str, Recipe] = {name: spec.recipe for name, spec in DATASETS.items() if spec.recipe}
 """The recipes of the corpora that can be built, by dataset."""
 
@@ -56,6 +60,11 @@ def find_dataset(name: str) -> DatasetSpec:
         hint = "; name the dataset that the authors of IRCoT processed" if name == "ircot" else ""
         raise UnknownNameError(f"{unknown('dataset', name, DATASETS)}{hint}")
     return DATASETS[name]
+
+
+def scoring_of(name: str) -> Scoring:
+    """How questions of the dataset of that name are scored; UnknownNameError where there is none of that name."""
+    return _FORMER[name] if name in _FORMER else find_dataset(name).scoring
 
 
 def find_recipe(dataset: str) -> Recipe:

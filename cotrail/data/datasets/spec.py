@@ -2,18 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 
 from cotrail.core.question_kinds import QuestionSort
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.faithfulness.tasks import Task
-
-RuleName = Literal["hotpotqa", "squad", "drop", "kilt", "label"]
-"""The rules by which answers are scored: exact match and F1 of HotpotQA's script, of SQuAD's, of DROP's for several
-spans, and of KILT's; or whether a label is the right one. They are in `cotrail.evaluation.metrics.answer_scores`."""
 
 
 class FileFormat(Struct, frozen=True):
@@ -57,8 +53,7 @@ class DatasetSpec(Struct, frozen=True, kw_only=True):
     files: the publishers' files that can be read; source: where to get them; asks: what its questions ask for.
     metric: what an answer is scored by; kinds: the names of the questions' kinds, with what they say; empty for none.
     forms: the forms of its files; one that is in no known format is read in the first.
-    scoring: the rule by which answers are scored; long_answers: whether they are scored by ROUGE-L too.
-    any_script: whether texts may be in other scripts than Latin, so that paragraphs aren't compared by ASCII alone.
+    scoring: how its questions are scored.
     task: of Rethinking with Retrieval; sort: of question, for Search-in-the-Chain; each sets what a system asks for it.
     recipe: for its corpus, if one can be built.
     companion: a file that belongs beside the questions, since it has a part of their answers.
@@ -74,9 +69,7 @@ class DatasetSpec(Struct, frozen=True, kw_only=True):
     metric: str
     kinds: str = ""
     forms: tuple[QuestionForm, ...]
-    scoring: RuleName
-    long_answers: bool = False
-    any_script: bool = False
+    scoring: Scoring
     task: Task | None = None
     sort: QuestionSort | None = None
     recipe: Recipe | None = None

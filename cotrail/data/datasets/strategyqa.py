@@ -16,6 +16,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets import big_bench
 from cotrail.data.datasets.annotated import YES_OR_NO, AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
@@ -125,7 +126,7 @@ SPEC = DatasetSpec(
     asks="yes or no, by steps that the question doesn't name",
     metric="accuracy",
     forms=(_FORM, big_bench.FORM),
-    scoring="label",
+    scoring=Scoring("label"),
     task="commonsense",
 )
 
@@ -137,6 +138,6 @@ WITH_FACTS = DatasetSpec(
     asks="yes or no, each question under the facts that its annotators wrote",
     metric="accuracy",
     forms=(replace(_FORM, read=partial(read, facts=True)),),
-    scoring="label",
+    scoring=Scoring("label"),
     task="commonsense",
 )

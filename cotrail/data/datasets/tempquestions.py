@@ -14,6 +14,7 @@ from cotrail.common.json_files import decode, entries
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -64,6 +65,6 @@ SPEC = DatasetSpec(
             read=read,
         ),
     ),
-    scoring="squad",
+    scoring=Scoring("squad"),
     task="temporal",
 )

@@ -1,6 +1,7 @@
 """T-REx's files in KILT's form: facts of Wikidata (Elsahar et al. 2018)."""
 
 from cotrail.data.datasets import kilt
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec
 
 SPEC = DatasetSpec(
@@ -12,6 +13,6 @@ SPEC = DatasetSpec(
     metric="exact match and F1, as SQuAD's script",
     kinds="relation",
     forms=(kilt.form("trex", "slot-filling"),),
-    scoring="kilt",
+    scoring=Scoring("kilt"),
     sort="slot-filling",
 )

@@ -16,6 +16,7 @@ from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import hotpotqa, ircot_processed
 from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -75,7 +76,7 @@ SPEC = DatasetSpec(
         ),
         ircot_processed.form("2wikimultihopqa"),
     ),
-    scoring="hotpotqa",
+    scoring=Scoring("hotpotqa"),
     recipe=Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",

@@ -1,6 +1,7 @@
 """zsRE's files in KILT's form: relations that a model was never trained on (Levy et al. 2017)."""
 
 from cotrail.data.datasets import kilt
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec
 
 SPEC = DatasetSpec(
@@ -12,6 +13,6 @@ SPEC = DatasetSpec(
     metric="exact match and F1, as SQuAD's script",
     kinds="relation",
     forms=(kilt.form("zsre", "slot-filling"),),
-    scoring="kilt",
+    scoring=Scoring("kilt"),
     sort="slot-filling",
 )

@@ -2,10 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from cotrail.common.nearest import unknown
-from cotrail.data.datasets.registry import DATASETS
-from cotrail.data.datasets.spec import RuleName
-from cotrail.errors import UnknownNameError
+from cotrail.data.datasets.scoring import RuleName, Scoring
 from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
 from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, kilt_scores, musique_scores
@@ -14,13 +11,13 @@ ScoringRule = Callable[[str, str], AnswerScores]
 """Scores a prediction against one published answer."""
 
 
-def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
+def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
     """Score a prediction by the best match with any published answer, by the dataset's rule; None without answers.
 
     Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
     answer instead. The exact match of labels is the accuracy.
     """
-    agreement = _rule(dataset)
+    agreement = _RULES[scoring.rule]
     if not answers:
         return None
     scores = [agreement(prediction, answer) for answer in answers]
@@ -54,14 +51,3 @@ _RULES: dict[RuleName, ScoringRule] = {
     "kilt": kilt_scores,
     "label": verdict_scores,
 }
-
-_FORMER: dict[str, RuleName] = {"ircot": "drop"}
-"""The rules of names that runs of earlier versions have for their dataset: files that IRCoT's authors processed."""
-
-
-def _rule(dataset: str) -> ScoringRule:
-    if dataset in DATASETS:
-        return _RULES[DATASETS[dataset].scoring]
-    if dataset not in _FORMER:
-        raise UnknownNameError(unknown("scoring rule for", dataset, (*DATASETS, *_FORMER)))
-    return _RULES[_FORMER[dataset]]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
 from cotrail.evaluation.metrics.long_answers import long_answer_score
@@ -12,7 +13,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_reca
 
 
 def question_scores(
-    dataset: str,
+    scoring: Scoring,
     answer: str | None,
     answers: Sequence[str],
     collected: Sequence[Paragraph],
@@ -30,8 +31,8 @@ def question_scores(
     """
     said = answer or ""
     compared = answers if answering or said else ()
-    agreement = answer_scores(dataset, stated or said, compared)
-    support = support_scores(dataset, collected, gold, pinned)
+    agreement = answer_scores(scoring, stated or said, compared)
+    support = support_scores(scoring, collected, gold, pinned)
 
     def earned(score: float | None) -> float | None:
         return 0.0 if answer is None and score is not None else score
@@ -42,7 +43,7 @@ def question_scores(
         tuning_f1=earned(tuning_f1(stated or said, compared)),
         cover_em=earned(cover_em(said, compared)),
         cover_em_words=earned(cover_em_words(said, compared)),
-        rouge_l=earned(long_answer_score(dataset, said, compared)),
+        rouge_l=earned(long_answer_score(scoring, said, compared)),
         paragraph_recall=None if support is None else support.recall,
         paragraph_precision=None if support is None else support.precision,
         paragraph_f1=None if support is None else support.f1,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
@@ -213,7 +214,7 @@ def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> McNemarResult | None
 
 def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool:
     """Return whether the answer is a published one, by the metric of the run's dataset."""
-    scores = None if answer is None else answer_scores(run.dataset, answer, question.answers)
+    scores = None if answer is None else answer_scores(scoring_of(run.dataset), answer, question.answers)
     return scores is not None and scores.em == 1
 
 

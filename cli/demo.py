@@ -173,7 +173,7 @@ def _show_answers(screen: Console, engine: Engine, run: str) -> None:
     with engine.connect() as connection:
         traced = list(read_questions(connection, run))
     scoring = scoring_of(sample_request(None).dataset)
-    right = [question.scores(scoring).answer_em == 1 for question in traced]
+    right = [question.scores(scoring)["answer_em"] == 1 for question in traced]
     _part(screen, "Answers", f"{sum(right)} of {len(right)} are right")
     table = grid("dim", "", "bold", "")
     for place, (question, agrees) in enumerate(zip(traced, right, strict=True), start=1):

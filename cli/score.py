@@ -12,7 +12,8 @@ from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT, DEFINITIONS
+from cotrail.evaluation.metrics.question_scores import CAVEAT
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services import scoring
 from cotrail.services.kind_tables import KindTable, kind_tables
 from cotrail.services.scoring import RunScores
@@ -64,8 +65,8 @@ def score(
 def print_scores(screen: Console, scores: RunScores) -> None:
     """Prints the metrics, each with its interval and its definition."""
     rows = [
-        [name, number(scores.metrics[name]), _range(scores.intervals[name], 3), definition]
-        for name, definition in DEFINITIONS.items()
+        [name, number(scores.metrics[name]), _range(scores.intervals[name], 3), metric.meaning]
+        for name, metric in METRICS.items()
     ]
     work = (
         ("steps", scores.steps, "steps carried out"),

@@ -24,8 +24,8 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Embedded, Entailed, Failure, Generated
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.errors import CotrailError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.question_scores import QuestionScores
-from cotrail.evaluation.metrics.question_scoring import question_scores
+from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.question_scores import QuestionScores, question_scores
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.paragraphs import hit_of
 from cotrail.models.records.question_ids import read_question_ids
@@ -118,16 +118,18 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
         return found if isinstance(found, str) else ""
 
     def scores(self, scoring: Scoring, *, answering: bool = True) -> QuestionScores:
-        """The scores of the answer and the paragraphs, as the dataset's are; answering: see `question_scores`."""
+        """The scores of the answer and the paragraphs, as the dataset's are; answering: see `ScoredQuestion`."""
         return question_scores(
-            scoring,
-            self.answer,
-            self.answers,
-            self.paragraphs,
-            self.gold,
-            pinned=self.pinned,
-            stated=self.stated,
-            answering=answering,
+            ScoredQuestion(
+                scoring=scoring,
+                answer=self.answer,
+                answers=self.answers,
+                collected=self.paragraphs,
+                gold=self.gold,
+                pinned=self.pinned,
+                stated=self.stated,
+                answering=answering,
+            )
         )
 
 

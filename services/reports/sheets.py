@@ -18,7 +18,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.evaluation.metrics.question_scores import TITLES
+from cotrail.evaluation.metrics.registry import METRICS
 
 NOTHING = "-"
 """Shown where there is no value."""
@@ -34,7 +34,12 @@ NARROW = 5
 RUN_COLUMNS = frozenset({"run", "against", "cell"})
 """Columns whose values are names or ids of runs."""
 
-NAMES: dict[Unit, Mapping[str, str]] = {"goal": GOALS, "system": SYSTEMS, "reader": READERS, "metric": TITLES}
+NAMES: dict[Unit, Mapping[str, str]] = {
+    "goal": GOALS,
+    "system": SYSTEMS,
+    "reader": READERS,
+    "metric": {name: metric.title for name, metric in METRICS.items()},
+}
 
 NUMBERS: dict[Unit, Callable[[float], str]] = {
     "score": lambda value: f"{100 * value:.1f}",

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
-from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.services.kind_tables import SHOWN_KINDS, kind_tables
 from cotrail.services.scoring import RunScores
+from tests.unit.scored import question_scores
 
 INK = Paragraph(id="1", title="Ink", text="Stains.")
 
@@ -33,7 +32,7 @@ def run(scored: Sequence[KindedScores]) -> RunScores:
 
 
 def asked(dataset: str = "jsonl", gold: Sequence[GoldParagraph] = (), **kinds: str) -> KindedScores:
-    return KindedScores(kinds=kinds, scores=question_scores(scoring_of(dataset), "ink", ("ink",), [INK], gold))
+    return KindedScores(kinds=kinds, scores=question_scores(dataset, "ink", ("ink",), [INK], gold))
 
 
 def test_a_sort_of_which_all_questions_are_one_kind_has_no_table() -> None:

@@ -14,7 +14,7 @@ CellResults = Sequence[CellResult]
 """Results of several runs; of one line, there is one per demonstration set."""
 
 METRICS: dict[Goal, str] = {"retrieval": "paragraph_recall", "qa": "answer_f1"}
-"""The metric that the paper reports for each goal, a field of `QuestionScores`."""
+"""The metric that the paper reports for each goal, by its name."""
 
 COMPARED = (("ircot", "one-step"), ("one-step", "no-retrieval"))
 """Which system is compared with which."""
@@ -54,7 +54,7 @@ def is_answered(result: CellResult) -> bool:
 
 
 def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean | None:
-    """Mean of a metric of `QuestionScores` over all questions or one kind; None where no question has it."""
+    """Mean of a metric over all questions or one kind; None where no question has it."""
     means = [fmean(scores) for run in runs if (scores := list(_scores(run, metric, kind).values()))]
     if not means:
         return None
@@ -109,7 +109,7 @@ def _compared(line: Line, against: str, runs: CellResults, others: CellResults) 
 def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
     """The questions of that kind that have the metric."""
     found = {
-        question: getattr(scores, metric)
+        question: scores[metric]
         for question, scores in run.scores.items()
         if kind is None or kind in run.kinds.get(question, {}).values()
     }

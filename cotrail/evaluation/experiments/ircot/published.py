@@ -61,7 +61,7 @@ class AnswerF1(Struct, frozen=True, kw_only=True):
 
 
 class ReportedDifference(Struct, frozen=True, kw_only=True):
-    """Improvement of IRCoT over one-step retrieval (section 5), by dataset; metric: a field of `QuestionScores`."""
+    """Improvement of IRCoT over one-step retrieval (section 5), by dataset; metric: its name."""
 
     where: str
     metric: str

@@ -44,7 +44,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
     listing,
 )
-from cotrail.evaluation.metrics.question_scores import TITLES
+from cotrail.evaluation.metrics.registry import METRICS
 
 CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED: dict[Goal, tuple[str, ...]] = {
@@ -324,4 +324,5 @@ def _rank(row: TableRow) -> tuple[int, ...]:
 
 
 def _metric_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, TITLES[name], "decimal" if name == "paragraphs_collected" else "mean") for name in names)
+    metrics = (METRICS[name] for name in names)
+    return tuple(Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in metrics)

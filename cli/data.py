@@ -15,8 +15,7 @@ from cotrail.cli.arguments import Json
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
-from cotrail.data.corpora.recipes import RECIPES, find_recipe
-from cotrail.data.datasets.loading import DATASETS
+from cotrail.data.datasets.registry import DATASETS, RECIPES, find_recipe
 from cotrail.services.sampling import sample as draw
 
 data = typer.Typer(

@@ -9,7 +9,7 @@ from cotrail.cli.arguments import Json, completing
 from cotrail.cli.columns import Column, print_rows
 from cotrail.cli.output import console, grid, heading, print_json
 from cotrail.common.humanize import count
-from cotrail.data.datasets.catalogue import CATALOGUE
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.services.dataset_list import ListedDataset, describe_dataset, list_datasets
 
 
@@ -20,7 +20,7 @@ def datasets(
             metavar="NAME",
             help="The dataset to describe.",
             show_default=False,
-            autocompletion=completing(lambda: CATALOGUE),
+            autocompletion=completing(lambda: DATASETS),
         ),
     ] = None,
     *,

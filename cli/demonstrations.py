@@ -10,7 +10,7 @@ from cotrail.cli.arguments import Json
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.data.datasets.loading import DATASETS
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
 from cotrail.errors import InputError
 from cotrail.services.demonstrations import BuildRequest, WrittenDemonstrations

@@ -11,7 +11,7 @@ from cotrail.cli.following import follow
 from cotrail.cli.output import console, print_json
 from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
-from cotrail.data.datasets.loading import DATASETS, check_dataset
+from cotrail.data.datasets.registry import DATASETS, find_dataset
 from cotrail.errors import InputError
 from cotrail.services import submission
 from cotrail.services.prepared_run import PreparedRun
@@ -288,7 +288,7 @@ def _check_named(given: Mapping[str, Any]) -> None:
     missing = next((field for field in REQUIRED if given.get(field) is None), None)
     if missing is None:
         return
-    for field, check in (("system", find_system), ("dataset", check_dataset)):
+    for field, check in (("system", find_system), ("dataset", find_dataset)):
         if isinstance(name := given.get(field), str):
             check(name)
     check_keys(given)

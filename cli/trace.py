@@ -184,12 +184,14 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
     table.add_row("gold", " / ".join(traced.answers) or "none published")
     scores = scores_of(record, traced)
-    agreement = [f"EM {number(scores.answer_em, 0)}", f"F1 {number(scores.answer_f1, 2)}"]
-    if scores.cover_em != scores.answer_em:
-        agreement.append(f"cover EM {number(scores.cover_em, 0)}")
-    if scores.rouge_l is not None:
-        agreement.append(f"ROUGE-L {number(scores.rouge_l, 2)}")
-    table.add_row("scores", ", ".join([*agreement, f"paragraph recall {number(scores.paragraph_recall, 2)}"]))
+    em, cover_em, rouge_l = scores["answer_em"], scores["cover_em"], scores["rouge_l"]
+    agreement = [f"EM {number(em, 0)}", f"F1 {number(scores['answer_f1'], 2)}"]
+    if cover_em != em:
+        agreement.append(f"cover EM {number(cover_em, 0)}")
+    if rouge_l is not None:
+        agreement.append(f"ROUGE-L {number(rouge_l, 2)}")
+    agreement.append(f"paragraph recall {number(scores['paragraph_recall'], 2)}")
+    table.add_row("scores", ", ".join(agreement))
     for place, gold in enumerate(gold_paragraphs(traced, record.dataset)):
         table.add_row("" if place else "gold paragraphs", _gold(gold))
     return table

@@ -1,22 +1,24 @@
 """The datasets that there are, with what can be built for them."""
 
-from msgspec.structs import asdict
+from msgspec import Struct
 
-from cotrail.common.nearest import unknown
-from cotrail.data.corpora.recipes import RECIPES
-from cotrail.data.datasets.catalogue import CATALOGUE, Dataset
-from cotrail.data.datasets.file_formats import FORMATS
-from cotrail.errors import UnknownNameError
+from cotrail.data.datasets.registry import DATASETS, find_dataset
 
 
-class ListedDataset(Dataset, frozen=True, kw_only=True):
-    """A dataset by its name.
+class ListedDataset(Struct, frozen=True, kw_only=True):
+    """A dataset; title to kinds: see `DatasetSpec`.
 
     formats: the forms in which its files are read.
     corpus: the files that `cotrail data build` makes its corpus from, None where it has no recipe; paper_paragraphs:
         how many paragraphs the paper's has.
     """
 
+    title: str
+    files: str
+    source: str
+    asks: str
+    metric: str
+    kinds: str
     name: str
     formats: tuple[str, ...]
     corpus: str | None
@@ -25,18 +27,21 @@ class ListedDataset(Dataset, frozen=True, kw_only=True):
 
 def list_datasets() -> tuple[ListedDataset, ...]:
     """Every dataset."""
-    return tuple(describe_dataset(name) for name in CATALOGUE)
+    return tuple(describe_dataset(name) for name in DATASETS)
 
 
 def describe_dataset(name: str) -> ListedDataset:
     """The dataset of that name; raises UnknownNameError."""
-    if name not in CATALOGUE:
-        raise UnknownNameError(unknown("dataset", name, CATALOGUE))
-    recipe = RECIPES.get(name)
+    spec = find_dataset(name)
     return ListedDataset(
+        title=spec.title,
+        files=spec.files,
+        source=spec.source,
+        asks=spec.asks,
+        metric=spec.metric,
+        kinds=spec.kinds,
         name=name,
-        formats=tuple(form.holds for form in FORMATS if name in form.datasets),
-        corpus=recipe.needs if recipe else None,
-        paper_paragraphs=recipe.paper_paragraphs if recipe else None,
-        **asdict(CATALOGUE[name]),
+        formats=tuple(form.format.holds for form in spec.forms),
+        corpus=spec.recipe.needs if spec.recipe else None,
+        paper_paragraphs=spec.recipe.paper_paragraphs if spec.recipe else None,
     )

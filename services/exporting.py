@@ -37,7 +37,7 @@ def row(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "details": question.details,
         "paragraphs": [_paragraph(each, question) for each in question.collected],
         "gold_paragraphs": gold_paragraphs(question, record.dataset),
-        **msgspec.structs.asdict(scores_of(record, question)),
+        **scores_of(record, question),
         "reason": question.reason,
     }
 
@@ -91,7 +91,7 @@ def trace(record: RunRecord, traced: TracedQuestion) -> dict[str, Any]:
         "run": record.id,
         **_outcome(traced),
         "gold_paragraphs": gold_paragraphs(traced, record.dataset),
-        **msgspec.structs.asdict(scores_of(record, traced)),
+        **scores_of(record, traced),
         "reason": traced.reason,
         "sentences": traced.sentences,
         "details": traced.details,

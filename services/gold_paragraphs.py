@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Hit
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, fold_of
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 
@@ -47,7 +48,7 @@ class FoundGold(Struct, frozen=True, kw_only=True):
 
 def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, ...]:
     """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
-    fold, pinned = fold_of(dataset), question.pinned
+    fold, pinned = fold_of(scoring_of(dataset)), question.pinned
     counted = [each for each in question.gold if pinned is None or each.title != pinned.title]
     once = {(fold(each.title), fold(each.text)): each for each in reversed(counted)}
     collected = {(fold(each.title), fold(each.text)) for each in question.paragraphs}

@@ -32,7 +32,7 @@ def read_answers(connection: Connection, run: str) -> list[SampleAnswer]:
         SampleAnswer(
             answer=question.answer or question.status,
             gold=question.answers[0],
-            right=scores_of(record, question).answer_em == 1,
+            right=scores_of(record, question)["answer_em"] == 1,
         )
         for question in read_questions(connection, record.id)
     ]

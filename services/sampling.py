@@ -5,8 +5,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cotrail.data.datasets.registry import find_dataset
 from cotrail.data.datasets.sampled_files import sample_file, suffix
-from cotrail.data.datasets.wikimultihop import ALIASES
 from cotrail.errors import InputError
 
 
@@ -27,8 +27,8 @@ def sample(dataset: str, path: Path, output: Path, *, development: int, test: in
     output.mkdir(parents=True, exist_ok=True)
     for target, content in zip(targets, contents, strict=True):
         _write(target, content)
-    if dataset == "2wikimultihopqa":
-        _copy_aliases(path.parent / ALIASES, output / ALIASES)
+    if companion := find_dataset(dataset).companion:
+        _copy(path.parent / companion, output / companion)
     return SampledFiles(development=str(targets[0]), test=str(targets[1]))
 
 
@@ -38,7 +38,7 @@ def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _copy_aliases(source: Path, target: Path) -> None:
-    """Copies the file of alternative answers, which the dataset's loader expects beside the questions."""
+def _copy(source: Path, target: Path) -> None:
+    """Copies the file that the dataset's reader expects beside the questions."""
     if source.is_file() and not (target.exists() and target.samefile(source)):
         shutil.copyfile(source, target)

@@ -8,12 +8,12 @@ from msgspec import Struct
 from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT as CAVEAT
-from cotrail.evaluation.metrics.question_scores import DEFINITIONS, MeanScores
+from cotrail.evaluation.metrics.question_scores import MeanScores
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.services.scoring import RunScores
 
-MAIN_METRICS = ("rouge_l", "answer_em", "answer_f1", "paragraph_recall", "cover_em")
 SHOWN_METRICS = 3
-"""The number of them that a line of 80 columns has room for: the first that the run has."""
+"""The number of main metrics that a line of 80 columns has room for: the first that the run has."""
 
 SHOWN_KINDS = 20
 
@@ -47,14 +47,15 @@ class KindTable(Struct, frozen=True, kw_only=True):
 def metric_rows(scores: RunScores) -> list[MetricRow]:
     """A row for each metric."""
     return [
-        MetricRow(name=name, mean=scores.metrics[name], interval=scores.intervals[name], definition=definition)
-        for name, definition in DEFINITIONS.items()
+        MetricRow(name=name, mean=scores.metrics[name], interval=scores.intervals[name], definition=metric.meaning)
+        for name, metric in METRICS.items()
     ]
 
 
 def kind_tables(scores: RunScores) -> Iterator[KindTable]:
     """A table for each sort of kinds of which the run has several."""
-    metrics = tuple(name for name in MAIN_METRICS if scores.metrics[name] is not None)[:SHOWN_METRICS]
+    names = (metric.name for metric in main_metrics() if not metric.is_count)
+    metrics = tuple(name for name in names if scores.metrics[name] is not None)[:SHOWN_METRICS]
     for sort, parts in scores.kinds.items():
         if len(parts) > 1:
             yield _table(sort, parts, metrics)

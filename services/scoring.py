@@ -8,19 +8,20 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.file_formats import PROCESSED
 from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
+from cotrail.data.datasets.registry import PROCESSED, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
     QuestionScores,
     mean_scores,
+    question_scores,
     scores_by_kind,
 )
-from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
@@ -72,14 +73,16 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
     return question_scores(
-        record.dataset,
-        question.answer,
-        question.answers,
-        question.paragraphs,
-        question.gold,
-        pinned=question.pinned,
-        stated=question.stated,
-        answering=has_answers(record),
+        ScoredQuestion(
+            scoring=scoring_of(record.dataset),
+            answer=question.answer,
+            answers=question.answers,
+            collected=question.paragraphs,
+            gold=question.gold,
+            pinned=question.pinned,
+            stated=question.stated,
+            answering=has_answers(record),
+        )
     )
 
 
@@ -91,9 +94,9 @@ def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
     """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
     record = read_run(connection, run_id)
-    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED.datasets:
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED:
         raise InputError(
-            f"a dataset, one of {', '.join(PROCESSED.datasets)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
+            f"a dataset, one of {', '.join(PROCESSED)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
             f"{run_id} is on {record.dataset!r}: leave it out or correct it"
         )
     # Only some processed files lack answers; for the others no official file is read.

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
-from cotrail.data.datasets.loading import has_snippets, load_questions
+from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.commands import submission
@@ -43,7 +43,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     if corpus:
         if system.needs.evidence:
             check_evidence(questions, path)
-        questions = located(questions, corpus.titled, snippets=has_snippets(request.dataset, path))
+        questions = located(questions, corpus.titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, corpus.titled).missing)
     composed = compose(
         request,

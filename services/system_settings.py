@@ -8,11 +8,10 @@ from msgspec import Struct
 
 from cotrail.common.refusals import refusal
 from cotrail.common.trees import merged
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
-from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.services.requests import RunRequest
-from cotrail.systems.searchain.settings import QUESTIONS_OF
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -42,11 +41,7 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     instructed: whether the demonstrations have an instruction before the question.
     """
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
-    given = spec.rule_settings(request.rules, instructed=instructed)
-    if request.dataset in TASK_OF and "task" in defaults:
-        given |= {"task": TASK_OF[request.dataset]}
-    if request.dataset in QUESTIONS_OF and "questions" in defaults:
-        given |= {"questions": QUESTIONS_OF[request.dataset]}
+    given = spec.rule_settings(request.rules, instructed=instructed) | _of_dataset(request.dataset, defaults)
     given = merged(merged(given, request.settings), _short_settings(spec, request, defaults))
     chosen = merged(defaults, given)
     try:
@@ -55,6 +50,13 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
         raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
+
+
+def _of_dataset(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What the dataset's questions are like, for a system that has settings for it."""
+    dataset = DATASETS.get(name)
+    given = {"task": dataset.task, "questions": dataset.sort} if dataset else {}
+    return {setting: value for setting, value in given.items() if value is not None and setting in defaults}
 
 
 _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -1,6 +1,7 @@
 """A paragraph of a corpus, and one found by a search."""
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 
 from msgspec import Struct
@@ -36,3 +37,8 @@ def passage_of(text: str, title: str = "") -> Paragraph:
     """A text that is from no corpus, as a paragraph; its digest serves as its id."""
     paragraph = Paragraph(id="", title=title, text=text)
     return Paragraph(id=paragraph.digest, title=title, text=text)
+
+
+def joined(sentences: Iterable[str]) -> str:
+    """A paragraph's text: its sentences with one space between."""
+    return " ".join(stripped for sentence in sentences if (stripped := sentence.strip()))

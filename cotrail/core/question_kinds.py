@@ -1,11 +1,16 @@
 """Kinds of questions, as their dataset names them: e.g. `{"type": "bridge", "level": "hard"}`."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 UNNAMED = "type"
 """The name of a kind that has none of its own."""
+
+QuestionSort = Literal["multi-hop", "slot-filling", "fact-checking", "long-form"]
+"""The tasks of Search-in-the-Chain (section 4.1): questions of several steps; objects of a subject's relation; claims
+to be checked; questions that are answered at length."""
 
 
 def named(**kinds: str) -> dict[str, str]:

@@ -9,14 +9,6 @@ Task = Literal["commonsense", "temporal", "tabular"]
 """Commonsense asks for yes or no (StrategyQA), temporal for a text (TempQuestions), tabular for true or false
 (INFOTABS)."""
 
-TASK_OF: dict[str, Task] = {
-    "strategyqa": "commonsense",
-    "strategyqa-facts": "commonsense",
-    "tempquestions": "temporal",
-    "infotabs": "tabular",
-}
-"""Each dataset's task."""
-
 VERDICTS: dict[Task, tuple[str, ...]] = {"commonsense": ("yes", "no"), "temporal": (), "tabular": ("true", "false")}
 """The possible predictions; none are listed where a prediction is free text."""
 

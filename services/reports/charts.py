@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import support_scores
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
@@ -67,7 +68,7 @@ def recall_curve(question: TracedQuestion, dataset: str) -> list[float]:
     last = {step.batch or step.sequence: step.sequence for step in searches}
     scores = [
         support_scores(
-            dataset,
+            scoring_of(dataset),
             [each.paragraph for each in question.collected if each.step <= sequence],
             question.gold,
             question.pinned,

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from cotrail.common.printable_text import cut
 from cotrail.core.paragraphs import Paragraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPrediction, WeighedSentence, Weighing
@@ -120,7 +121,7 @@ def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Pa
 def _prediction(
     each: WeighedPrediction, weighing: Weighing, question: TracedQuestion, dataset: str
 ) -> ReportedPrediction:
-    scores = answer_scores(dataset, each.prediction, question.answers)
+    scores = answer_scores(scoring_of(dataset), each.prediction, question.answers)
     return ReportedPrediction(
         text=each.prediction,
         weight=f"{each.weight:.2f}",

@@ -9,7 +9,9 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
-from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, DEFINITIONS, TITLES
+from cotrail.evaluation.metrics.metric import Metric
+from cotrail.evaluation.metrics.question_scores import CAVEAT
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
@@ -26,9 +28,6 @@ from cotrail.services.reports.reported_questions import (
 )
 from cotrail.services.score_tables import kind_tables
 from cotrail.services.scoring import RunScores, kinded_scores, run_scores
-
-SHOWN = ("answer_em", "answer_f1", "cover_em", "paragraph_recall", "paragraphs_collected")
-"""The metrics on the page; ROUGE-L comes first where answers are long."""
 
 UNSCORED = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
 
@@ -103,13 +102,13 @@ def run_page(
         configuration=list(configuration(record)),
         scores=scores,
         metrics=[
-            (TITLES[name], _metric(name, scores.metrics[name]), DEFINITIONS[name], _interval(name, scores))
-            for name in _shown(scores, reported)
-            if scores.metrics[name] is not None
+            (metric.title, _value(metric, scores.metrics[metric.name]), metric.meaning, _interval(metric, scores))
+            for metric in _shown(reported)
+            if scores.metrics[metric.name] is not None
         ],
         caveat=CAVEAT if _scored(scores) else UNSCORED,
         tables=tuple(kind_tables(scores)),
-        titles=TITLES,
+        titles={name: metric.title for name, metric in METRICS.items()},
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
@@ -163,29 +162,28 @@ def _work(work: Work) -> str:
 
 def _scored(scores: RunScores) -> list[str]:
     """The metrics from 0 to 1 that the run has."""
-    return [name for name, value in scores.metrics.items() if value is not None and name not in COUNTS]
+    return [name for name, value in scores.metrics.items() if value is not None and not METRICS[name].is_count]
 
 
-def _shown(scores: RunScores, questions: Sequence[ReportedQuestion]) -> dict[str, None]:
-    """The metrics in the order of the page; that by which answers are right is the first of those of answers."""
-    first = ["cover_em"] if any(each.reasoning for each in questions) else []
-    long = [] if scores.metrics["rouge_l"] is None else ["rouge_l"]
-    return dict.fromkeys([*long, *first, *SHOWN])
+def _shown(questions: Sequence[ReportedQuestion]) -> list[Metric]:
+    """The main metrics; where answers are the final contents of trees, those by which they are right come first."""
+    first = ("rouge_l", "cover_em") if any(each.reasoning for each in questions) else ()
+    return sorted(main_metrics(), key=lambda metric: metric.name not in first)
 
 
-def _metric(name: str, value: float | None) -> str:
+def _value(metric: Metric, value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.1f}" if name in COUNTS else _percent(value)
+    return f"{value:.1f}" if metric.is_count else _percent(value)
 
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def _interval(name: str, scores: RunScores) -> str:
-    interval = scores.intervals[name]
-    return "" if interval is None else f"{_metric(name, interval.low)} to {_metric(name, interval.high)}"
+def _interval(metric: Metric, scores: RunScores) -> str:
+    interval = scores.intervals[metric.name]
+    return "" if interval is None else f"{_value(metric, interval.low)} to {_value(metric, interval.high)}"
 
 
 def _legend(questions: Sequence[ReportedQuestion]) -> str:

@@ -1,12 +1,12 @@
 """Results of invented runs, for the tests of tables and figures."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.costs import cost as cost_of
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
 from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.parts.reader import Reader
 
 MADE = Work(
@@ -84,8 +84,8 @@ def made(
 
 
 def _scores(goal: Goal, value: float) -> QuestionScores:
-    none: dict[str, Any] = dict.fromkeys(QuestionScores.__struct_fields__)
+    none: dict[str, float | None] = dict.fromkeys(METRICS)
     if goal == "retrieval":
-        return QuestionScores(**none | {"paragraph_recall": value, "title_recall": value, "paragraphs_collected": 6})
+        return none | {"paragraph_recall": value, "title_recall": value, "paragraphs_collected": 6}
     own = {"answer_f1": value, "tuning_f1": value, "answer_em": float(value == 1), "paragraphs_collected": 6}
-    return QuestionScores(**none | own)
+    return none | own

@@ -30,9 +30,9 @@ from cotrail.common.input_limits import (
 from cotrail.common.toml_files import MAX_TOML_BYTES, MAX_TOML_LINE
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.corpora.recipes import RECIPES
 from cotrail.data.datasets import infotabs
-from cotrail.data.datasets.loading import DATASETS, load_questions
+from cotrail.data.datasets.loading import load_questions
+from cotrail.data.datasets.registry import DATASETS, RECIPES
 from cotrail.data.demonstrations.chains import read_chains
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.knowledge.conceptnet.building import build_conceptnet

@@ -18,7 +18,7 @@ from cotrail.data.corpora.checkpoints import checkpoint_path, draft_path, read_c
 from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.iirc_articles import text_of
-from cotrail.data.corpora.recipes import RECIPES
+from cotrail.data.datasets.registry import RECIPES
 from cotrail.errors import CorpusError, UnknownNameError
 
 Make = Callable[[Path], list[Path]]

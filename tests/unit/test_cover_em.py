@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
 
@@ -64,7 +65,7 @@ def test_without_a_published_answer_there_is_no_score() -> None:
 
 @given(answers, answers)
 def test_an_exact_match_is_covered_in_both_ways(prediction: str, answer: str) -> None:
-    scores = answer_scores("musique", prediction, (answer,))
+    scores = answer_scores(scoring_of("musique"), prediction, (answer,))
     assert scores is not None
     if scores.em == 1 and not answer.startswith("["):
         assert cover_em(prediction, (answer,)) == cover_em_words(prediction, (answer,)) == 1

@@ -9,8 +9,9 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.loading import DATASETS, load_annotated, load_questions
+from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.musique import hops
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key, paragraph_recall
 

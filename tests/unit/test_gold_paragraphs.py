@@ -57,7 +57,7 @@ def test_those_that_are_named_are_those_of_the_recall() -> None:
             steps=(search(0, found),),
         )
         named = gold_paragraphs(traced, dataset)
-        recall = scores_of(record(dataset=dataset), traced).paragraph_recall
+        recall = scores_of(record(dataset=dataset), traced)["paragraph_recall"]
         assert recall == sum(each.collected for each in named) / len(named)
         assert [each.title for each in named][-1] in ("Owls", "Owlsé")
         assert all(each.title != "Paper" for each in named)

@@ -7,7 +7,7 @@ from rapidfuzz import fuzz
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.loading import has_snippets, load_annotated, load_questions
+from cotrail.data.datasets.loading import form_of, load_annotated, load_questions
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.evaluation.metrics.drop import published_spans
 from tests.unit.test_datasets import processed
@@ -144,7 +144,7 @@ def test_iirc_s_own_files_have_snippets_and_processed_ones_paragraphs(file: Path
     load(file, asked("q_1"))
     other = tmp_path / "dev.jsonl"
     other.write_text(json.dumps(processed("iirc")))
-    assert (has_snippets("iirc", file), has_snippets("iirc", other)) == (True, False)
+    assert (form_of("iirc", file).snippets, form_of("iirc", other).snippets) == (True, False)
 
 
 @pytest.mark.parametrize(

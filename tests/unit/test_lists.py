@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cotrail.cli.main import app
 from cotrail.common.field_meanings import field_meanings
-from cotrail.data.datasets.catalogue import CATALOGUE
+from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.services.dataset_list import list_datasets
@@ -95,9 +95,9 @@ def test_the_list_has_every_system_once() -> None:
 
 def test_the_list_of_datasets_has_what_can_be_scored_and_built() -> None:
     found = {each.name: each for each in list_datasets()}
-    assert list(found) == list(CATALOGUE)
+    assert list(found) == list(DATASETS)
     for name in found:
-        assert answer_scores(name, "yes", ["yes"]) is not None
+        assert answer_scores(scoring_of(name), "yes", ["yes"]) is not None
     assert {name for name, each in found.items() if each.corpus} == {"hotpotqa", "2wikimultihopqa", "musique", "iirc"}
     assert "IIRC's questions" in listed("datasets", "iirc")["formats"]
 

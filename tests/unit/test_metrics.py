@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.answer_normalization import normalized
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
@@ -23,7 +24,7 @@ answers = st.one_of(
 
 
 def scores(dataset: str, prediction: str, *golds: str) -> tuple[float, float]:
-    result = answer_scores(dataset, prediction, golds)
+    result = answer_scores(scoring_of(dataset), prediction, golds)
     assert result is not None
     return result.em, round(result.f1, 12)
 
@@ -79,12 +80,12 @@ def test_the_best_of_several_answers_counts_for_each_score() -> None:
 
 @pytest.mark.parametrize("dataset", WORD_BY_WORD + BY_SPANS)
 def test_without_published_answers_there_are_no_scores(dataset: str) -> None:
-    assert answer_scores(dataset, "ink", ()) is None
+    assert answer_scores(scoring_of(dataset), "ink", ()) is None
 
 
 def test_an_unknown_dataset_has_no_rule() -> None:
     with pytest.raises(UnknownNameError, match=r"there are: hotpotqa, 2wikimultihopqa, .*jsonl"):
-        answer_scores("squad", "ink", ("ink",))
+        answer_scores(scoring_of("squad"), "ink", ("ink",))
 
 
 @given(
@@ -93,7 +94,7 @@ def test_an_unknown_dataset_has_no_rule() -> None:
     golds=st.lists(answers, min_size=1, max_size=3),
 )
 def test_scores_are_between_0_and_1(dataset: str, prediction: str, golds: list[str]) -> None:
-    result = answer_scores(dataset, prediction, golds)
+    result = answer_scores(scoring_of(dataset), prediction, golds)
     assert result is not None
     assert result.em in (0, 1)
     assert 0 <= result.f1 <= 1
@@ -107,12 +108,12 @@ def test_scores_do_not_tell_prediction_and_answer_apart(dataset: str, one: str, 
 @given(dataset=datasets, answer=answers)
 def test_an_answer_with_words_agrees_with_itself(dataset: str, answer: str) -> None:
     worded = answer + " fox"
-    assert answer_scores(dataset, worded, (worded,)) == AnswerScores(em=1, f1=1, precision=1, recall=1)
+    assert answer_scores(scoring_of(dataset), worded, (worded,)) == AnswerScores(em=1, f1=1, precision=1, recall=1)
 
 
 @given(dataset=datasets, prediction=answers, golds=st.lists(answers, min_size=1, max_size=3), more=answers)
 def test_another_answer_never_lowers_a_score(dataset: str, prediction: str, golds: list[str], more: str) -> None:
-    before, after = (answer_scores(dataset, prediction, each) for each in (golds, [*golds, more]))
+    before, after = (answer_scores(scoring_of(dataset), prediction, each) for each in (golds, [*golds, more]))
     assert before is not None
     assert after is not None
     assert after.em >= before.em
@@ -180,7 +181,7 @@ def test_a_published_answer_that_is_no_list_of_texts_is_one_span(answer: str) ->
 
 
 def test_of_several_answers_the_one_that_agrees_best_counts_for_all_scores() -> None:
-    best = answer_scores("ircot", "ink", ("ink pen", "the ink", "ink and paper"))
+    best = answer_scores(scoring_of("ircot"), "ink", ("ink pen", "the ink", "ink and paper"))
     assert best == AnswerScores(em=1, f1=1, precision=1, recall=1)
 
 
@@ -219,7 +220,7 @@ def test_text_is_mended_as_ftfy_does(text: str) -> None:
 
 @pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
 def test_by_kilts_rules_answers_without_words_match_and_overlap_in_nothing(dataset: str) -> None:
-    scores = answer_scores(dataset, "The", ["a"])
+    scores = answer_scores(scoring_of(dataset), "The", ["a"])
     assert scores is not None
     assert (scores.em, scores.f1) == (1.0, 0.0)
 
@@ -227,6 +228,6 @@ def test_by_kilts_rules_answers_without_words_match_and_overlap_in_nothing(datas
 @pytest.mark.parametrize("empty", ["", " "])
 @pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
 def test_by_kilts_rules_an_empty_answer_scores_nothing(dataset: str, empty: str) -> None:
-    scores = answer_scores(dataset, empty, ["a"])
+    scores = answer_scores(scoring_of(dataset), empty, ["a"])
     assert scores is not None
     assert (scores.em, scores.f1) == (0.0, 0.0)

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.accuracy import accuracy, is_unclear, verdict_scores
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import mcnemar
-from cotrail.evaluation.metrics.official_figures import official_figures
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from tests.unit.official_figures import official_figures
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_a_verdict_is_right_wrong_or_unclear(prediction: str, answer: str, right
     ("dataset", "word"), [("strategyqa", "no"), ("infotabs", "false"), ("fever", "not enough info")]
 )
 def test_the_words_of_a_verdict_count_all_or_nothing(dataset: str, word: str) -> None:
-    scores = answer_scores(dataset, f"probably {word}", (word,))
+    scores = answer_scores(scoring_of(dataset), f"probably {word}", (word,))
     assert scores is not None
     assert scores.em == scores.f1 == scores.precision == scores.recall == 0
 

@@ -10,10 +10,11 @@ import pytest
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
-from cotrail.evaluation.metrics.official_figures import official_figures
 from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, support_scores
+from tests.unit.official_figures import official_figures
 
 RECORDED = Path(__file__).parent / "metrics"
 
@@ -35,7 +36,7 @@ def differing(rows: list[Row], name: str, ours: Any) -> list[tuple[Row, Any]]:
 
 
 def answer_numbers(dataset: str, prediction: str, answers: list[str]) -> list[float]:
-    scores = answer_scores(dataset, prediction, answers)
+    scores = answer_scores(scoring_of(dataset), prediction, answers)
     assert scores is not None
     return list(msgspec.structs.astuple(scores))
 
@@ -85,7 +86,7 @@ def test_answer_support_recall_is_the_released_codes() -> None:
 
 def support_numbers(dataset: str, row: Row) -> list[float]:
     gold = [GoldParagraph(title=title, text=text) for title, text in row["gold"]]
-    scores = support_scores(dataset, paragraphs(row["collected"]), gold)
+    scores = support_scores(scoring_of(dataset), paragraphs(row["collected"]), gold)
     assert scores is not None
     return list(msgspec.structs.astuple(scores))
 

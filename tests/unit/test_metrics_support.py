@@ -4,14 +4,15 @@ from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import DEFINITIONS, QuestionScores, mean_scores
-from cotrail.evaluation.metrics.question_scoring import question_scores
+from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics.question_scores import mean_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     answer_support_recall,
     content_key,
     paragraph_recall,
     support_scores,
 )
+from tests.unit.scored import question_scores
 
 
 def paragraph(title: str, text: str) -> Paragraph:
@@ -65,17 +66,19 @@ def test_recall_is_between_0_and_1_and_full_with_all_gold(
 
 def test_precision_f1_and_em_are_those_of_sets_of_paragraphs() -> None:
     collected = [paragraph("Ink", "Stains."), paragraph("Pen", "Writes."), paragraph("INK", " stains.")]
-    scores = support_scores("hotpotqa", collected, gold(("Ink", "Stains."), ("Paper", "Pulp."), ("Pen", "Breaks.")))
+    scores = support_scores(
+        scoring_of("hotpotqa"), collected, gold(("Ink", "Stains."), ("Paper", "Pulp."), ("Pen", "Breaks."))
+    )
     assert scores is not None
     assert (scores.em, scores.precision, scores.recall, scores.f1) == (0, 1 / 2, 1 / 3, 0.4)
     assert scores.title_recall == 2 / 3
-    all_of_it = support_scores("hotpotqa", collected[:2], gold(("Pen", "Writes."), ("Ink", "Stains.")))
+    all_of_it = support_scores(scoring_of("hotpotqa"), collected[:2], gold(("Pen", "Writes."), ("Ink", "Stains.")))
     assert all_of_it is not None
     assert (all_of_it.em, all_of_it.f1) == (1, 1)
 
 
 def test_nothing_collected_scores_nothing() -> None:
-    scores = support_scores("hotpotqa", [], gold(("Ink", "Stains.")))
+    scores = support_scores(scoring_of("hotpotqa"), [], gold(("Ink", "Stains.")))
     assert scores is not None
     assert (scores.em, scores.f1, scores.precision, scores.recall, scores.title_recall) == (0, 0, 0, 0, 0)
 
@@ -83,15 +86,15 @@ def test_nothing_collected_scores_nothing() -> None:
 def test_the_pinned_passage_counts_neither_for_nor_against() -> None:
     [pinned] = gold(("Ink", "The passage."))
     collected = [paragraph("Ink", "The passage."), paragraph("Pen", "Writes.")]
-    scores = support_scores("iirc", collected, gold(("Pen", "Writes."), ("Ink", "Of its page.")), pinned)
+    scores = support_scores(scoring_of("iirc"), collected, gold(("Pen", "Writes."), ("Ink", "Of its page.")), pinned)
     assert scores is not None
     assert (scores.em, scores.precision, scores.recall, scores.title_recall) == (1, 1, 1, 1)
-    assert support_scores("iirc", collected, gold(("Ink", "Of its page.")), pinned) is None
+    assert support_scores(scoring_of("iirc"), collected, gold(("Ink", "Of its page.")), pinned) is None
 
 
 def test_only_in_ones_own_files_are_paragraphs_in_other_scripts_told_apart() -> None:
     collected, wanted = [paragraph("東京", "日本の首都")], gold(("京都", "日本の都市"))
-    ours, theirs = (support_scores(dataset, collected, wanted) for dataset in ("jsonl", "musique"))
+    ours, theirs = (support_scores(scoring_of(dataset), collected, wanted) for dataset in ("jsonl", "musique"))
     assert ours is not None
     assert theirs is not None
     assert (ours.recall, theirs.recall) == (0, 1)
@@ -122,14 +125,30 @@ def test_without_an_answer_or_a_paragraph_nothing_is_supported() -> None:
 # All of a question's scores.
 
 
-def test_a_question_has_a_score_for_every_definition() -> None:
-    assert tuple(DEFINITIONS) == QuestionScores.__struct_fields__
+def test_a_question_has_a_score_for_every_metric_under_the_names_that_other_programs_know() -> None:
     scores = question_scores("eli5", "5", ("5",), [paragraph("Ink", "5.")], gold(("Ink", "5.")))
-    assert set(mean_scores([scores]).metrics.values()) == {1}
+    assert mean_scores([scores]).metrics == dict.fromkeys(
+        (
+            "answer_em",
+            "answer_f1",
+            "tuning_f1",
+            "cover_em",
+            "cover_em_words",
+            "rouge_l",
+            "paragraph_recall",
+            "paragraph_precision",
+            "paragraph_f1",
+            "paragraph_em",
+            "title_recall",
+            "answer_support_recall",
+            "paragraphs_collected",
+        ),
+        1,
+    )
 
 
 def test_what_is_not_published_has_no_score_and_what_is_not_finished_scores_nothing_for_its_answer() -> None:
     nothing = question_scores("musique", None, (), [], ())
-    assert {name for name in DEFINITIONS if getattr(nothing, name) is not None} == {"paragraphs_collected"}
+    assert {name for name, score in nothing.items() if score is not None} == {"paragraphs_collected"}
     open_ = question_scores("musique", None, ("the",), [paragraph("Ink", "Stains.")], gold(("Ink", "Stains.")))
-    assert (open_.answer_em, open_.answer_f1, open_.tuning_f1, open_.paragraph_recall) == (0, 0, 0, 1)
+    assert (open_["answer_em"], open_["answer_f1"], open_["tuning_f1"], open_["paragraph_recall"]) == (0, 0, 0, 1)

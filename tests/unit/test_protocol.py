@@ -2,7 +2,6 @@
 
 from statistics import fmean
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from cotrail.evaluation.experiments.ircot.experiment import (
 )
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
 from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 
@@ -29,8 +29,7 @@ LINE = Line(goal="qa", dataset="hotpotqa", demonstrations="hotpotqa", model="sma
 
 def scored(recall: float, f1: float = 0.0, title_recall: float = 0.0, tuning_f1: float = 0.0) -> QuestionScores:
     known = {"paragraph_recall": recall, "answer_f1": f1, "title_recall": title_recall, "tuning_f1": tuning_f1}
-    row: dict[str, object] = dict.fromkeys(field.name for field in msgspec.structs.fields(QuestionScores))
-    return msgspec.convert(row | known | {"paragraphs_collected": 0}, QuestionScores)
+    return dict.fromkeys(METRICS) | known | {"paragraphs_collected": 0}
 
 
 def protocol(experiment: IRCoTExperiment) -> IRCoTProtocol:
@@ -188,5 +187,5 @@ def test_each_goal_and_rule_has_its_own_measure(goal: str, rules: str, expected:
 
 
 def test_a_question_that_can_not_be_scored_counts_nothing() -> None:
-    unscored = replace(scored(0.0), paragraph_recall=None)
+    unscored = dict(scored(0.0)) | {"paragraph_recall": None}
     assert search_score("retrieval", [scored(1.0), unscored], "paper") == 0.5

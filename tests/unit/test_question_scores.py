@@ -5,8 +5,8 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
-from cotrail.evaluation.metrics.question_scoring import question_scores
 from cotrail.systems.registry import find_system
+from tests.unit.scored import question_scores
 
 
 def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_what_it_has() -> None:
@@ -14,8 +14,8 @@ def test_an_unfinished_question_scores_nothing_for_its_answer_and_recall_for_wha
     gold = (GoldParagraph(title="Ink", text="Stains."),)
     done = question_scores("jsonl", "ink", ("ink",), [ink], gold)
     unfinished = question_scores("jsonl", None, ("ink",), [ink], gold)
-    assert (done.answer_em, done.answer_f1, done.paragraph_recall) == (1, 1, 1)
-    assert (unfinished.answer_em, unfinished.answer_f1, unfinished.paragraph_recall) == (0, 0, 1)
+    assert (done["answer_em"], done["answer_f1"], done["paragraph_recall"]) == (1, 1, 1)
+    assert (unfinished["answer_em"], unfinished["answer_f1"], unfinished["paragraph_recall"]) == (0, 0, 1)
     expected = {"answer_em": 0.5, "answer_f1": 0.5, "paragraph_recall": 1.0, "paragraphs_collected": 1}
     assert expected.items() <= mean_scores([done, unfinished]).metrics.items()
 
@@ -33,11 +33,11 @@ def test_an_empty_answer_scores_nothing_and_none_of_a_run_that_has_no_answers_is
     gold = (GoldParagraph(title="Ink", text="Stains."),)
     empty = question_scores("jsonl", "", ("ink",), [ink], gold)
     collected = question_scores("jsonl", "", ("ink",), [ink], gold, answering=False)
-    assert (empty.answer_em, empty.answer_f1, empty.cover_em) == (0, 0, 0)
-    assert (collected.answer_em, collected.answer_f1, collected.tuning_f1, collected.cover_em) == 4 * (None,)
-    assert collected.paragraph_recall == empty.paragraph_recall == 1
-    assert collected.answer_support_recall == empty.answer_support_recall == 1
-    assert question_scores("jsonl", "ink", ("ink",), [], (), answering=False).answer_em == 1
+    assert (empty["answer_em"], empty["answer_f1"], empty["cover_em"]) == (0, 0, 0)
+    assert {collected[name] for name in ("answer_em", "answer_f1", "tuning_f1", "cover_em")} == {None}
+    assert collected["paragraph_recall"] == empty["paragraph_recall"] == 1
+    assert collected["answer_support_recall"] == empty["answer_support_recall"] == 1
+    assert question_scores("jsonl", "ink", ("ink",), [], (), answering=False)["answer_em"] == 1
     assert mean_scores([collected]).intervals["answer_em"] is None
 
 
@@ -58,8 +58,8 @@ def test_a_run_that_neither_reads_nor_states_answers_has_none() -> None:
 def test_the_answer_of_an_unfinished_question_covers_nothing() -> None:
     done = question_scores("eli5", "it is ink", ("The ink!",), [], ())
     unfinished = question_scores("eli5", None, ("The",), [], ())
-    assert (done.cover_em, done.cover_em_words, done.rouge_l) == (1, 1, 2 / 5)
-    assert (unfinished.cover_em, unfinished.cover_em_words, unfinished.rouge_l) == (0, 0, 0)
+    assert (done["cover_em"], done["cover_em_words"], done["rouge_l"]) == (1, 1, 2 / 5)
+    assert (unfinished["cover_em"], unfinished["cover_em_words"], unfinished["rouge_l"]) == (0, 0, 0)
     assert mean_scores([done, unfinished]).metrics["cover_em"] == 0.5
 
 
@@ -67,17 +67,17 @@ def test_exact_match_and_f1_are_of_the_span_that_an_answer_states_and_the_others
     said = "Ink stains. So the answer is ink."
     spanned = question_scores("jsonl", said, ("ink",), [], (), stated="ink")
     whole = question_scores("jsonl", said, ("ink",), [], ())
-    assert (spanned.answer_em, spanned.answer_f1, spanned.tuning_f1) == (1, 1, 1)
-    assert (whole.answer_em, whole.cover_em) == (0, 1)
-    assert question_scores("jsonl", said, ("stains",), [], (), stated="ink").cover_em == 1
-    assert question_scores("jsonl", None, ("ink",), [], (), stated="ink").answer_em == 0
+    assert (spanned["answer_em"], spanned["answer_f1"], spanned["tuning_f1"]) == (1, 1, 1)
+    assert (whole["answer_em"], whole["cover_em"]) == (0, 1)
+    assert question_scores("jsonl", said, ("stains",), [], (), stated="ink")["cover_em"] == 1
+    assert question_scores("jsonl", None, ("ink",), [], (), stated="ink")["answer_em"] == 0
 
 
 def test_a_fact_check_is_accurate_where_the_label_is_the_whole_answer() -> None:
     exact = question_scores("fever", "False.", ("false",), [], ())
     longer = question_scores("fever", "It is false.", ("false",), [], ())
-    assert (exact.answer_em, exact.cover_em, exact.rouge_l) == (1, 1, None)
-    assert (longer.answer_em, longer.answer_f1, longer.cover_em) == (0, 0, 1)
+    assert (exact["answer_em"], exact["cover_em"], exact["rouge_l"]) == (1, 1, None)
+    assert (longer["answer_em"], longer["answer_f1"], longer["cover_em"]) == (0, 0, 1)
 
 
 def scored(answer: str | None, **kinds: str) -> KindedScores:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.data.datasets.loading import DATASETS
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, DatasetFiles, SearChainExperiment, trials

@@ -32,8 +32,9 @@ from cotrail.data.corpora.checkpoints import (
 )
 from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, identified
-from cotrail.data.corpora.recipes import Recipe, find_recipe
-from cotrail.data.datasets.file_formats import apparent_content
+from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.datasets.format_detection import apparent_content
+from cotrail.data.datasets.registry import find_recipe
 from cotrail.errors import CorpusError
 
 CHECKPOINT_EVERY = 20_000

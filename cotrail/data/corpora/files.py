@@ -1,28 +1,23 @@
 """Reading of corpus files: paragraphs as JSON Lines, the contexts of question files, or documents."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
 from cotrail.common.text_files import opened
 from cotrail.common.tsv_files import is_tsv
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import documents, json_streams, passages, question_contexts, strategyqa_evidence
+from cotrail.data.corpora import documents, json_streams, passages
 from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets.file_formats import (
-    ARTICLES,
-    BIG_BENCH,
-    STRATEGYQA_PARAGRAPHS,
-    FileFormat,
-    apparent_content,
-    detect_format,
-)
+from cotrail.data.datasets import strategyqa
+from cotrail.data.datasets.format_detection import ARTICLES, STRATEGYQA_PARAGRAPHS, apparent_content, detect_format
+from cotrail.data.datasets.registry import question_forms
+from cotrail.data.datasets.spec import QuestionForm
 from cotrail.data.record_checks import check_id, check_length
 from cotrail.errors import CorpusError
 
@@ -32,8 +27,8 @@ ACCEPTED = (
 )
 """What a corpus may be made of, for errors."""
 
-CONTEXTS = {"hotpotqa", "2wikimultihopqa", "musique", "strategyqa"}
-"""Datasets whose own question files hold paragraphs; processed files of any dataset do."""
+KeyedForms = dict[bytes, QuestionForm]
+"""Forms of lists, or of lines, by the quoted keys under which questions have their paragraphs."""
 
 
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
@@ -71,14 +66,6 @@ def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:BYTES]
 
 
-class _Keys(Struct, frozen=True):
-    """The keys that tell the kinds of records apart."""
-
-    paragraphs: msgspec.Raw = msgspec.Raw()
-    contexts: msgspec.Raw = msgspec.Raw()
-    context: msgspec.Raw = msgspec.Raw()
-
-
 def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a file or a folder, which is one of several."""
     if path.is_dir():
@@ -86,15 +73,16 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return chain.from_iterable(documents.read_document(file, root) for file in documents.look_into(path).documents)
     if _is_document(path):
         return documents.read_document(path, documents.root_of(paths))
-    form = detect_format(path, CorpusError)
-    if form in (ARTICLES, BIG_BENCH) or (form and form.datasets and CONTEXTS.isdisjoint(form.datasets)):
+    format_ = detect_format(path, CorpusError)
+    form = next((form for form in question_forms() if form.format == format_), None)
+    if format_ and (format_ == ARTICLES or (form and not form.paragraphs)):
         raise CorpusError(
-            f"{path} seems to hold {form.holds}, which are no paragraphs; give a file of "
+            f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
-    if form is None and (what := apparent_content(path, CorpusError)):
+    if format_ is None and (what := apparent_content(path, CorpusError)):
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
-    if form == STRATEGYQA_PARAGRAPHS:
+    if format_ == STRATEGYQA_PARAGRAPHS:
         return _members(path)
     if is_list(path, CorpusError):
         return _entries(path, form)
@@ -111,47 +99,47 @@ def _is_document(path: Path) -> bool:
     return documents.is_document(path) and (documents.is_markdown(path) or not has_paragraphs)
 
 
-def _entries(path: Path, form: FileFormat | None) -> Iterator[tuple[str, Paragraph]]:
-    read = _of_form(form) if form else None
-    with opened(path, CorpusError) as file:
-        for place, raw in json_streams.items(file, str(path)):
-            read = read or (_contexts if decode(raw, _Keys, place, CorpusError).context else _of_record)
-            yield from read(place, raw)
-
-
-def _of_form(form: FileFormat) -> Callable[[str, bytes], Iterator[tuple[str, Paragraph]]]:
-    return _facts if "strategyqa" in form.datasets else _contexts
-
-
-def _facts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
-    return _identified(place, strategyqa_evidence.facts(place, raw))
-
-
-def _contexts(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
-    return _identified(place, question_contexts.of_entry(place, raw))
-
-
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
         for place, raw in json_streams.members(file, str(path)):
-            yield place, strategyqa_evidence.paragraph(place, raw)
+            yield place, strategyqa.evidence_paragraph(place, raw)
+
+
+def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Paragraph]]:
+    """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
+    listed, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
+    with opened(path, CorpusError) as file:
+        for number, (place, raw) in enumerate(json_streams.items(file, str(path))):
+            if number == 0:
+                form = form or _form_of(place, raw, listed)
+            yield from _identified(place, raw, form) if form else _of_record(place, raw, lined)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
+    forms = _keyed_forms(is_list=False)
     for place, raw in lines(path, CorpusError, total=None):
-        yield from _of_record(place, raw)
+        yield from _of_record(place, raw, forms)
 
 
-def _of_record(place: str, raw: bytes) -> Iterator[tuple[str, Paragraph]]:
-    if not (b'"paragraphs"' in raw or b'"contexts"' in raw):  # decoded once only: dumps have millions of lines
-        return iter(((place, passages.of_object(place, raw)),))
-    keys = decode(raw, _Keys, place, CorpusError)
-    if keys.paragraphs:
-        return _identified(place, question_contexts.of_line(place, raw))
-    if keys.contexts:
-        return _identified(place, question_contexts.of_processed(place, raw))
+def _keyed_forms(*, is_list: bool) -> KeyedForms:
+    forms = [form for form in question_forms() if form.paragraphs_key and form.format.is_list == is_list]
+    return {f'"{form.paragraphs_key}"'.encode(): form for form in forms}
+
+
+def _of_record(place: str, raw: bytes, forms: KeyedForms) -> Iterator[tuple[str, Paragraph]]:
+    if form := _form_of(place, raw, forms):
+        return _identified(place, raw, form)
     return iter(((place, passages.of_object(place, raw)),))
 
 
-def _identified(place: str, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Paragraph]]:
-    return ((place, identified(title, text)) for title, text in found)
+def _form_of(place: str, raw: bytes, forms: KeyedForms) -> QuestionForm | None:
+    """The form of the questions that have their paragraphs under a key of this record."""
+    if not any(key in raw for key in forms):  # decoded once only: dumps have millions of lines
+        return None
+    keys = decode(raw, dict[str, msgspec.Raw], place, CorpusError)
+    return next((form for form in forms.values() if form.paragraphs_key in keys), None)
+
+
+def _identified(place: str, raw: bytes, form: QuestionForm) -> Iterator[tuple[str, Paragraph]]:
+    contents = form.paragraphs(place, raw) if form.paragraphs else ()
+    return ((place, identified(title, text)) for title, text in contents)

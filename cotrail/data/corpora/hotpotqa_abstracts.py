@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cotrail.common.input_limits import numbered_lines
 from cotrail.common.json_files import decode
-from cotrail.data.datasets.hotpotqa import joined
+from cotrail.core.paragraphs import joined
 from cotrail.errors import CorpusError
 
 

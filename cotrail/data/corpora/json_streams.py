@@ -7,8 +7,14 @@ import ijson
 import msgspec
 
 from cotrail.common import json_streaming as elements
-from cotrail.common.input_limits import CORRECT
+from cotrail.common.input_limits import CORRECT, numbered_lines
 from cotrail.errors import CorpusError
+
+
+def lines(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the non-blank lines of a file with their places, e.g. `train.jsonl, line 3`."""
+    numbered = numbered_lines(file, name, CorpusError)
+    return ((f"{name}, line {number}", line) for number, line in numbered if line.strip())
 
 
 def items(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:

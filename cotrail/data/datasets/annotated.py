@@ -1,10 +1,18 @@
 """Questions with everything else that their dataset annotates, as demonstrations need it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
+
+ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
+"""Looks up paragraphs of a corpus by their ids; missing ones are left out."""
+
+YES_OR_NO = {True: "yes", False: "no"}
+"""The answers of yes/no questions."""
 
 
 class AnnotatedQuestion(Struct, frozen=True, kw_only=True):
@@ -30,6 +38,18 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
     annotated: AnnotatedQuestion
 
 
+class ContextParagraph(Struct, frozen=True):
+    """A paragraph of a question's context, as MuSiQue's files and those of IRCoT's authors have it."""
+
+    title: str
+    paragraph_text: str
+    is_supporting: bool = False
+
+    def flagged(self) -> tuple[GoldParagraph, bool]:
+        """The paragraph, and whether it supports the answer."""
+        return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
+
+
 def parted(
     context: Iterable[tuple[GoldParagraph, bool]],
 ) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
@@ -44,3 +64,8 @@ def parted(
         tuple(paragraph for paragraph, supporting in paragraphs.items() if supporting),
         tuple(paragraph for paragraph, supporting in paragraphs.items() if not supporting),
     )
+
+
+def spans_as_answer(spans: Sequence[str]) -> str:
+    """An answer as questions hold it: the text of a single span, or a JSON list of several."""
+    return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()

@@ -5,7 +5,7 @@ evidence.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,8 @@ from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode
 from cotrail.common.text_files import opened
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
-from cotrail.data.datasets.strategyqa import ANSWERS
+from cotrail.data.datasets.annotated import YES_OR_NO, AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.spec import FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
 
@@ -36,7 +36,7 @@ class _Example(Struct, frozen=True):
     target_scores: _Scores
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the examples of the file, equal ones once; an id is the SHA-256 of the question."""
     with opened(path, DatasetError) as file:
         content = read_whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
@@ -49,7 +49,7 @@ def read(path: Path) -> Iterator[QuestionRecord]:
             yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=_question(example)))
 
 
-def wrapped(examples: Iterable[bytes]) -> bytes:
+def wrapped(_path: Path, examples: Sequence[bytes]) -> bytes:
     """A file of these examples."""
     return b'{"examples": [' + b",\n".join(examples) + b"]}\n"
 
@@ -57,4 +57,13 @@ def wrapped(examples: Iterable[bytes]) -> bytes:
 def _question(example: _Example) -> Question:
     text = example.input.strip()
     right = example.target_scores.yes > example.target_scores.no
-    return Question(id=hashlib.sha256(text.encode()).hexdigest(), text=text, answers=(ANSWERS[right],))
+    return Question(id=hashlib.sha256(text.encode()).hexdigest(), text=text, answers=(YES_OR_NO[right],))
+
+
+FORM = QuestionForm(
+    format=FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"})),
+    read=read,
+    written=wrapped,
+    suffix=".json",
+)
+"""A single object with a list of examples."""

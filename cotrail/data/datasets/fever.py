@@ -9,16 +9,12 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets import kilt
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.fever_labels import ALL_ASKED, LABELS, answer_of, as_question
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
-
-TWO_LABELS = {"SUPPORTS": "true", "REFUTES": "false"}
-"""The labels of KILT's version, as answers."""
-
-LABELS = {**TWO_LABELS, "NOT ENOUGH INFO": "not enough info"}
-
-ASKED = "Is the following claim true or false?"
-ALL_ASKED = "Is the following claim true or false, or is there not enough info?"
 
 AnnotatedSentence = tuple[int | None, int | None, str | None, int | None]
 """Ids of the annotation and of the evidence, the page's escaped title, the sentence's number; the last two None where
@@ -37,7 +33,7 @@ class FeverClaim(Struct, frozen=True):
     evidence: tuple[tuple[AnnotatedSentence, ...], ...] = ()
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the claims of a file as questions; evidence: the titles of the pages that annotators named."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, FeverClaim, place, DatasetError)
@@ -52,20 +48,23 @@ def read(path: Path) -> Iterator[QuestionRecord]:
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 
 
-def as_question(claim: str, asked: str) -> str:
-    """Put what is asked before the claim; empty where the claim is."""
-    stripped = claim.strip()
-    return stripped and f"{asked} {stripped}"
-
-
-def answer_of(label: str, labels: dict[str, str], place: str) -> str:
-    """The answer that stands for a label; DatasetError where there is no such label."""
-    if label not in labels:
-        known = " or ".join(labels)
-        raise DatasetError(f"{place}: the label is {label!r}; correct it to {known}, or take the line out")
-    return labels[label]
-
-
 def title_of(escaped: str) -> str:
     """The title of a page: with spaces, parentheses, brackets and colons, which FEVER's files escape."""
     return _ESCAPED.sub(lambda found: _CHARACTERS[found[1]], escaped).replace("_", " ")
+
+
+SPEC = DatasetSpec(
+    name="fever",
+    title="FEVER",
+    files="fever-*-kilt.jsonl, or FEVER's own train.jsonl, paper_dev.jsonl and so on",
+    source=f"{kilt.SOURCE}, https://fever.ai/dataset/fever.html",
+    asks="whether a claim is true or false; of FEVER's own files also whether that can be told",
+    metric="accuracy",
+    kinds="label: SUPPORTS, REFUTES, NOT ENOUGH INFO",
+    forms=(
+        QuestionForm(format=FileFormat("FEVER's claims", False, frozenset({"id", "claim"})), read=read),
+        kilt.form("fever", "fact-checking"),
+    ),
+    scoring=Scoring("label"),
+    sort="fact-checking",
+)

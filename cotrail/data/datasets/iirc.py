@@ -6,7 +6,7 @@ finds the paragraphs of a corpus that contain them.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,12 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.corpora import iirc_articles, json_streams
+from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, spans_as_answer
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
 MAIN = "main"
@@ -60,7 +65,7 @@ class _Passage(Struct, frozen=True):
     questions: tuple[_PassageQuestion, ...]
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the answerable questions of a file; the raw record of each is its passage with this question alone."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
@@ -71,11 +76,6 @@ def read(path: Path) -> Iterator[QuestionRecord]:
                     raw=_alone(raw, number),
                     annotated=AnnotatedQuestion(question=_question(passage, asked, spans)),
                 )
-
-
-def answer_of(spans: Sequence[str]) -> str:
-    """An answer as questions hold it: the text of a single span, or a JSON list of several."""
-    return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()
 
 
 def _alone(raw: msgspec.Raw, number: int) -> bytes:
@@ -92,7 +92,7 @@ def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]
     return Question(
         id=_own_id(passage, asked) if asked.qid is None else asked.qid,
         text=asked.question,
-        answers=(answer_of(spans),),
+        answers=(spans_as_answer(spans),),
         gold=tuple(dict.fromkeys(gold)),
         pinned=pinned,
         kinds=named(answer_type=asked.answer.type),
@@ -103,3 +103,31 @@ def _own_id(passage: _Passage, asked: _PassageQuestion) -> str:
     """A content-based id for a question that was published without one, independent of its position."""
     content = "\0".join((passage.title, passage.text, asked.question))
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+SPEC = DatasetSpec(
+    name="iirc",
+    title="IIRC",
+    files=f"train.json, dev.json, {ircot_processed.FILES}",
+    source="https://allenai.org/data/iirc",
+    asks="questions about a passage that lacks a part of the answer",
+    metric="exact match and F1, as DROP's script",
+    kinds="answer_type: span, value, binary",
+    forms=(
+        QuestionForm(
+            format=FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"})),
+            read=read,
+            snippets=True,
+        ),
+        ircot_processed.form("iirc", pins=True),
+    ),
+    scoring=Scoring("drop"),
+    recipe=Recipe(
+        needs="IIRC's context_articles.json",
+        seems="to hold IIRC's articles",
+        records=json_streams.members,
+        paragraphs=iirc_articles.paragraphs,
+        shuffles=True,
+        paper_paragraphs=1_882_415,
+    ),
+)

@@ -5,7 +5,7 @@ question, `... True or False?`, that pins its table rendered as sentences.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
@@ -15,7 +15,9 @@ from cotrail.common.tsv_files import rows
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
 COLUMNS = (("table_id",), ("hypothesis",), ("label",))
@@ -34,7 +36,7 @@ _CLOSING = "\"')]\u201d\u2019"
 """Closing quotation marks and brackets that may follow the full stop of a sentence."""
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the non-neutral hypotheses of a file, equal lines once. Kinds: the label, and the table's category if known.
 
     The folder `tables` is expected beside the file or beside the file's folder. Ids are made from the table's id and
@@ -62,9 +64,10 @@ def read(path: Path) -> Iterator[QuestionRecord]:
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 
 
-def header(path: Path) -> bytes:
-    """The header line; empty where the file is."""
-    return next((line.strip() for _, line in lines(path, DatasetError)), b"")
+def written(path: Path, records: Sequence[bytes]) -> bytes:
+    """A file of these lines below the header of that file."""
+    header = next((line.strip() for _, line in lines(path, DatasetError)), b"")
+    return b"".join(line + b"\n" for line in (header, *records))
 
 
 def as_question(hypothesis: str) -> str:
@@ -103,3 +106,24 @@ def _categories(path: Path) -> dict[str, str]:
         return {}
     named = rows(path, (("table_id",), ("category",)), DatasetError)
     return {cells["table_id"]: cells["category"] for _, _, cells in named}
+
+
+SPEC = DatasetSpec(
+    name="infotabs",
+    title="INFOTABS",
+    files="infotabs_*.tsv, with the folder tables beside it",
+    source="https://github.com/infotabs/infotabs",
+    asks="true or false, given a table of Wikipedia",
+    metric="accuracy",
+    kinds="category: of the table; label: E, C",
+    forms=(
+        QuestionForm(
+            format=FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"})),
+            read=read,
+            written=written,
+            suffix=".tsv",
+        ),
+    ),
+    scoring=Scoring("label"),
+    task="tabular",
+)

@@ -5,6 +5,7 @@ Described by StonyBrookNLP/ircot, `processing_scripts` and `commaqa/inference/da
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,10 +13,22 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
-from cotrail.data.datasets.iirc import answer_of
-from cotrail.data.datasets.musique import ContextParagraph
-from cotrail.errors import DatasetError
+from cotrail.data.datasets.annotated import (
+    AnnotatedQuestion,
+    ContextParagraph,
+    ParagraphLookup,
+    QuestionRecord,
+    parted,
+    spans_as_answer,
+)
+from cotrail.data.datasets.spec import FileFormat, QuestionForm
+from cotrail.errors import CorpusError, DatasetError
+
+FORMAT = FileFormat("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}))
+"""One format for four datasets; a file doesn't say of which it is."""
+
+FILES = "or those that the authors of IRCoT processed"
+"""The files, in the list of a dataset's files."""
 
 PROCESSED_FORMAT = "ircot"
 """The name of the format where a run doesn't say of which dataset its questions are."""
@@ -37,7 +50,7 @@ class _DropAnswer(Struct, frozen=True):
     def text(self) -> str:
         """The answer as questions hold it; empty if there is none."""
         if self.number or self.spans:
-            return self.number or answer_of(self.spans)
+            return self.number or spans_as_answer(self.spans)
         parts = (self.date.day, self.date.month, self.date.year)
         return "-".join(parts) if any(parts) else ""
 
@@ -65,25 +78,36 @@ class ProcessedQuestion(Struct, frozen=True):
     dataset: str | None = None
 
 
-def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
+class _Contexts(Struct, frozen=True):
+    contexts: tuple[ContextParagraph, ...]
+
+
+def form(dataset: str, *, pins: bool = False) -> QuestionForm:
+    """The form for that dataset; pins: whether its questions pin a passage."""
+    return QuestionForm(
+        format=FORMAT, read=partial(_read, dataset, pins=pins), paragraphs=_paragraphs, paragraphs_key="contexts"
+    )
+
+
+def _read(dataset: str, path: Path, _lookup: ParagraphLookup | None, *, pins: bool) -> Iterator[QuestionRecord]:
     """Read the questions of a file, which must be the dataset's.
 
     2WikiMultihopQA's and MuSiQue's lack some of their answers and their kinds, see `official_answers`.
     """
     for place, raw in lines(path, DatasetError):
         line = decode(raw, ProcessedQuestion, place, DatasetError)
-        _check(line, dataset, place)
+        _check(line, dataset, place, pins=pins)
         yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _check(line: ProcessedQuestion, dataset: str, place: str) -> None:
+def _check(line: ProcessedQuestion, dataset: str, place: str, *, pins: bool) -> None:
     if len(line.pinned_contexts) > 1:
         raise DatasetError(f"{place}: there is more than one pinned passage; leave the one that the question is on")
     if line.dataset not in (None, dataset):
         raise DatasetError(f"{place}: this question says that it is of {line.dataset!r}, and not of {dataset!r}")
-    if (dataset == "iirc") != bool(line.pinned_contexts):
-        pins = "pins a passage, as those of IIRC do" if line.pinned_contexts else "pins no passage"
-        raise DatasetError(f"{place}: this question {pins}, so it isn't of {dataset!r}; name its dataset")
+    if pins != bool(line.pinned_contexts):
+        fault = "pins a passage, as those of IIRC do" if line.pinned_contexts else "pins no passage"
+        raise DatasetError(f"{place}: this question {fault}, so it isn't of {dataset!r}; name its dataset")
 
 
 def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
@@ -102,3 +126,8 @@ def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
     )
     chain = tuple(step.cot_sent for step in line.reasoning_steps if isinstance(step, _Reasoning))
     return AnnotatedQuestion(question=question, distractors=distractors, chain=chain)
+
+
+def _paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
+    contexts = decode(raw, _Contexts, place, CorpusError).contexts
+    return ((paragraph.title, paragraph.paragraph_text) for paragraph in contexts)

@@ -7,7 +7,7 @@ number; `chain`, the sentences that lead to the answer; `metadata`, anything, wh
 refused, since they are probably misspelt.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,13 @@ from msgspec import Struct
 
 from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
 from cotrail.common.validation import shown
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import UNNAMED, named
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
-
-ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
-"""Looks up paragraphs of a corpus by their ids; missing ones are left out."""
 
 SHOWN = 5
 """Maximum missing ids that an error names."""
@@ -105,3 +103,23 @@ def _resolved(
         GoldParagraph(title=found[item].title, text=found[item].text, id=item) if isinstance(item, str) else item
         for item in named
     )
+
+
+SPEC = DatasetSpec(
+    name="jsonl",
+    title="questions of your own",
+    files='lines of {"id", "question", "answers", "gold"}',
+    source="you",
+    asks="anything",
+    metric="exact match and F1, as SQuAD's script",
+    kinds="any, by the field `kinds`",
+    forms=(
+        QuestionForm(
+            format=FileFormat(
+                "questions in cotrail's own form", False, frozenset({"id", "question"}), frozenset({"paragraphs"})
+            ),
+            read=read,
+        ),
+    ),
+    scoring=Scoring("squad", any_script=True),
+)

@@ -5,19 +5,22 @@ The pages of KILT's Wikipedia are named by title in a record's provenance.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
+from cotrail.core.question_kinds import QuestionSort, named
 from cotrail.core.questions import Question
-from cotrail.data.datasets import fever
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets import fever_labels
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.spec import FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
-SLOT_FILLING = frozenset({"zsre", "trex"})
+SOURCE = "https://github.com/facebookresearch/KILT"
+"""Where to get the files."""
 
 SEPARATOR = "[SEP]"
 """Stands between a subject and a relation."""
@@ -45,19 +48,25 @@ class KiltRecord(Struct, frozen=True):
     meta: Any = None
 
 
-def read(dataset: str, path: Path) -> Iterator[QuestionRecord]:
+def form(dataset: str, sort: QuestionSort) -> QuestionForm:
+    """The form for that dataset, whose questions are of that sort; a file doesn't say of which dataset it is."""
+    return QuestionForm(
+        format=FileFormat("KILT's records", False, frozenset({"id", "input"}), frozenset({"question"})),
+        read=partial(_read, dataset, sort),
+    )
+
+
+def _read(dataset: str, sort: QuestionSort, path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the records of a file, which must be the dataset's; evidence: the titles of the pages in the provenance."""
     for place, raw in lines(path, DatasetError):
         record = decode(raw, KiltRecord, place, DatasetError)
-        _check(record, dataset, place)
-        yield QuestionRecord(
-            place=place, raw=raw, annotated=AnnotatedQuestion(question=_question(record, dataset, place))
-        )
+        _check(record, dataset, sort, place)
+        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=_question(record, sort, place)))
 
 
-def _check(record: KiltRecord, dataset: str, place: str) -> None:
+def _check(record: KiltRecord, dataset: str, sort: QuestionSort, place: str) -> None:
     """A file doesn't say of which task it is: they are told apart where their fields allow."""
-    if (dataset in SLOT_FILLING) != (SEPARATOR in record.input):
+    if (sort == "slot-filling") != (SEPARATOR in record.input):
         has = "has" if SEPARATOR in record.input else "hasn't"
         raise DatasetError(
             f"{place}: the input {has} {SEPARATOR} between a subject and a relation, as inputs of zsRE and T-REx have, "
@@ -66,40 +75,40 @@ def _check(record: KiltRecord, dataset: str, place: str) -> None:
     # Copies in one table for all tasks have every field in each record, empty where the task has none.
     if dataset == "trex" and isinstance(record.meta, dict) and record.meta.get("template_questions"):
         raise DatasetError(f"{place}: it has template_questions, as records of zsRE have; name the dataset 'zsre'")
-    if dataset == "eli5" and any((each.answer or "").strip() in fever.LABELS for each in record.output):
+    if sort == "long-form" and any((each.answer or "").strip() in fever_labels.LABELS for each in record.output):
         raise DatasetError(f"{place}: its answer is a label of FEVER; name the dataset 'fever', or correct the record")
 
 
-def _question(record: KiltRecord, dataset: str, place: str) -> Question:
+def _question(record: KiltRecord, sort: QuestionSort, place: str) -> Question:
     answers = [answer for each in record.output if each.answer and (answer := each.answer.strip())]
-    if dataset == "fever":
-        answers = [fever.answer_of(label, fever.TWO_LABELS, place) for label in answers]
+    if sort == "fact-checking":
+        answers = [fever_labels.answer_of(label, fever_labels.TWO_LABELS, place) for label in answers]
     titles = (each.title for output in record.output for each in output.provenance if each.title)
     return Question(
         id=str(record.id),
-        text=_text(record.input, dataset),
+        text=_text(record.input, sort),
         answers=tuple(dict.fromkeys(answers)),
         evidence=tuple(dict.fromkeys(titles)),
-        kinds=_kinds(record, dataset),
+        kinds=_kinds(record, sort),
     )
 
 
-def _kinds(record: KiltRecord, dataset: str) -> dict[str, str]:
+def _kinds(record: KiltRecord, sort: QuestionSort) -> dict[str, str]:
     """The relation of slot filling, the label of a claim."""
-    if dataset in SLOT_FILLING:
+    if sort == "slot-filling":
         return named(relation=record.input.rpartition(SEPARATOR)[2].strip())
-    labels = (each.answer for each in record.output if each.answer) if dataset == "fever" else ()
+    labels = (each.answer for each in record.output if each.answer) if sort == "fact-checking" else ()
     return named(label=next(iter(labels), "").strip())
 
 
-def _text(given: str, dataset: str) -> str:
+def _text(given: str, sort: QuestionSort) -> str:
     """What a model is asked; empty where the claim, the subject or the relation is.
 
     The names of relations are nouns ("author"), verbs ("educated at") and others, so no sentence suits all of them.
     """
-    if dataset == "fever":
-        return fever.as_question(given, fever.ASKED)
-    if dataset not in SLOT_FILLING:
+    if sort == "fact-checking":
+        return fever_labels.as_question(given, fever_labels.ASKED)
+    if sort != "slot-filling":
         return given
     subject, _, relation = (part.strip() for part in given.rpartition(SEPARATOR))
     return f"Subject: {subject}; relation: {relation}. What is the object?" if subject and relation else ""

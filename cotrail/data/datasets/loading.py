@@ -1,34 +1,17 @@
 """Loading of question files in the publishers' formats, after a check that a file is of the named dataset."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from cotrail.common.nearest import unknown
 from cotrail.core.questions import Question
-from cotrail.data.datasets import (
-    big_bench,
-    fever,
-    hotpotqa,
-    iirc,
-    infotabs,
-    ircot_processed,
-    jsonl,
-    kilt,
-    musique,
-    strategyqa,
-    tempquestions,
-    wikimultihop,
-)
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
-from cotrail.data.datasets.catalogue import CATALOGUE
-from cotrail.data.datasets.file_formats import BIG_BENCH, KILT, PROCESSED, apparent_content, detect_format
-from cotrail.data.datasets.jsonl import ParagraphLookup
-from cotrail.data.datasets.official_answers import check_aliases, check_whole, completed
+from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.format_detection import apparent_content, detect_format
+from cotrail.data.datasets.official_answers import check_companion, check_whole, completed
+from cotrail.data.datasets.registry import datasets_in, find_dataset
+from cotrail.data.datasets.spec import QuestionForm
 from cotrail.data.record_checks import check_id, check_length, check_text
-from cotrail.errors import DatasetError, UnknownNameError
-
-DATASETS = tuple(CATALOGUE)
-"""The names of the datasets."""
+from cotrail.errors import DatasetError
 
 
 def load_questions(
@@ -41,7 +24,7 @@ def load_questions(
     official: the dataset's own file, from which processed questions of 2WikiMultihopQA and MuSiQue take their answers.
     """
     questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
-    if not is_processed(path):
+    if form_of(dataset, path).format != ircot_processed.FORMAT:
         if official:
             raise DatasetError(f"{path} is the dataset's own file already; leave out {official} as its official one")
         return questions
@@ -55,9 +38,9 @@ def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Q
     what: names the processed questions in the DatasetError that says that the own file is required.
     """
     if official is None:
-        check_whole(dataset, what)
+        check_whole(find_dataset(dataset), what)
         return {}
-    check_aliases(dataset, official)
+    check_companion(find_dataset(dataset), official)
     return {question.id: question for question in load_questions(dataset, official)}
 
 
@@ -68,10 +51,8 @@ def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = No
 
 def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
     """Read the questions with their places and their bytes."""
-    check_dataset(dataset)
-    check_form(dataset, path)
     ids = set()
-    for record in _records(dataset, path, lookup):
+    for record in form_of(dataset, path).read(path, lookup):
         question = record.annotated.question
         _check(question, record.place)
         if question.id in ids:
@@ -82,13 +63,6 @@ def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None
         raise DatasetError(f"{path} holds no questions; check that it is the right file")
 
 
-def check_dataset(name: str) -> None:
-    """Raises UnknownNameError, which has the nearest name and all, where there is no dataset of that name."""
-    if name not in DATASETS:
-        hint = "; name the dataset that the authors of IRCoT processed" if name == "ircot" else ""
-        raise UnknownNameError(f"{unknown('dataset', name, DATASETS)}{hint}")
-
-
 def _check(question: Question, place: str) -> None:
     check_id(question.id, place, DatasetError)
     check_text(question.text, "question", place, DatasetError)
@@ -96,54 +70,21 @@ def _check(question: Question, place: str) -> None:
         check_length(len(paragraph.title) + len(paragraph.text), "paragraph", place, DatasetError)
 
 
-def is_processed(path: Path) -> bool:
-    """Return whether the file is one that the authors of IRCoT processed."""
-    return detect_format(path, DatasetError) == PROCESSED
+def form_of(dataset: str, path: Path) -> QuestionForm:
+    """The form of a file of the dataset's; DatasetError where the file seems to hold something else.
 
-
-def has_snippets(dataset: str, path: Path) -> bool:
-    """Return whether the file's gold is parts of paragraphs (IIRC's own), which `located` of the metrics resolves."""
-    return dataset == "iirc" and not is_processed(path)
-
-
-def check_form(dataset: str, path: Path) -> None:
-    """Raise DatasetError where the file seems to hold something other than questions of this dataset."""
-    form = detect_format(path, DatasetError)
-    if form and dataset in form.datasets:
-        return
-    if form and form.datasets:
-        named = " or ".join(map(repr, form.datasets))
+    UnknownNameError where there is no dataset of that name.
+    """
+    forms = find_dataset(dataset).forms
+    format_ = detect_format(path, DatasetError)
+    if form := next((each for each in forms if each.format == format_), None):
+        return form
+    if format_ and (others := datasets_in(format_)):
+        names = " or ".join(map(repr, others))
         raise DatasetError(
-            f"{path}, {'entry' if form.is_list else 'line'} 1: this seems to be from {form.holds}; "
-            f"name the dataset {named} instead of {dataset!r}, or give another file"
+            f"{path}, {'entry' if format_.is_list else 'line'} 1: this seems to be from {format_.holds}; "
+            f"name the dataset {names} instead of {dataset!r}, or give another file"
         )
     if what := apparent_content(path, DatasetError):
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
-
-
-def _records(dataset: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
-    """The records of a file in its form, which is one of the dataset's."""
-    form = detect_format(path, DatasetError)
-    if form == PROCESSED:
-        return ircot_processed.read(dataset, path)
-    if form == BIG_BENCH:
-        return big_bench.read(path)
-    if form == KILT or dataset in ("zsre", "trex", "eli5"):
-        return kilt.read(dataset, path)
-    if dataset in ("strategyqa", "strategyqa-facts"):
-        return strategyqa.read(path, lookup, facts=dataset == "strategyqa-facts")
-    if dataset == "jsonl":
-        return jsonl.read(path, lookup)
-    return _OWN[dataset](path)
-
-
-_OWN: dict[str, Callable[[Path], Iterator[QuestionRecord]]] = {
-    "hotpotqa": hotpotqa.read,
-    "2wikimultihopqa": wikimultihop.read,
-    "musique": musique.read,
-    "iirc": iirc.read,
-    "tempquestions": tempquestions.read,
-    "infotabs": infotabs.read,
-    "fever": fever.read,
-}
-"""The readers of datasets whose own files need nothing else."""
+    return forms[0]

@@ -8,23 +8,22 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord, parted
-from cotrail.errors import DatasetError
+from cotrail.core.questions import Question
+from cotrail.data.corpora import json_streams
+from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets.annotated import (
+    AnnotatedQuestion,
+    ContextParagraph,
+    ParagraphLookup,
+    QuestionRecord,
+    parted,
+)
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import CorpusError, DatasetError
 
 _HOPS = re.compile(r"(\d)hop")
-
-
-class ContextParagraph(Struct, frozen=True):
-    """A paragraph as published."""
-
-    title: str
-    paragraph_text: str
-    is_supporting: bool = False
-
-    def flagged(self) -> tuple[GoldParagraph, bool]:
-        """The paragraph, and whether it supports the answer."""
-        return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
 
 
 class MusiqueQuestion(Struct, frozen=True):
@@ -38,7 +37,11 @@ class MusiqueQuestion(Struct, frozen=True):
     answerable: bool = True
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+class _Contexts(Struct, frozen=True):
+    paragraphs: tuple[ContextParagraph, ...]
+
+
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the answerable questions of a file."""
     for place, raw in lines(path, DatasetError):
         line = decode(raw, MusiqueQuestion, place, DatasetError)
@@ -66,3 +69,38 @@ def hops(kinds: Mapping[str, str]) -> int | None:
     """
     found = filter(None, map(_HOPS.match, kinds.values()))
     return next((int(match[1]) for match in found), None)
+
+
+def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:
+    """The titles and texts of a question's paragraphs, be it answerable or not."""
+    contexts = decode(raw, _Contexts, place, CorpusError).paragraphs
+    return ((paragraph.title, paragraph.paragraph_text) for paragraph in contexts)
+
+
+SPEC = DatasetSpec(
+    name="musique",
+    title="MuSiQue",
+    files=f"musique_ans_v1.0_*.jsonl, {ircot_processed.FILES}",
+    source="https://github.com/StonyBrookNLP/musique",
+    asks="questions of two to four steps about Wikipedia",
+    metric="exact match and F1, as its own script; aliases count",
+    kinds="hops: the number and the arrangement of steps",
+    forms=(
+        QuestionForm(
+            format=FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"})),
+            read=read,
+            paragraphs=paragraphs,
+            paragraphs_key="paragraphs",
+        ),
+        ircot_processed.form("musique"),
+    ),
+    scoring=Scoring("squad"),
+    recipe=Recipe(
+        needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
+        seems="to hold MuSiQue's questions",
+        records=json_streams.lines,
+        paragraphs=paragraphs,
+        paper_paragraphs=139_416,
+    ),
+    processed_lacks="the aliases of answers: musique_ans_v1.0_dev.jsonl",
+)

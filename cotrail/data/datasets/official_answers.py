@@ -9,29 +9,24 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.wikimultihop import ALIASES
+from cotrail.data.datasets.spec import DatasetSpec
 from cotrail.errors import DatasetError
 
-LACKING = {
-    "2wikimultihopqa": f"the ids of answers, by which {ALIASES} has their other names: dev.json of the dataset",
-    "musique": "the aliases of answers: musique_ans_v1.0_dev.jsonl",
-}
-"""Data that the official metric needs and a processed file lacks, and the file that has it."""
 
-
-def check_whole(dataset: str, what: str) -> None:
+def check_whole(dataset: DatasetSpec, what: str) -> None:
     """Raise DatasetError where processed questions of the dataset can't be scored without its own file."""
-    if dataset in LACKING:
+    if dataset.processed_lacks:
         raise DatasetError(
-            f"{what} has questions as the authors of IRCoT processed them, which lack {LACKING[dataset]} has them. "
-            "Name that file with --official, or as `official` where a file describes the run"
+            f"{what} has questions as the authors of IRCoT processed them, which lack {dataset.processed_lacks} has "
+            "them. Name that file with --official, or as `official` where a file describes the run"
         )
 
 
-def check_aliases(dataset: str, official: Path) -> None:
-    """Raise DatasetError where 2WikiMultihopQA's aliases of answers aren't beside its own file."""
-    if dataset == "2wikimultihopqa" and not (official.parent / ALIASES).is_file():
-        raise DatasetError(f"{ALIASES} isn't beside {official}, and the official metric needs it; put it there")
+def check_companion(dataset: DatasetSpec, official: Path) -> None:
+    """Raise DatasetError where the file that belongs beside the dataset's own one isn't there."""
+    companion = dataset.companion
+    if companion and not (official.parent / companion).is_file():
+        raise DatasetError(f"{companion} isn't beside {official}, and the official metric needs it; put it there")
 
 
 def completed(questions: Sequence[Question], published: Mapping[str, Question], official: Path) -> tuple[Question, ...]:

@@ -3,14 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cotrail.common.json_files import is_list
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.datasets import big_bench, infotabs
 from cotrail.data.datasets.annotated import QuestionRecord
-from cotrail.data.datasets.file_formats import BIG_BENCH, detect_format
-from cotrail.data.datasets.loading import read_records
+from cotrail.data.datasets.loading import form_of, read_records
 from cotrail.data.datasets.sampling import drawn
-from cotrail.errors import DatasetError
 
 
 def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:
@@ -25,23 +21,17 @@ def sample_file(dataset: str, path: Path, development: int, test: int, seed: int
 
 def suffix(dataset: str, path: Path) -> str:
     """The suffix for files that are drawn from this one."""
-    if dataset == "infotabs":
-        return ".tsv"
-    return ".json" if is_list(path, DatasetError) or _is_task(path) else ".jsonl"
+    form = form_of(dataset, path)
+    return form.suffix or (".json" if form.format.is_list else ".jsonl")
 
 
 def _content(dataset: str, path: Path, records: Iterable[QuestionRecord]) -> bytes:
-    stripped = [record.raw.strip() for record in records]
-    if _is_task(path):
-        return big_bench.wrapped(stripped)
-    if is_list(path, DatasetError):
+    form, stripped = form_of(dataset, path), [record.raw.strip() for record in records]
+    if form.written:
+        return form.written(path, stripped)
+    if form.format.is_list:
         return b"[" + b",\n".join(stripped) + b"]\n"
-    head = [infotabs.header(path)] if dataset == "infotabs" else []
-    return b"".join(raw + b"\n" for raw in (*head, *stripped))
-
-
-def _is_task(path: Path) -> bool:
-    return detect_format(path, DatasetError) == BIG_BENCH
+    return b"".join(raw + b"\n" for raw in stripped)
 
 
 def _any_paragraph(ids: Sequence[str]) -> dict[str, Paragraph]:

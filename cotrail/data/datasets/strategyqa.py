@@ -5,17 +5,20 @@ Evidence is given as ids of paragraphs, e.g. `Albany, Georgia-1`, in `strategyqa
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, entries
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
-from cotrail.data.datasets.jsonl import ParagraphLookup
-from cotrail.errors import DatasetError
-
-ANSWERS = {True: "yes", False: "no"}
+from cotrail.data.datasets import big_bench
+from cotrail.data.datasets.annotated import YES_OR_NO, AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import CorpusError, DatasetError
 
 NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
 """Markers of a step that needs no paragraphs, or for which none was found."""
@@ -33,6 +36,11 @@ class StrategyQuestion(Struct, frozen=True):
     answer: bool | None = None
     facts: tuple[str, ...] = ()
     evidence: tuple[tuple[AnnotatedStep, ...], ...] = ()
+
+
+class _Evidence(Struct, frozen=True):
+    title: str
+    content: str
 
 
 def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
@@ -59,7 +67,7 @@ def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts
     question = Question(
         id=entry.qid,
         text=entry.question,
-        answers=() if entry.answer is None else (ANSWERS[entry.answer],),
+        answers=() if entry.answer is None else (YES_OR_NO[entry.answer],),
         gold=tuple(each for each in evidence if isinstance(each, GoldParagraph)),
         pinned=GoldParagraph(title="", text=told) if facts and told else None,
         evidence=evidence,
@@ -84,9 +92,52 @@ def _chain(entry: StrategyQuestion) -> tuple[str, ...]:
     """A chain of the facts as sentences and the answer; empty without them, as in test files."""
     if entry.answer is None or not entry.facts:
         return ()
-    return (*map(_sentence, entry.facts), f"So the answer is {ANSWERS[entry.answer]}.")
+    return (*map(_sentence, entry.facts), f"So the answer is {YES_OR_NO[entry.answer]}.")
 
 
 def _sentence(fact: str) -> str:
     stripped = fact.strip()
     return stripped if stripped.endswith((".", "!", "?")) else f"{stripped}."
+
+
+def fact_paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
+    """The facts of a question, each titled with the term that the question was written about."""
+    entry = decode(raw, StrategyQuestion, place, CorpusError)
+    return ((entry.term, fact.strip()) for fact in entry.facts if fact.strip())
+
+
+def evidence_paragraph(place: str, raw: bytes) -> Paragraph:
+    """The paragraph of a member of `strategyqa_train_paragraphs.json`, given as a pair of its id and its content."""
+    id_, evidence = decode(raw, tuple[str, _Evidence], place, CorpusError)
+    return Paragraph(id=id_, title=evidence.title, text=evidence.content)
+
+
+_FORM = QuestionForm(
+    format=FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"})),
+    read=read,
+    paragraphs=fact_paragraphs,
+)
+
+SPEC = DatasetSpec(
+    name="strategyqa",
+    title="StrategyQA",
+    files="strategyqa_train.json, dev.json, strategyqa_test.json, or BIG-bench's task.json",
+    source="https://allenai.org/data/strategyqa, https://github.com/eladsegal/strategyqa",
+    asks="yes or no, by steps that the question doesn't name",
+    metric="accuracy",
+    forms=(_FORM, big_bench.FORM),
+    scoring=Scoring("label"),
+    task="commonsense",
+)
+
+WITH_FACTS = DatasetSpec(
+    name="strategyqa-facts",
+    title="StrategyQA with its annotators' facts",
+    files="as for strategyqa, but not BIG-bench's",
+    source="https://allenai.org/data/strategyqa",
+    asks="yes or no, each question under the facts that its annotators wrote",
+    metric="accuracy",
+    forms=(replace(_FORM, read=partial(read, facts=True)),),
+    scoring=Scoring("label"),
+    task="commonsense",
+)

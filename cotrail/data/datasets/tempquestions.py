@@ -13,7 +13,9 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
 PROMPT = frozenset({"3", "7", "11", "16", "20", "21"})
@@ -35,7 +37,7 @@ class TempQuestion(Struct, frozen=True):
         return any(each.rstrip(":") == "Implicit" for each in self.types)
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, TempQuestion, place, DatasetError)
@@ -47,3 +49,22 @@ def read(path: Path) -> Iterator[QuestionRecord]:
                 kinds=named(signal=",".join(entry.signals)),
             )
             yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+
+
+SPEC = DatasetSpec(
+    name="tempquestions",
+    title="TempQuestions",
+    files="TempQuestions.json",
+    source="http://qa.mpi-inf.mpg.de",
+    asks="questions about time, the implicit ones",
+    metric="exact match and F1, as SQuAD's script",
+    kinds="signal: the temporal signal",
+    forms=(
+        QuestionForm(
+            format=FileFormat("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"})),
+            read=read,
+        ),
+    ),
+    scoring=Scoring("squad"),
+    task="temporal",
+)

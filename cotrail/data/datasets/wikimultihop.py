@@ -12,8 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries, lines
-from cotrail.data.datasets import hotpotqa
-from cotrail.data.datasets.annotated import QuestionRecord
+from cotrail.data.corpora import json_streams
+from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.datasets import hotpotqa, ircot_processed
+from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
@@ -34,7 +38,7 @@ class _Names(Struct, frozen=True):
     demonyms: tuple[str, ...] = ()
 
 
-def read(path: Path) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
     found = [
         (place, raw, decode(raw, WikiMultihopQuestion, place, DatasetError))
@@ -53,3 +57,33 @@ def _names(path: Path, wanted: Container[str]) -> dict[str, tuple[str, ...]]:
         return {}
     known = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))
     return {each.id: (*each.aliases, *each.demonyms) for each in known if each.id in wanted}
+
+
+SPEC = DatasetSpec(
+    name="2wikimultihopqa",
+    title="2WikiMultihopQA",
+    files=f"train.json, dev.json, with {ALIASES} in the same folder, {ircot_processed.FILES}",
+    source="https://github.com/Alab-NII/2wikimultihop",
+    asks="questions of two steps and more about Wikipedia",
+    metric="exact match and F1, as its own script; an answer's other names count",
+    kinds="type: compositional, comparison, inference, bridge_comparison",
+    forms=(
+        QuestionForm(
+            format=FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"})),
+            read=read,
+            paragraphs=hotpotqa.paragraphs,
+            paragraphs_key="context",
+        ),
+        ircot_processed.form("2wikimultihopqa"),
+    ),
+    scoring=Scoring("hotpotqa"),
+    recipe=Recipe(
+        needs="2WikiMultihopQA's train.json, dev.json and test.json",
+        seems="to hold 2WikiMultihopQA's questions",
+        records=json_streams.items,
+        paragraphs=hotpotqa.paragraphs,
+        paper_paragraphs=430_225,
+    ),
+    companion=ALIASES,
+    processed_lacks=f"the ids of answers, by which {ALIASES} has their other names: dev.json of the dataset",
+)

@@ -17,7 +17,7 @@ from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.recorded_runs import RecordedRun
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing
 from cotrail.evaluation.experiments.stages import GridCell, at_once
-from cotrail.evaluation.metrics.question_scores import CAVEAT, COUNTS, TITLES, mean_scores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, mean_scores
 
 LABELS = (
     Column("run", "Run"),
@@ -28,7 +28,6 @@ LABELS = (
     Column("questions", "Questions", "count"),
     Column("answered", "Answered", "count"),
 )
-METRICS = tuple(Column(name, title, "decimal" if name in COUNTS else "mean") for name, title in TITLES.items())
 
 
 class GridFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,10 +135,11 @@ def report(runs: Sequence[GridRun]) -> ExperimentReport:
 
 
 def _tables(runs: Sequence[GridRun]) -> Iterator[ReportTable]:
+    metrics = (Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values())
     rows = [TableRow(values={**_labels(run), **run.scores}) for run in runs]
     costs = per_run((run.cell.name, run.cost, run.answered) for run in runs)
     tables = (
-        listing("scores", "Scores", (*LABELS, *METRICS), rows, notes=(CAVEAT,)),
+        listing("scores", "Scores", (*LABELS, *metrics), rows, notes=(CAVEAT,)),
         costs,
         totals({None: [run.cost for run in runs]}),
     )

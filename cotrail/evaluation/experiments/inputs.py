@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import has_snippets, load_questions
+from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, listed_set
@@ -88,7 +88,7 @@ class Inputs:
             raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
         drawn = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
         if opened and self.locates_gold:
-            return located(drawn, opened.titled, snippets=has_snippets(format_, path))
+            return located(drawn, opened.titled, snippets=form_of(format_, path).snippets)
         return drawn
 
 

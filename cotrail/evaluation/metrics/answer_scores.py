@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from cotrail.common.nearest import unknown
-from cotrail.errors import UnknownNameError
+from cotrail.data.datasets.scoring import RuleName, Scoring
 from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
 from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, kilt_scores, musique_scores
@@ -12,15 +11,13 @@ ScoringRule = Callable[[str, str], AnswerScores]
 """Scores a prediction against one published answer."""
 
 
-def answer_scores(dataset: str, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
-    """Score a prediction by the best match with any published answer; None where none is published.
+def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
+    """Score a prediction by the best match with any published answer, by the dataset's rule; None without answers.
 
     Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
-    answer instead (IIRC, and `ircot`, the dataset name of runs on processed files in earlier versions). The exact match
-    of StrategyQA, INFOTABS and FEVER is the accuracy; that of TempQuestions is SQuAD's, like MuSiQue's,
-    and that of zsRE, T-REx and ELI5 is KILT's.
+    answer instead. The exact match of labels is the accuracy.
     """
-    agreement = _rule(dataset)
+    agreement = _RULES[scoring.rule]
     if not answers:
         return None
     scores = [agreement(prediction, answer) for answer in answers]
@@ -47,25 +44,10 @@ def span_scores(prediction: str, answer: str) -> AnswerScores:
     return drop_scores(predicted_spans(prediction), published_spans(answer))
 
 
-_RULES: dict[str, ScoringRule] = {
+_RULES: dict[RuleName, ScoringRule] = {
     "hotpotqa": hotpotqa_scores,
-    "2wikimultihopqa": hotpotqa_scores,
-    "musique": musique_scores,
-    "iirc": span_scores,
-    "strategyqa": verdict_scores,
-    "strategyqa-facts": verdict_scores,
-    "tempquestions": musique_scores,
-    "infotabs": verdict_scores,
-    "zsre": kilt_scores,
-    "trex": kilt_scores,
-    "fever": verdict_scores,
-    "eli5": kilt_scores,
-    "ircot": span_scores,
-    "jsonl": musique_scores,
+    "squad": musique_scores,
+    "drop": span_scores,
+    "kilt": kilt_scores,
+    "label": verdict_scores,
 }
-
-
-def _rule(dataset: str) -> ScoringRule:
-    if dataset not in _RULES:
-        raise UnknownNameError(unknown("scoring rule for", dataset, _RULES))
-    return _RULES[dataset]

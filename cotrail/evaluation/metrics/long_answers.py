@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 
 from cotrail.common.text_overlap import rouge_l
-
-DATASETS = frozenset({"eli5"})
-"""The datasets whose answers are long."""
+from cotrail.data.datasets.scoring import Scoring
 
 
-def long_answer_score(dataset: str, prediction: str, answers: Sequence[str]) -> float | None:
-    """ROUGE-L with the nearest published answer, from 0 to 1; None for other datasets, and where none is published.
+def long_answer_score(scoring: Scoring, prediction: str, answers: Sequence[str]) -> float | None:
+    """ROUGE-L with the nearest published answer, from 0 to 1; None where they aren't long, and where none is published.
 
     Search-in-the-Chain doesn't say which ROUGE-L it reports; this is rouge-score's. KILT's `eval_downstream.py` takes
     the best over the answers too, but computes it by the package `rouge`, which neither lower-cases nor removes
     punctuation, so its figures aren't comparable with these.
     """
-    if dataset not in DATASETS or not answers:
+    if not scoring.long_answers or not answers:
         return None
     return max(rouge_l(prediction, answer) for answer in answers)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.drop import published_spans
 from cotrail.evaluation.metrics.text_repair import repaired
 
@@ -43,7 +44,7 @@ class SupportScores(Struct, frozen=True, kw_only=True):
 
 
 def support_scores(
-    dataset: str,
+    scoring: Scoring,
     collected: Iterable[Paragraph],
     gold: Sequence[GoldParagraph],
     pinned: GoldParagraph | None = None,
@@ -55,7 +56,7 @@ def support_scores(
         collected pinned passage lowers the precision, and a question without further gold paragraphs has a recall of 0
         (docs/deviations.md).
     """
-    fold = fold_of(dataset)
+    fold = fold_of(scoring)
     found = {(fold(each.title), fold(each.text)) for each in collected}
     if pinned is not None:
         found -= {(fold(pinned.title), fold(pinned.text))}
@@ -75,9 +76,9 @@ def support_scores(
     )
 
 
-def fold_of(dataset: str) -> Fold:
+def fold_of(scoring: Scoring) -> Fold:
     """Return the rule by which titles and texts of a dataset's paragraphs are compared."""
-    return _whole if dataset == "jsonl" else _ascii
+    return _whole if scoring.any_script else _ascii
 
 
 def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
@@ -85,7 +86,7 @@ def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagrap
 
     Paragraphs are compared by `content_key`.
     """
-    scores = support_scores("jsonl", collected, gold)
+    scores = support_scores(Scoring("squad", any_script=True), collected, gold)
     return None if scores is None else scores.recall
 
 

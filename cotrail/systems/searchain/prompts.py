@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from cotrail.core.demonstrations import QUESTION, AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
+from cotrail.core.question_kinds import QuestionSort
 from cotrail.core.questions import Question
 from cotrail.systems.searchain.marks import without_marks
-from cotrail.systems.searchain.settings import Questions, SearChainSettings
+from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Node
 
 TASK = """\
@@ -34,7 +35,7 @@ FINAL_CONTENT = """\
 When the chain is complete, end it with the reasoning in a few sentences:
 [Final Content]: the reasoning. """
 
-STATEMENTS: dict[Questions, str] = {
+STATEMENTS: dict[QuestionSort, str] = {
     "multi-hop": 'Its last sentence is "So the answer is ...", with as few words as possible for the answer.',
     "slot-filling": (
         "The question names a subject and a relation, and asks for the object that the subject has this relation to. "

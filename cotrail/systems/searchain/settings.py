@@ -1,24 +1,12 @@
 """Settings of Search-in-the-Chain."""
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
+from cotrail.core.question_kinds import QuestionSort
 from cotrail.systems.searchain.chain_of_query import AnswerRule
-
-Questions = Literal["multi-hop", "slot-filling", "fact-checking", "long-form"]
-"""The paper's tasks (section 4.1): questions of several steps; objects of a subject's relation; claims to be checked;
-questions that are answered at length."""
-
-QUESTIONS_OF: Mapping[str, Questions] = {
-    "zsre": "slot-filling",
-    "trex": "slot-filling",
-    "fever": "fact-checking",
-    "eli5": "long-form",
-}
-"""What sort of questions a dataset asks; the others' are of several steps."""
 
 Answers = Literal["short", "long"]
 Reader = Literal["model", "extractor"]
@@ -29,7 +17,7 @@ Duplicates = Literal["equal", "embedder", "rater"]
 class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Search-in-the-Chain."""
 
-    questions: Questions = "multi-hop"
+    questions: QuestionSort = "multi-hop"
     """What sort of questions are asked, which decides the words of the prompts; the dataset's own unless given."""
 
     answers: Answers | None = None

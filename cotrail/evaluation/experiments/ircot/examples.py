@@ -55,7 +55,7 @@ def examples(results: CellResults) -> ReportTable | None:
 
 def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) -> tuple[str, ...]:
     def right(run: CellResult, question: str) -> bool:
-        return question in run.scores and run.scores[question].answer_em == 1
+        return question in run.scores and run.scores[question]["answer_em"] == 1
 
     return tuple(
         question

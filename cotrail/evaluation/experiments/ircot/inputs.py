@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import has_snippets, load_questions
+from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.inputs import Inputs
@@ -77,7 +77,7 @@ class IRCoTInputs(Inputs):
         )
 
     def _located(self, dataset: str, questions: Sequence[Question], path: str | None) -> Questions:
-        snippets = has_snippets(self.experiment.published_as(dataset), self.folder / (path or ""))
+        snippets = form_of(self.experiment.published_as(dataset), self.folder / (path or "")).snippets
         titled = self.corpus(self.experiment.datasets[dataset].corpus).titled
         return located(questions, titled, snippets=snippets)
 

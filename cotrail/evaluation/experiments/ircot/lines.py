@@ -125,7 +125,7 @@ def matrix(
 def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
     """The questions of that kind that have the metric."""
     found = {
-        question: getattr(scores, metric)
+        question: scores[metric]
         for question, scores in run.scores.items()
         if kind is None or kind in run.kinds.get(question, {}).values()
     }

@@ -7,7 +7,7 @@ from cotrail.evaluation.experiments.charts import Shade
 from cotrail.evaluation.experiments.ircot.cells import Line
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.report_tables import ReportTable
-from cotrail.evaluation.metrics.question_scores import TITLES
+from cotrail.evaluation.metrics.registry import METRICS
 
 SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
 """The names that the paper's tables print (`SystemSpec.title`), in the order of its figures."""
@@ -30,7 +30,7 @@ def names_in(table: ReportTable) -> dict[str, str]:
         "goal": GOALS.get,
         "system": SYSTEMS.get,
         "reader": READERS.get,
-        "metric": TITLES.get,
+        "metric": lambda name: METRICS[name].title,
         "place": place_title,
     }
     named = ((str(row.values[c.name]), titles[c.unit]) for row in table.rows for c in table.columns if c.unit in titles)

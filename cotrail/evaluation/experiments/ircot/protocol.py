@@ -138,5 +138,5 @@ def search_score(goal: Goal, scores: Sequence[QuestionScores], rules: Rules) -> 
     """
     names = {"paper": ("paragraph_recall", "answer_f1"), "released": ("title_recall", "tuning_f1")}[rules]
     name = names[0] if goal == "retrieval" else names[1]
-    mean = fmean(getattr(each, name) or 0.0 for each in scores) if scores else 0.0
+    mean = fmean(each[name] or 0.0 for each in scores) if scores else 0.0
     return mean if rules == "paper" else round(mean, 3)

@@ -46,7 +46,7 @@ from cotrail.evaluation.experiments.report_tables import (
     listing,
 )
 from cotrail.evaluation.metrics.bootstrap import paired_difference
-from cotrail.evaluation.metrics.question_scores import TITLES
+from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
 COMPARED = {"ircot": "one-step", "one-step": "no-retrieval"}
 """Which system is compared with which."""
@@ -350,4 +350,5 @@ def _rank(row: TableRow) -> tuple[int, ...]:
 
 
 def _metric_columns(names: Sequence[str]) -> tuple[Column, ...]:
-    return tuple(Column(name, TITLES[name], "decimal" if name == "paragraphs_collected" else "mean") for name in names)
+    metrics = (ALL_METRICS[name] for name in names)
+    return tuple(Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in metrics)

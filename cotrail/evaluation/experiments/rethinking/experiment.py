@@ -6,9 +6,10 @@ from msgspec import Meta, Struct
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.rethinking.published import METHODS
-from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.tasks import Task
 
 TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
 from cotrail.evaluation.experiments.paper import Paper
@@ -14,7 +15,6 @@ from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run
 from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_chart
 from cotrail.evaluation.experiments.stages import at_once
-from cotrail.faithfulness.tasks import TASK_OF
 from cotrail.systems.registry import find_system
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
@@ -16,7 +17,7 @@ from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulne
 from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import ChainRules, inferred, unified
-from cotrail.faithfulness.tasks import TASK_OF, Task
+from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
@@ -249,7 +250,7 @@ def contrast(ours: RethinkingRun, theirs: RethinkingRun) -> McNemarResult | None
 
 def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool:
     """Return whether the answer is a published one, by the metric of the run's dataset."""
-    scores = None if answer is None else answer_scores(run.dataset, answer, question.answers)
+    scores = None if answer is None else answer_scores(scoring_of(run.dataset), answer, question.answers)
     return scores is not None and scores.em == 1
 
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 from msgspec.structs import asdict
 
+from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
@@ -19,7 +20,6 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     faithfulness_of,
     growth,
 )
-from cotrail.faithfulness.tasks import TASK_OF
 
 MethodRuns = Sequence[RethinkingRun]
 LabelledRuns = Sequence[tuple[str, RethinkingRun]]

@@ -7,12 +7,12 @@ from msgspec import Struct
 
 from cotrail.core.actions.generate import REASON
 from cotrail.data.datasets.musique import hops
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.searchain.experiment import Trial, Variation
 from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.evaluation.metrics.cover_em import cover_em
-from cotrail.evaluation.metrics.long_answers import DATASETS as LONG_ANSWERS
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.systems.searchain.tree import Tree
 
@@ -79,6 +79,7 @@ class SearChainRun(Struct, frozen=True, kw_only=True):
 
 def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
     """What the tables need of a recorded run."""
+    scoring = scoring_of(run.dataset)
     words = {
         key: words_of([call.prompt for call in calls], [call.written for call in calls])
         for key, calls in run.calls(REASON.name)
@@ -88,21 +89,21 @@ def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
         dataset=trial.dataset,
         model=trial.model,
         variation=trial.variation,
-        questions=tuple(_searched(run.dataset, each, words.get(each.key)) for each in run.questions),
+        questions=tuple(_searched(scoring, each, words.get(each.key)) for each in run.questions),
         corpus=run.corpus,
-        scores_overlap=run.dataset in LONG_ANSWERS,
+        scores_overlap=scoring.long_answers,
         cost=run.cost,
     )
 
 
-def _searched(dataset: str, question: RecordedQuestion, words: WordCounts | None) -> Searched:
+def _searched(scoring: Scoring, question: RecordedQuestion, words: WordCounts | None) -> Searched:
     tree = question.details if isinstance(question.details, Tree) else None
     titles = {each.title for each in question.gold}
     found = frozenset(each.digest for each in question.paragraphs if each.title in titles)
     return Searched(
         key=question.key,
-        score=_score(dataset, question.answer or "", question.answers) if tree else None,
-        stated=_score(dataset, tree.stated, question.answers) if tree else None,
+        score=_score(scoring, question.answer or "", question.answers) if tree else None,
+        stated=_score(scoring, tree.stated, question.answers) if tree else None,
         hops=hops(question.kinds),
         tree=tree,
         gold=found if titles else None,
@@ -110,6 +111,6 @@ def _searched(dataset: str, question: RecordedQuestion, words: WordCounts | None
     )
 
 
-def _score(dataset: str, text: str, answers: Sequence[str]) -> float | None:
+def _score(scoring: Scoring, text: str, answers: Sequence[str]) -> float | None:
     """ROUGE-L where the dataset's answers are long, cover-EM otherwise."""
-    return long_answer_score(dataset, text, answers) if dataset in LONG_ANSWERS else cover_em(text, answers)
+    return long_answer_score(scoring, text, answers) if scoring.long_answers else cover_em(text, answers)

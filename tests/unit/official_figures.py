@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
@@ -18,7 +19,7 @@ def official_figures(
     decimals. iirc, ircot: as `evaluate.py` in the released code of IRCoT prints them, three decimals. strategyqa,
     infotabs (accuracy from 0 to 1) and tempquestions (percentages): as the released code of Rethinking with Retrieval
     prints them, unrounded. fever: the label accuracy of its scorer (sheffieldnlp/fever-scorer), from 0 to 1. zsre,
-    trex, eli5: em and f1 of KILT's `eval_downstream.py`, from 0 to 1; on its ROUGE-L see `long_answers`.
+    trex, eli5: em and f1 of KILT's `eval_downstream.py`, from 0 to 1; on its ROUGE-L see `long_answers` of the metrics.
 
     predictions: None for a missing one, which scores 0. answers: of each question all that count as correct.
     InputError where there are no questions, not as many answers as predictions, or a question without an answer.
@@ -68,7 +69,7 @@ def _accuracy(predictions: Sequence[str | None], answers: Sequence[Sequence[str]
 
 
 def _scores(dataset: str, prediction: str | None, answers: Sequence[str]) -> AnswerScores:
-    scores = answer_scores(dataset, prediction or "", answers)
+    scores = answer_scores(scoring_of(dataset), prediction or "", answers)
     return scores if scores and prediction is not None else NOTHING
 
 

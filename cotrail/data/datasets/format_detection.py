@@ -2,15 +2,16 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
 import ijson
-from msgspec import Struct
 
 from cotrail.common.json_streaming import OversizeError, events
 from cotrail.common.text_files import opened
+from cotrail.data.datasets.registry import question_forms
+from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError
 
 FIRST_KEYS = 40
@@ -20,66 +21,18 @@ FIRST_EVENTS = 100_000
 """Maximum JSON events that are read for them."""
 
 
-class FileFormat(Struct, frozen=True):
-    """A file format; holds: its content, for messages.
-
-    has, lacks: keys that its first record has, and that it hasn't. inside: keys of that record's first value.
-    datasets: the datasets whose questions have this format, if it holds questions.
-    """
-
-    holds: str
-    is_list: bool
-    has: frozenset[str]
-    datasets: tuple[str, ...] = ()
-    lacks: frozenset[str] = frozenset()
-    inside: frozenset[str] = frozenset()
-
-
 STRATEGYQA_PARAGRAPHS = FileFormat(
     "StrategyQA's paragraphs", False, frozenset(), inside=frozenset({"title", "para_index", "content"})
 )
 """A single object that maps ids to paragraphs."""
 
-PROCESSED = FileFormat(
-    "questions that the authors of IRCoT processed",
-    False,
-    frozenset({"question_id", "contexts"}),
-    ("hotpotqa", "2wikimultihopqa", "musique", "iirc"),
-)
-"""One format for four datasets; a file doesn't say of which it is."""
-
-KILT = FileFormat(
-    "KILT's records", False, frozenset({"id", "input"}), ("zsre", "trex", "fever", "eli5"), frozenset({"question"})
-)
-"""One format for four datasets; a file doesn't say of which it is."""
-
-BIG_BENCH = FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"}), ("strategyqa",))
-"""A single object with a list of examples."""
-
-FORMATS = (
-    FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"}), ("2wikimultihopqa",)),
-    FileFormat(
-        "HotpotQA's questions", True, frozenset({"_id", "context", "level"}), ("hotpotqa",), frozenset({"evidences"})
-    ),
-    FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"}), ("iirc",)),
-    FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"}), ("musique",)),
-    FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"}), ("strategyqa", "strategyqa-facts")),
-    FileFormat(
-        "TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"}), ("tempquestions",)
-    ),
-    FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"}), ("infotabs",)),
-    FileFormat("FEVER's claims", False, frozenset({"id", "claim"}), ("fever",)),
+OTHERS = (
     STRATEGYQA_PARAGRAPHS,
-    PROCESSED,
-    KILT,
-    BIG_BENCH,
     FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
-    FileFormat("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), (), frozenset({"question"})),
-    FileFormat(
-        "questions in cotrail's own form", False, frozenset({"id", "question"}), ("jsonl",), frozenset({"paragraphs"})
-    ),
+    FileFormat("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), frozenset({"question"})),
 )
+"""Formats of files that hold no questions."""
 
 ARTICLES = FileFormat("IIRC's articles", False, frozenset())
 """A single object that maps titles to pages: it has more keys than any other file's first record."""
@@ -110,7 +63,8 @@ def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
         file.seek(begin)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    return next((form for form in FORMATS if _fits(form, is_list, keys, inside)), by_default)
+    formats = chain((form.format for form in question_forms()), OTHERS)
+    return next((each for each in formats if _fits(each, is_list, keys, inside)), by_default)
 
 
 def apparent_content(path: Path, error: type[InputError]) -> str | None:
@@ -124,9 +78,9 @@ def apparent_content(path: Path, error: type[InputError]) -> str | None:
     return "to be binary data" if b"\0" in start else None
 
 
-def _fits(form: FileFormat, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001
-    has = form.has <= set(keys) and form.inside <= set(inside)
-    return form.is_list == is_list and has and form.lacks.isdisjoint(keys)
+def _fits(each: FileFormat, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001
+    has = each.has <= set(keys) and each.inside <= set(inside)
+    return each.is_list == is_list and has and each.lacks.isdisjoint(keys)
 
 
 def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:

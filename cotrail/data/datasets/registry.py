@@ -1,0 +1,89 @@
+"""The datasets whose questions can be read, a line each, and what follows from their records."""
+
+from collections.abc import Iterator, Mapping
+
+from cotrail.common.nearest import unknown
+from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.datasets import (
+    eli5,
+    fever,
+    hotpotqa,
+    iirc,
+    infotabs,
+    ircot_processed,
+    jsonl,
+    musique,
+    strategyqa,
+    tempquestions,
+    trex,
+    wikimultihop,
+    zsre,
+)
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import UnknownNameError
+from cotrail.faithfulness.tasks import Task
+
+DATASETS: dict[str, DatasetSpec] = {
+    spec.name: spec
+    for spec in (
+        hotpotqa.SPEC,
+        wikimultihop.SPEC,
+        musique.SPEC,
+        iirc.SPEC,
+        strategyqa.SPEC,
+        strategyqa.WITH_FACTS,
+        tempquestions.SPEC,
+        infotabs.SPEC,
+        zsre.SPEC,
+        trex.SPEC,
+        fever.SPEC,
+        eli5.SPEC,
+        jsonl.SPEC,
+    )
+}
+"""The datasets by name."""
+
+TASK_OF: Mapping[str, Task] = {name: spec.task for name, spec in DATASETS.items() if spec.task}
+"""The tasks of the datasets that have one of Rethinking with Retrieval."""
+
+_FORMER = {"ircot": Scoring("drop")}
+"""The scoring of names that runs of earlier versions have for their dataset: any that IRCoT's authors processed."""
+
+RECIPES: Mapping[str, Recipe] = {name: spec.recipe for name, spec in DATASETS.items() if spec.recipe}
+"""The recipes of the corpora that can be built, by dataset."""
+
+
+def find_dataset(name: str) -> DatasetSpec:
+    """The dataset of that name; raises UnknownNameError, which has the nearest name and all."""
+    if name not in DATASETS:
+        hint = "; name the dataset that the authors of IRCoT processed" if name == "ircot" else ""
+        raise UnknownNameError(f"{unknown('dataset', name, DATASETS)}{hint}")
+    return DATASETS[name]
+
+
+def scoring_of(name: str) -> Scoring:
+    """How questions of the dataset of that name are scored; UnknownNameError where there is none of that name."""
+    return _FORMER[name] if name in _FORMER else find_dataset(name).scoring
+
+
+def find_recipe(dataset: str) -> Recipe:
+    """The recipe for a dataset's corpus; UnknownNameError lists the known ones."""
+    recipe = DATASETS[dataset].recipe if dataset in DATASETS else None
+    if recipe is None:
+        raise UnknownNameError(unknown("corpus to build for", dataset, RECIPES))
+    return recipe
+
+
+def question_forms() -> Iterator[QuestionForm]:
+    """The forms of all datasets; a format that several share comes once for each."""
+    return (form for spec in DATASETS.values() for form in spec.forms)
+
+
+def datasets_in(format_: FileFormat) -> tuple[str, ...]:
+    """The datasets whose questions have this format."""
+    return tuple(name for name, spec in DATASETS.items() if any(form.format == format_ for form in spec.forms))
+
+
+PROCESSED = datasets_in(ircot_processed.FORMAT)
+"""The datasets that the authors of IRCoT processed."""

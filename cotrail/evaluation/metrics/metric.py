@@ -1,0 +1,88 @@
+"""A metric of questions as one record, and what metrics are computed from."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import isinf
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.supporting_paragraphs import SupportScores, support_scores
+from cotrail.evaluation.metrics.word_overlap import AnswerScores
+
+
+class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
+    """A question as a run left it, with what its dataset publishes of it.
+
+    answer: None of an unfinished question; answers: the published ones; collected, gold: paragraphs.
+    pinned: the passage that the question is about, see `support_scores`.
+    stated: the span that an answer of several sentences states, if any: exact match and F1 are its.
+    answering: whether the run has answers; an empty one of a run that has none isn't scored.
+    """
+
+    scoring: Scoring
+    answer: str | None
+    answers: Sequence[str]
+    collected: Sequence[Paragraph]
+    gold: Sequence[GoldParagraph]
+    pinned: GoldParagraph | None = None
+    stated: str = ""
+    answering: bool = True
+
+    @property
+    def written(self) -> str:
+        """The whole answer; empty where there is none."""
+        return self.answer or ""
+
+    @property
+    def short(self) -> str:
+        """The answer as short as it is stated."""
+        return self.stated or self.written
+
+    @property
+    def compared(self) -> Sequence[str]:
+        """The published answers that the answer is compared with."""
+        return self.answers if self.answering or self.written else ()
+
+    @cached_property
+    def agreement(self) -> AnswerScores | None:
+        """The agreement with the nearest published answer; None where there is none to compare with."""
+        return answer_scores(self.scoring, self.short, self.compared)
+
+    @cached_property
+    def support(self) -> SupportScores | None:
+        """The agreement of collected and gold paragraphs; None where no gold ones are published."""
+        return support_scores(self.scoring, self.collected, self.gold, self.pinned)
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """A metric of questions; a run's is the mean over those that have it.
+
+    name: in JSON and in tables of the terminal; title: in figures and on pages; meaning: of the mean, for a reader.
+    of: what is judged. An unfinished question scores 0 for its answer, and for its paragraphs what they are worth.
+    score: its value for a question; None where the dataset publishes nothing to compare with.
+    highest: the best possible value; infinity for a number of things, which is no score.
+    rank: its place among the main metrics, which pages and tables by kind show; None for the others.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    of: Literal["answer", "paragraphs"]
+    score: Callable[[ScoredQuestion], float | None]
+    highest: float = 1.0
+    rank: int | None = None
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether it is a number of things, and no score from 0 to 1."""
+        return isinf(self.highest)
+
+    def value(self, question: ScoredQuestion) -> float | None:
+        """The value for a question, finished or not."""
+        score = self.score(question)
+        return 0.0 if self.of == "answer" and question.answer is None and score is not None else score

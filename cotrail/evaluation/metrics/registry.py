@@ -1,0 +1,19 @@
+"""The metrics of questions, in the order in which scores are listed."""
+
+from cotrail.evaluation.metrics import answer_metrics, paragraph_metrics
+from cotrail.evaluation.metrics.metric import Metric
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        *answer_metrics.METRICS,
+        *paragraph_metrics.METRICS,
+    )
+}
+"""The metrics by name."""
+
+
+def main_metrics() -> tuple[Metric, ...]:
+    """The main metrics, by rank."""
+    ranked = ((metric.rank, metric) for metric in METRICS.values() if metric.rank is not None)
+    return tuple(metric for _, metric in sorted(ranked, key=lambda pair: pair[0]))

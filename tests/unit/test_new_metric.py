@@ -1,0 +1,69 @@
+"""A metric that is one record and a line of the registry stands in scores, their JSON, an export and the report."""
+
+import json
+from io import StringIO
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from cotrail.cli.score import print_scores
+from cotrail.evaluation.metrics.metric import Metric
+from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.services.exporting import lines
+from cotrail.services.reports.run_report import run_page
+from cotrail.services.score_tables import kind_tables
+from cotrail.services.scoring import RunScores, kinded_scores, run_scores
+from tests.unit.made_results import COST
+from tests.unit.made_runs import progress, question, record
+
+BREVITY = Metric(
+    name="brevity",
+    title="Brevity",
+    meaning="share of the answers that are a single word",
+    of="answer",
+    score=lambda question: float(len(question.written.split()) == 1) if question.answers else None,
+    rank=0,
+)
+
+ASKED = (
+    question("q1", answer="yes", kinds={"level": "easy"}),
+    question("q2", answer="yes they do", kinds={"level": "hard"}),
+    question("q3", answer=None, status="open", kinds={"level": "hard"}),
+)
+
+
+@pytest.fixture(autouse=True)
+def _brevity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "brevity", BREVITY)
+
+
+def scores() -> RunScores:
+    run = record()
+    return run_scores(run, progress(ASKED), [kinded_scores(run, each) for each in ASKED])
+
+
+def test_it_stands_in_the_terminal_s_table_and_in_json() -> None:
+    screen = Console(file=StringIO(), width=200)
+    print_scores(screen, scores())
+    assert isinstance(screen.file, StringIO)
+    row = next(line for line in screen.file.getvalue().splitlines() if "brevity" in line)
+    assert "0.333" in row
+    assert "a single word" in row
+    written = json.loads(msgspec.json.encode(scores()))
+    assert written["metrics"]["brevity"] == pytest.approx(1 / 3)
+    assert written["intervals"]["brevity"]["method"] == "wilson"
+
+
+def test_an_unfinished_question_scores_nothing_by_it_and_one_without_answers_has_it_not() -> None:
+    rows = [json.loads(line) for line in lines(record(), [*ASKED, question(answers=())], "jsonl")]
+    assert [row["brevity"] for row in rows] == [1, 0, 0, None]
+
+
+def test_as_a_main_metric_it_stands_in_the_report_and_in_tables_by_kind() -> None:
+    html = run_page(record(), progress(ASKED), COST, ASKED).html
+    assert html.index("Brevity") < html.index("Answer EM")
+    assert BREVITY.meaning in html
+    [table] = kind_tables(scores())
+    assert table.metrics == ("brevity", "answer_em", "answer_f1")
+    assert [row.means[0][0] for row in table.rows] == [0, 1]

@@ -18,6 +18,7 @@ from cotrail.evaluation.experiments.recorded_runs import RecordedRun
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing
 from cotrail.evaluation.experiments.stages import GridCell, at_once
 from cotrail.evaluation.metrics.question_scores import CAVEAT, mean_scores
+from cotrail.evaluation.metrics.registry import METRICS
 
 LABELS = (
     Column("run", "Run"),

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cotrail.core.actions.generate import REASON
 from cotrail.data.datasets.musique import hops
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun

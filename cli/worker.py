@@ -45,6 +45,9 @@ def worker(
 
         maintenance.main()
     else:
-        from cotrail.workers.serving import serve
+        from cotrail.workers.allocator import tune_allocator
+
+        tune_allocator()
+        from cotrail.workers.app import serve
 
         serve(role, slots=slots, name=name, events=events)

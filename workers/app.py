@@ -1,4 +1,4 @@
-"""The Celery app of a worker's process, which `cotrail worker ROLE` starts (`cotrail.workers.serving`).
+"""The Celery app of a worker's process, which `cotrail worker ROLE` starts.
 
 It adds to the configured app (`cotrail.workers.celery_app`) what only workers do: claiming ahead, loading models,
 telling how they are.
@@ -7,30 +7,73 @@ telling how they are.
 import gc
 import os
 import socket
+import sys
 from logging import Logger
 from typing import Any
 
 import msgspec
 from celery import signals
+from celery.bootsteps import Step
+from celery.concurrency.thread import TaskPool
+from celery.worker.consumer import Consumer
 from celery.worker.control import inspect_command
+from celery.worker.request import Request
 
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
+from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.roll_call import CALL, Present
+from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
 from cotrail.workers.celery_app import app
-from cotrail.workers.claiming import ClaimAhead
 from cotrail.workers.health import keep_telling
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import withdraw
-from cotrail.workers.served_models import ServedConsumer, ServedPool
+from cotrail.workers.served_models import ServedConsumer, ServedPool, hand_on_to_pools, queue_of
 
 __all__ = ["app"]  # Celery looks for it here
 
 COLLECTION_THRESHOLD = 100_000
 """The number of new objects after which Python looks for reference cycles; messages and rows leave hardly any."""
+
+SLOTS = {"retrieval": 2, "evidence": 16}
+"""The number of threads of a worker; of a generation worker the settings have it."""
+
+QUIET_OPTIONS = ("-l", "INFO", "--without-gossip", "--without-mingle")
+"""Workers share nothing but the queues, so they needn't discover each other, which saves a second at each start."""
+
+
+class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
+    """Boot step of the consumer: claims the step of each message, and hands the message to a thread once that is done.
+
+    Steps are claimed in micro-batches. Threads that waited for a batch would all wake at once and contend for Python's
+    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.turns`).
+    Steps of served models have threads of their own (`cotrail.workers.served_models`).
+    """
+
+    def include_if(self, consumer: Consumer) -> bool:
+        """Include this step where threads of this process execute the tasks: a claim belongs to its process."""
+        return isinstance(consumer.pool, TaskPool)
+
+    def create(self, consumer: Consumer) -> None:
+        """Intercept each message before it is handed to a thread."""
+        execute, runtime = hand_on_to_pools(consumer), current_runtime()
+        generating = carried_out_by("generation")
+
+        def receive(request: Request) -> None:
+            message = message_of(request.name, request.args)
+            if message is None or runtime.stopping.is_set():
+                execute(request)
+                return
+            in_turn = message.kind in generating and queue_of(request) != served_queue(message.kind)
+            claim = runtime.claim_ahead(message, in_turn=in_turn)
+            # What is claimed once the worker is to stop is given back as the runtime closes.
+            claim.add_done_callback(lambda _: runtime.stopping.is_set() or execute(request))
+
+        consumer.on_task_request = receive
+
 
 app.steps["worker"].add(ServedPool)
 app.steps["consumer"].update({ServedConsumer, ClaimAhead})
@@ -88,3 +131,27 @@ def _stop(**_: Any) -> None:
 def _close(**_: Any) -> None:
     """Free the engines while the interpreter is still whole; no task runs any more."""
     close_runtime()
+
+
+def serve(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> None:
+    """Work on the steps of a role's kinds until SIGTERM or SIGINT.
+
+    slots: how many steps at a time; None: as many as suits the role.
+    name: the worker's name before `@` and the host; None: the role. Workers of one host need different ones.
+    events: whether Flower is told of each task.
+
+    Unlike Celery's own command, nothing is imported from the working directory, where a `tasks.py` may lie.
+    """
+    from celery.bin.celery import celery  # slow, and only for this
+
+    # What `app.worker_main` does, which loses the exit code.
+    celery.params[0].default = app
+    sys.exit(celery.main(["worker", *options(role, slots=slots, name=name, events=events)], standalone_mode=False))
+
+
+def options(role: Role, *, slots: int | None = None, name: str | None = None, events: bool = False) -> list[str]:
+    """The options of Celery's worker."""
+    count = slots or SLOTS.get(role) or settings().generation_slots
+    queues = ",".join(carried_out_by(role))
+    own = ["-Q", queues, "-P", "threads", "-c", str(count), "-n", f"{name or role}@%h"]
+    return [*own, *QUIET_OPTIONS, *["-E"] * events]

@@ -18,13 +18,13 @@ LEAST_PART = 3
 """A part of this many characters or more stands for the only name that has it."""
 
 
-def nearest(name: str, names_there: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name that is most like this one, whatever its case; None where none is like it."""
-    names = {each.lower(): each for each in names_there}
+    by_lower_case = {each.lower(): each for each in names}
     given = name[:LONGEST_NAME].lower()
-    having = [each for each in names if len(given) >= LEAST_PART and given in each]
-    alike = having if len(having) == 1 else get_close_matches(given, names, n=1)
-    return names[alike[0]] if alike else None
+    having = [each for each in by_lower_case if len(given) >= LEAST_PART and given in each]
+    alike = having if len(having) == 1 else get_close_matches(given, by_lower_case, n=1)
+    return by_lower_case[alike[0]] if alike else None
 
 
 def guess(name: str, names: Iterable[str]) -> str:
@@ -33,25 +33,25 @@ def guess(name: str, names: Iterable[str]) -> str:
     return "" if meant is None else f" (did you mean {meant}?)"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(what: str, name: str, names: Iterable[str]) -> str:
     """e.g. `there is no dataset 'hotpot' (did you mean hotpotqa?); there are: hotpotqa, musique`."""
-    names = tuple(known)
+    names = tuple(names)
     return f"there is no {what} {cut(name, LONGEST_NAME)!r}{guess(name, names)}{_others(name, names)}"
 
 
-def unknown_key(key: str, known: Iterable[str], where: str = "") -> str:
+def unknown_key(key: str, keys: Iterable[str], where: str = "") -> str:
     """e.g. ``there is no key `limt` in `grid` (did you mean limit?); there are: limit, model``.
 
     where: what stands behind the key, e.g. `` in `grid` ``.
     """
-    names = tuple(known)
+    names = tuple(keys)
     return f"there is no key `{cut(key, LONGEST_NAME)}`{where}{guess(key, names)}{_others(key, names)}"
 
 
 def refused_choice(what: str, given: str, choices: Iterable[str]) -> str:
     """e.g. `reader can't be 'coot' (did you mean cot?); there are: cot, direct, none`."""
-    known = tuple(choices)
-    return f"{what} can't be {cut(given, LONGEST_NAME)!r}{guess(given, known)}{_others(given, known)}"
+    names = tuple(choices)
+    return f"{what} can't be {cut(given, LONGEST_NAME)!r}{guess(given, names)}{_others(given, names)}"
 
 
 def _others(name: str, names: tuple[str, ...]) -> str:

@@ -24,9 +24,9 @@ def rouge_l(prediction: str, reference: str) -> float:
     Words are runs of a-z and 0-9 after lower-casing, without stemming; texts in other scripts have none and score 0.
     rouge-score itself takes a gigabyte and minutes where a model wrote a long text.
     """
-    said, wanted = _WORD.findall(prediction.lower()), _WORD.findall(reference.lower())
-    shared = LCSseq.similarity(wanted, said)
+    predicted_words, words = _WORD.findall(prediction.lower()), _WORD.findall(reference.lower())
+    shared = LCSseq.similarity(words, predicted_words)
     if not shared:
         return 0.0
-    precision, recall = shared / len(said), shared / len(wanted)
+    precision, recall = shared / len(predicted_words), shared / len(words)
     return 2 * precision * recall / (precision + recall)

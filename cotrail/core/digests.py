@@ -10,6 +10,6 @@ def digest_of(texts: Sequence[object]) -> str:
     return sha256(json.dumps(texts, ensure_ascii=False).encode()).hexdigest()
 
 
-def digest_of_found(found: Iterable[tuple[int, str, str, float]]) -> str:
+def digest_of_found(hits: Iterable[tuple[int, str, str, float]]) -> str:
     """The digest of a search's result, of which each hit's rank, digest, id in the corpus and score are given."""
-    return digest_of([list(each) for each in found])
+    return digest_of([list(each) for each in hits])

@@ -33,7 +33,7 @@ from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.routing import send
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
-from cotrail.workers.serving import options
+from cotrail.workers.app import options
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here

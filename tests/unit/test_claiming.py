@@ -12,8 +12,7 @@ from celery.concurrency.thread import TaskPool as Threads
 
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.tasks.lease import Lease
-from cotrail.workers.celery_app import app
-from cotrail.workers.claiming import ClaimAhead
+from cotrail.workers.app import ClaimAhead, app
 
 
 class Claiming:
@@ -33,7 +32,7 @@ class Claiming:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Claiming:
     made = Claiming()
-    monkeypatch.setattr("cotrail.workers.claiming.current_runtime", lambda: made)
+    monkeypatch.setattr("cotrail.workers.app.current_runtime", lambda: made)
     return made
 
 

@@ -13,9 +13,8 @@ import yaml
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from cotrail.workers import serving
 from cotrail.workers.allocator import TUNED
-from cotrail.workers.app import app
+from cotrail.workers.app import app, options
 from cotrail.workers.ready import VARIABLE
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +117,7 @@ def test_flower_is_not_healthy_because_its_door_is_open() -> None:
 @pytest.mark.parametrize("name", WORKERS)
 def test_workers_are_asked_themselves_whether_they_are_well(name: Role) -> None:
     assert f"inspect ping -t 10 -d {name}@$$(hostname)" in SERVICES[name]["healthcheck"]["test"][1]
-    assert f"{name}@%h" in serving.options(name)
+    assert f"{name}@%h" in options(name)
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "maintenance"])

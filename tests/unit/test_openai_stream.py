@@ -81,11 +81,11 @@ def test_a_text_says_why_it_ended() -> None:
 
 
 def test_what_a_server_was_told_to_stop_at_is_taken_to_have_ended_the_text_unless_it_says_otherwise() -> None:
-    assert ended(event("It is."), event("", "stop"), told=True) == ("It is.", "until", "")
-    assert ended(event("It is."), event("", "stop", stop="\n"), told=True) == ("It is.", "until", "")
+    assert ended(event("It is."), event("", "stop"), knows_stop=True) == ("It is.", "until", "")
+    assert ended(event("It is."), event("", "stop", stop="\n"), knows_stop=True) == ("It is.", "until", "")
     for reason in (None, 128009):
-        assert ended(event("It is."), event("", "stop", stop=reason), told=True) == ("It is.", "end", "")
-    assert ended(event("It is."), event("", "length", stop=None), told=True) == ("It is.", "length", "")
+        assert ended(event("It is."), event("", "stop", stop=reason), knows_stop=True) == ("It is.", "end", "")
+    assert ended(event("It is."), event("", "length", stop=None), knows_stop=True) == ("It is.", "length", "")
 
 
 @settings(deadline=None)

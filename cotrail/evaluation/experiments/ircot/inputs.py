@@ -1,6 +1,6 @@
 """Questions and demonstrations of an experiment by IRCoT's protocol, read and checked."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -40,10 +40,6 @@ class IRCoTInputs(Inputs):
         for files in self.experiment.datasets.values():
             yield from filter(None, (files.questions, files.development, files.test, files.official))
         yield from self._demonstration_files()
-
-    def corpora(self) -> Iterable[str]:
-        """See `Inputs`; gold paragraphs are located in them."""
-        return [files.corpus for files in self.experiment.datasets.values()]
 
     def notes(self) -> Iterator[str]:
         """See `Inputs`; they name corpora that lack gold paragraphs, which no system can then find."""

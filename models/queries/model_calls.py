@@ -5,16 +5,15 @@ from functools import cache, partial
 from itertools import groupby
 
 import msgspec
-from msgspec import Struct
 from sqlalchemy import Connection, RowMapping, select
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.stored_parts import Stored
+from cotrail.evaluation.experiments.recorded_runs import ModelCall
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.schema.states import StepState
@@ -22,13 +21,6 @@ from cotrail.models.schema.tables import paragraphs, questions, steps
 
 CHUNK = 100
 """The number of questions read at once."""
-
-
-class ModelCall(Struct, frozen=True, kw_only=True):
-    """A finished call of a language model; prompt: as it was asked for, before it was cut to the model's context."""
-
-    prompt: Prompt
-    written: str
 
 
 def read_calls(connection: Connection, run_id: str, kind: str) -> Iterator[tuple[str, tuple[ModelCall, ...]]]:

@@ -15,7 +15,6 @@ from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.progress import count_steps, is_complete, read_standings
 from cotrail.models.records.blockage import stopped_runs
-from cotrail.models.records.labels import Labels
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.experiments.progress import ExperimentProgress
 from cotrail.services.experiments.recorded import StoredRuns
@@ -85,5 +84,6 @@ class Conductor:
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             # Another conductor may submit this cell too; the store keeps the first run of a cell.
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
-            labels = Labels(tags=(self._schedule.name,))
+            tags = dict.fromkeys((*submission.labels.tags, self._schedule.name))
+            labels = replace(submission.labels, tags=tuple(tags))
             submit(self._engine, replace(submission, **member, labels=labels), prepared.questions, find_system)

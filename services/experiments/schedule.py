@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
+from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.registry import paper_of
@@ -21,7 +22,7 @@ from cotrail.services.experiments.recorded import StoredRuns
 from cotrail.services.prepared_run import PreparedRun
 from cotrail.services.provenance import file_record
 from cotrail.services.requests import PATHS, RunRequest, make_request
-from cotrail.services.shots import complete_shots
+from cotrail.services.shots import complete_shots, read_words
 from cotrail.services.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
@@ -57,7 +58,7 @@ class Schedule:
         """
         submissions = [self.prepare(cell).submission for cell in self.cells]
         named = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATHS if keys.get(field))
-        files = dict.fromkeys((*self.inputs.files(), *named))
+        files = dict.fromkeys((*self.inputs.files(), *(name for name in named if name != RELEASED)))
         corpora = {name: self.inputs.corpus(name).revision for name in self.inputs.corpora()}
         searched = {each.corpus: each.binding.corpus for each in submissions if each.corpus}
         return {
@@ -109,12 +110,13 @@ class Schedule:
         questions = inputs.questions(cell)
         if system.needs.evidence:
             check_evidence(questions, self._folder / request.questions)
+        words = read_words(str(self._folder / request.prompt) if request.prompt else None, system.needs)
         shown = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         composed = compose(
             _with_used_engines(request, system.needs),
             system,
             corpus_revision=inputs.corpus(request.corpus).revision if request.corpus and system.needs.corpus else "",
-            shots=complete_shots(system.needs, shown, inputs.shown(cell, AnswerForm.TITLES)),
+            shots=complete_shots(system.needs, shown, inputs.shown(cell, AnswerForm.TITLES)) | words,
             provenance={"cell": msgspec.to_builtins(cell)},
         )
         return PreparedRun(submission=composed, questions=questions)

@@ -1,5 +1,6 @@
 """Grids of runs: their stages, and the file of a free one."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -8,11 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from cotrail.configuration.settings import settings
+from cotrail.core.demonstrations import AnswerForm
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.grid import PAPER, GridExperiment, GridFiles, Variation
 from cotrail.evaluation.experiments.registry import PAPERS, experiment_of, paper_of
 from cotrail.evaluation.experiments.stages import GridCell, Stage
 from cotrail.services.experiments.files import read_experiment_file
+from cotrail.services.experiments.schedule import Schedule
 from cotrail.services.requests import RunRequest, make_request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
@@ -109,3 +115,88 @@ def test_a_stage_plans_with_its_first_cell_what_it_may_do_with_any() -> None:
     assert [each.method for each in stage.planned] == ["a", "b", "a1", "a2"]
     assert [each.method for each in stage.possible] == ["a", "b", "a1", "a2", "b1", "b2"]
     assert Stage(cells=(cell("a"),)).planned == Stage(cells=(cell("a"),)).possible == (cell("a"),)
+
+
+SAMPLE = Path(__file__).parents[2] / "cotrail" / "sample"
+FILE = """
+protocol = "grid"
+name = "small"
+systems = ["no-retrieval", "one-step"]
+models = ["scripted"]
+run = { reader = "cot", limit = 9 }
+
+[datasets.sample]
+format = "jsonl"
+questions = "questions.jsonl"
+corpus = "sample"
+demonstrations = "demonstrations.txt"
+test_questions = 4
+
+[[variations]]
+name = "two"
+run = { sets = "sets.json", set_number = 2 }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the sample's corpus and a scripted model, and beside it the files of an experiment."""
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    build_index(read_corpus([SAMPLE / "corpus.jsonl"]), tmp_path / "corpora" / "sample")
+    (tmp_path / "script.json").write_text(json.dumps({"name": "s", "questions": {}}))
+    (tmp_path / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+    for name in ("questions.jsonl", "demonstrations.txt"):
+        (tmp_path / name).write_bytes((SAMPLE / name).read_bytes())
+    (tmp_path / "sets.json").write_text(json.dumps([["sample-demo-1"], ["sample-demo-4", "sample-demo-2"]]))
+    return tmp_path
+
+
+def opened(folder: Path, file: str = FILE) -> Schedule:
+    path = folder / "grid.toml"
+    path.write_text(file)
+    return Schedule(read_experiment_file(path), folder)
+
+
+def test_a_cell_is_prepared_as_a_run_file_with_these_keys(folder: Path) -> None:
+    schedule = opened(folder)
+    runs = {cell.name.removeprefix("sample/scripted/"): schedule.prepare(cell) for cell in schedule.cells}
+    assert list(runs) == ["no-retrieval", "no-retrieval/two", "one-step", "one-step/two"]
+    first = [json.loads(line)["id"] for line in (folder / "questions.jsonl").read_text().splitlines()[:9]]
+    for name, run in runs.items():
+        shots = [each.id for each in run.submission.shots[AnswerForm.COT].items]
+        assert (shots == ["sample-demo-4", "sample-demo-2"]) == name.endswith("two")
+        assert run.submission.settings["reading"]["reader"] == "cot"
+        assert len(run.questions) == 4
+        assert {question.id for question in run.questions} <= set(first)
+    assert schedule.check() == []
+    plan = schedule.plan()
+    assert plan["files"].keys() == {"questions.jsonl", "demonstrations.txt", "sets.json"}
+    assert plan["corpora"].keys() == {"sample"}
+
+
+def test_gold_paragraphs_are_those_of_the_corpus_whatever_a_system_searches(folder: Path) -> None:
+    schedule = opened(folder, FILE.replace(', "one-step"', ""))
+    assert schedule.plan()["corpora"].keys() == {"sample"}
+    assert all(run.submission.corpus is None for run in map(schedule.prepare, schedule.cells))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('corpus = "sample"', ""), "name the corpus"),
+        (("set_number = 2", "set_number = 3"), "demonstrations.txt"),
+        (("limit = 9", 'prompt = "demonstrations.txt"'), "takes no prompt"),
+        (('reader = "cot"', "chains = 3"), "has no chains"),
+    ],
+)
+def test_what_can_not_be_used_is_said_before_anything_is_queued(
+    folder: Path, change: tuple[str, str], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        opened(folder, FILE.replace(*change)).check()
+
+
+def test_runs_leave_out_the_engines_that_they_have_no_use_for(folder: Path) -> None:
+    schedule = opened(folder, FILE.replace('reader = "cot"', 'extractor = "nobody", embedder = "nobody"'))
+    assert {schedule.prepare(cell).submission.embedder_name for cell in schedule.cells} == {""}

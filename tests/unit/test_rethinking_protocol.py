@@ -11,8 +11,13 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.naming import SYSTEMS as NAMED_BY_IRCOT
 from cotrail.evaluation.experiments.registry import experiment_of
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, TableNumber, TaskFiles
-from cotrail.evaluation.experiments.rethinking.protocol import SETTINGS, trials
+from cotrail.evaluation.experiments.rethinking.experiment import (
+    SETTINGS,
+    RethinkingExperiment,
+    TableNumber,
+    TaskFiles,
+    trials,
+)
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.evaluation.experiments.searchain.published import SEARCHAIN
 from cotrail.systems.registry import SYSTEMS

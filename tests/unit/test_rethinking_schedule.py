@@ -12,7 +12,7 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.tantivy import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
-from cotrail.evaluation.experiments.rethinking.protocol import Trial
+from cotrail.evaluation.experiments.rethinking.experiment import Trial
 from cotrail.services.experiments.files import read_experiment_file
 from cotrail.services.experiments.schedule import Schedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks

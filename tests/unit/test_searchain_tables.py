@@ -23,9 +23,8 @@ from cotrail.evaluation.experiments.searchain.measures import (
     nodes_by_hops,
     sources,
 )
-from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched
+from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched, WordCounts, words_of
 from cotrail.evaluation.experiments.searchain.tables import build_tables
-from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.services.reports.sheets import sheet
 from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree

@@ -12,7 +12,7 @@ from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.data.demonstrations.sets import RELEASED, listed_set
-from cotrail.errors import InputError
+from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import located
 
 RunKeys = Mapping[str, Any]
@@ -49,8 +49,9 @@ class Inputs:
             yield from filter(None, (files.questions, getattr(files, "demonstrations", None)))
 
     def corpora(self) -> Iterable[str]:
-        """The corpora that decide the results, whether or not a run searches them."""
-        return ()
+        """The corpora that decide the results, searched or not: gold paragraphs are located in them."""
+        corpora = (files.corpus for files in self.experiment.datasets.values())
+        return [name for name in corpora if name and self.locates_gold]
 
     def notes(self) -> Iterable[str]:
         """What a user should know before the runs begin."""
@@ -60,7 +61,8 @@ class Inputs:
         """The questions of a run: as many as the experiment asks for, drawn by its seed."""
         keys, files = self.keys(cell), self.experiment.datasets[cell.dataset]
         number = getattr(files, "test_questions", getattr(self.experiment, "test_questions", None))
-        return self._drawn(keys["dataset"], keys["questions"], keys.get("corpus"), number)
+        limit, official = keys.get("limit"), keys.get("official")
+        return self._drawn(keys["dataset"], keys["questions"], keys.get("corpus"), official, limit, number)
 
     def instructed(self, cell: Any) -> bool:
         """Whether the demonstrations of a run have an instruction before the question."""
@@ -79,11 +81,18 @@ class Inputs:
         read, sets = self._read(self.folder / keys[field]), keys.get("sets")
         if sets is None:
             return read
-        return listed_set(read, sets if sets == RELEASED else str(self.folder / sets), keys.get("set_number") or 1)
+        where = sets if sets == RELEASED else str(self.folder / sets)
+        try:
+            return listed_set(read, where, keys.get("set_number") or 1)
+        except DemonstrationError as error:
+            raise DemonstrationError(f"{keys[field]}: {error}") from error
 
-    def _draw(self, format_: str, name: str, corpus: str | None, number: int | None) -> tuple[Question, ...]:
+    def _draw(
+        self, format_: str, name: str, corpus: str | None, official: str | None, limit: int | None, number: int | None
+    ) -> tuple[Question, ...]:
         path, opened = self.folder / name, self.corpus(corpus) if corpus else None
-        questions = load_questions(format_, path, opened.paragraphs if opened else None)
+        lookup, own = opened.paragraphs if opened else None, self.folder / official if official else None
+        questions = load_questions(format_, path, lookup, own)[:limit]
         if unanswered := [question.id for question in questions if not question.answers]:
             raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
         drawn = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]

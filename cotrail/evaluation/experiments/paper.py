@@ -1,7 +1,7 @@
 """A paper's experiments as one record: its file, the grid of its runs, and its tables and figures of their results."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -32,6 +32,3 @@ class Paper(Struct, Generic[E, C, R], frozen=True, kw_only=True):
     report: Callable[[Sequence[R]], ExperimentReport]
     inputs: type[Inputs] = Inputs
     pinned: tuple[str, ...] = ("embedders", "entailers", "pins")
-
-
-AnyPaper = Paper[Any, Any, Any]

@@ -1,7 +1,7 @@
 """Runs as they are recorded, which a paper's results are read from."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,16 +13,11 @@ from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 
 
-class ModelCall(Protocol):
-    """A finished call of a language model; prompt: before it was cut to the model's context."""
+class ModelCall(Struct, frozen=True, kw_only=True):
+    """A finished call of a language model; prompt: as it was asked for, before it was cut to the model's context."""
 
-    @property
-    def prompt(self) -> Prompt:
-        """What the model was asked."""
-
-    @property
-    def written(self) -> str:
-        """What it wrote."""
+    prompt: Prompt
+    written: str
 
 
 class RecordedQuestion(Struct, frozen=True, kw_only=True):

@@ -106,6 +106,18 @@ def listing(
     return table_of(name, title, used, rows, notes) if rows else None
 
 
+def merged_rows(
+    parts: Iterable[tuple[Mapping[str, Value], Mapping[str, Value], tuple[str, ...]]],
+) -> list[TableRow]:
+    """Merge parts with equal labels into one row each; a part has labels, values, and the names of the runs behind."""
+    rows: dict[tuple[Value, ...], TableRow] = {}
+    for labels, values, runs in parts:
+        key = tuple(labels.values())
+        row = rows.get(key, TableRow(values=labels))
+        rows[key] = replace(row, values={**row.values, **values}, runs={**row.runs, **dict.fromkeys(values, runs)})
+    return list(rows.values())
+
+
 def published_row(where: str, label: str, model: str, /, **values: float) -> TableRow:
     """A row that a paper prints there."""
     return TableRow(values={"label": label, "model": model, **values}, published=where)

@@ -1,18 +1,25 @@
 """Questions and demonstrations of an experiment by IRCoT's protocol, read and checked."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
-from cotrail.errors import InputError
+from cotrail.data.demonstrations.building import Style
+from cotrail.data.demonstrations.files import in_form
+from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, listed_set
+from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.experiments.inputs import Inputs
 from cotrail.evaluation.experiments.ircot.cells import Cell
-from cotrail.evaluation.experiments.ircot.demonstrations import DemonstrationSets
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
+from cotrail.evaluation.experiments.ircot.experiment import DemonstrationFiles, IRCoTExperiment
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 Questions = tuple[Question, ...]
@@ -23,20 +30,16 @@ class IRCoTInputs(Inputs):
 
     experiment: IRCoTExperiment
 
-    @cached_property
-    def demonstrations(self) -> DemonstrationSets:
-        """The demonstration sets of all datasets."""
-        return DemonstrationSets(self.experiment, self.folder)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._halves = cache(self._draw_halves)
+        self._sets = cache(self._draw_sets)
 
     def files(self) -> Iterator[str]:
         """See `Inputs`."""
         for files in self.experiment.datasets.values():
             yield from filter(None, (files.questions, files.development, files.test, files.official))
-        yield from self.demonstrations.files()
-
-    def corpora(self) -> Iterable[str]:
-        """See `Inputs`; gold paragraphs are located in them."""
-        return [files.corpus for files in self.experiment.datasets.values()]
+        yield from self._demonstration_files()
 
     def notes(self) -> Iterator[str]:
         """See `Inputs`; they name corpora that lack gold paragraphs, which no system can then find."""
@@ -54,11 +57,12 @@ class IRCoTInputs(Inputs):
 
     def instructed(self, cell: Cell) -> bool:
         """See `Inputs`."""
-        return bool(self.demonstrations.of(cell, AnswerForm.COT).instruction)
+        return bool(self.shown(cell, AnswerForm.COT).instruction)
 
     def shown(self, cell: Cell, form: AnswerForm) -> Demonstrations:
-        """See `Inputs`."""
-        return self.demonstrations.of(cell, form)
+        """See `Inputs`; of titles empty where the dataset has none."""
+        style = self.experiment.style_of(cell.line.model)
+        return self._sets(cell.line.demonstrations, style, cell.distractors, form)[cell.demonstration_set - 1]
 
     def missing_gold(self, dataset: str) -> tuple[int, int]:
         """The number of gold paragraphs of the drawn questions, and how many of these the corpus lacks."""
@@ -66,8 +70,7 @@ class IRCoTInputs(Inputs):
         covered = coverage([question for part in self._halves(dataset) for question in part], corpus.titled)
         return covered.gold, len(covered.missing)
 
-    @cache  # noqa: B019
-    def _halves(self, dataset: str) -> tuple[Questions, Questions]:
+    def _draw_halves(self, dataset: str) -> tuple[Questions, Questions]:
         """Development and test questions, their gold paragraphs as the corpus has them."""
         files = self.experiment.datasets[dataset]
         development, test = self._sample(dataset)
@@ -100,3 +103,83 @@ class IRCoTInputs(Inputs):
         files, published_as = self.experiment.datasets[dataset], self.experiment.published_as(dataset)
         official = self.folder / files.official if files.official else None
         return load_questions(published_as, self.folder / path, self.corpus(files.corpus).paragraphs, official)
+
+    def _demonstration_files(self) -> Iterator[str]:
+        """All files of demonstrations that runs may need."""
+        styles = dict.fromkeys(map(self.experiment.style_of, self.experiment.model_names))
+        for dataset, style in product(self.experiment.datasets, styles):
+            files = self._files(dataset, style)
+            numbered = [files.cot, files.direct]
+            named = [name.replace("{M}", str(m)) for name in numbered if name for m in self.experiment.grid.distractors]
+            plain = [name for name in (files.no_context_cot, files.no_context_direct, files.titles) if name]
+            yield from (*named, *plain)
+            if (sets := self.experiment.datasets[dataset].sets) not in (None, RELEASED):
+                yield sets
+
+    def _draw_sets(
+        self, dataset: str, style: Style, distractors: int | None, form: AnswerForm
+    ) -> tuple[Demonstrations, ...]:
+        """The demonstration sets; their ids depend on the seed or lists alone, so that all forms and all M agree."""
+        experiment = self.experiment
+        path, bare = self._path(self._files(dataset, style), distractors, form)
+        if path is None:
+            return (Demonstrations(),) * experiment.demonstration_sets
+        read = self._read(path)
+        if form is not AnswerForm.TITLES:
+            read = in_form(read, form)
+        if bare:
+            read = Demonstrations(items=tuple(replace(each, paragraphs=()) for each in read.items))
+        lists = experiment.datasets[dataset].sets
+        try:
+            return self._by_seed(read) if lists is None else self._listed(read, lists)
+        except DemonstrationError as error:
+            raise DemonstrationError(f"{path}: {error}") from error
+
+    def _listed(self, read: Demonstrations, lists: str) -> tuple[Demonstrations, ...]:
+        where = lists if lists == RELEASED else str(self.folder / lists)
+        return tuple(listed_set(read, where, n) for n in range(1, self.experiment.demonstration_sets + 1))
+
+    def _by_seed(self, read: Demonstrations) -> tuple[Demonstrations, ...]:
+        size, sets = self.experiment.demonstrations_per_set, self.experiment.demonstration_sets
+        if sets > 1 and len(read.items) == size:
+            raise DemonstrationError(
+                f"{size} demonstrations are one set of {size}, not {sets}; set `demonstration_sets = 1`, or a smaller "
+                "`demonstrations_per_set` to draw from them"
+            )
+        try:
+            return demonstration_sets(read, self.experiment.seed, sets, size)
+        except DemonstrationError as error:
+            raise DemonstrationError(f"{error} (`demonstrations_per_set`)") from error
+
+    def _path(self, files: DemonstrationFiles, distractors: int | None, form: AnswerForm) -> tuple[Path | None, bool]:
+        """The file, and True if its paragraphs are left out."""
+        if form is AnswerForm.TITLES:
+            return (self.folder / files.titles if files.titles else None), False
+        with_context = (files.direct if form is AnswerForm.DIRECT else None) or files.cot
+        without = files.no_context_direct if form is AnswerForm.DIRECT else files.no_context_cot
+        if distractors is None and without:
+            return self.folder / without, False
+        shown = distractors if distractors is not None else self.experiment.grid.distractors[0]
+        return self.folder / with_context.replace("{M}", str(shown)), distractors is None
+
+    def _files(self, dataset: str, style: Style) -> DemonstrationFiles:
+        """The files of a style."""
+        given = self.experiment.datasets[dataset].demonstrations
+        return _styled(given, style) if isinstance(given, DemonstrationFiles) else self._released(Path(given), style)
+
+    def _released(self, folder: Path, style: Style) -> DemonstrationFiles:
+        """A folder's files as the authors named theirs; the title demonstrations only where they are there."""
+        titles = folder / f"no_context_open_llm_retrieval_{style}.txt"
+        return DemonstrationFiles(
+            cot=str(folder / f"gold_with_{{M}}_distractors_context_cot_qa_{style}.txt"),
+            direct=str(folder / f"gold_with_{{M}}_distractors_context_direct_qa_{style}.txt"),
+            no_context_cot=str(folder / f"no_context_cot_qa_{style}.txt"),
+            no_context_direct=str(folder / f"no_context_direct_qa_{style}.txt"),
+            titles=str(titles) if (self.folder / titles).is_file() else None,
+        )
+
+
+def _styled(files: DemonstrationFiles, style: Style) -> DemonstrationFiles:
+    """The same paths with the style's name in its place."""
+    named = {form: path.replace("{style}", style) for form, path in asdict(files).items() if path is not None}
+    return DemonstrationFiles(**named)

@@ -6,7 +6,16 @@ from typing import Any
 
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.naming import in_order, place_of, place_title
-from cotrail.evaluation.experiments.report_tables import Column, Mean, ReportTable, Share, TableRow, Value, table_of
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    Mean,
+    ReportTable,
+    Share,
+    TableRow,
+    Value,
+    merged_rows,
+    table_of,
+)
 from cotrail.evaluation.metrics.bootstrap import mean_and_deviation
 
 CellResults = Sequence[CellResult]
@@ -82,16 +91,11 @@ def line_rows(
 
     transfer: whether to take the lines with another dataset's demonstrations, or the others.
     """
-    rows: dict[tuple[str, ...], dict[str, Value]] = {}
-    behind: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
-    for line, runs in runs_by_line(results).items():
-        if line.goal == goal and (line.demonstrations != line.dataset) == transfer:
-            key = tuple(getattr(line, label.name) for label in labels)
-            row = rows.setdefault(key, {label.name: name for label, name in zip(labels, key, strict=True)})
-            found = values(line, runs)
-            row.update(found)
-            behind.setdefault(key, {}).update(dict.fromkeys(found, run_names(runs)))
-    return [TableRow(values=row, runs=behind[key]) for key, row in rows.items()]
+    return merged_rows(
+        ({label.name: getattr(line, label.name) for label in labels}, values(line, runs), run_names(runs))
+        for line, runs in runs_by_line(results).items()
+        if line.goal == goal and (line.demonstrations != line.dataset) == transfer
+    )
 
 
 def matrix(

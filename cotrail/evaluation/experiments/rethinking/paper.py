@@ -9,8 +9,7 @@ from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
 from cotrail.evaluation.experiments.paper import Paper
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment
-from cotrail.evaluation.experiments.rethinking.protocol import Trial, trials
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Trial, trials
 from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run
 from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_chart

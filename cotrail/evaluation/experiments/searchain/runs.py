@@ -1,21 +1,34 @@
-"""Results of runs of Search-in-the-Chain, as its tables need them: a tree and a score for each question."""
+"""Results of runs of Search-in-the-Chain, as its tables need them: a tree, a score and words for each question."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile
 from statistics import fmean
 
 from msgspec import Struct
 
 from cotrail.core.actions.generate import REASON
+from cotrail.core.prompts import Piece, Prompt, Written
 from cotrail.data.datasets.musique import hops
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.searchain.experiment import Trial, Variation
-from cotrail.evaluation.experiments.searchain.words import WordCounts, words_of
 from cotrail.evaluation.metrics.cover_em import cover_em
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.systems.searchain.tree import Tree
+
+
+class WordCounts(Struct, frozen=True, kw_only=True):
+    """Words of a question's calls of the language model.
+
+    read: the first prompt, and what each further call added to it, without what the model itself had written.
+    read_again: all of every call's prompt. written: by the model.
+    """
+
+    read: int
+    read_again: int
+    written: int
 
 
 class Searched(Struct, frozen=True, kw_only=True):
@@ -97,6 +110,17 @@ def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
     )
 
 
+def words_of(prompts: Sequence[Prompt], written: Sequence[str]) -> WordCounts:
+    """Count the words of a question's prompts, in the order of the calls, and of what the model wrote."""
+    pieces = [tuple(prompt.pieces) for prompt in prompts]
+    new = [piece for before, now in pairwise([(), *pieces]) for piece in _added(before, now)]
+    return WordCounts(
+        read=sum(_words(piece.text) for piece in new if not isinstance(piece, Written)),
+        read_again=sum(_words(piece.text) for prompt in pieces for piece in prompt),
+        written=sum(map(_words, written)),
+    )
+
+
 def _searched(scoring: Scoring, question: RecordedQuestion, words: WordCounts | None) -> Searched:
     tree = question.details if isinstance(question.details, Tree) else None
     titles = {each.title for each in question.gold}
@@ -115,3 +139,13 @@ def _searched(scoring: Scoring, question: RecordedQuestion, words: WordCounts | 
 def _score(scoring: Scoring, text: str, answers: Sequence[str]) -> float | None:
     """ROUGE-L where the dataset's answers are long, cover-EM otherwise."""
     return long_answer_score(scoring, text, answers) if scoring.long_answers else cover_em(text, answers)
+
+
+def _added(before: Sequence[Piece], now: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces behind those with which both prompts begin."""
+    shared = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(before, now, strict=False)))
+    yield from now[shared:]
+
+
+def _words(text: str) -> int:
+    return len(text.split())

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import asdict
 
 from cotrail.evaluation.experiments.costs import per_run, totals
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    ReportTable,
+    TableRow,
+    Value,
+    beside,
+    listing,
+    merged_rows,
+)
 from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain.experiment import Variation
 from cotrail.evaluation.experiments.searchain.measures import (
@@ -257,12 +265,8 @@ def _by_dataset(
     """Make a table with a column for each dataset, and a row for each method and model."""
     datasets = list(dict.fromkeys(run.dataset for run, _ in placed))
     columns = (METHOD, MODEL, *(Column(dataset, _title(dataset), "percent") for dataset in datasets))
-    rows: dict[tuple[Variation, str], dict[str, Value]] = {}
-    behind: dict[tuple[Variation, str], dict[str, tuple[str, ...]]] = {}
-    for run, value in placed:
-        named: dict[str, Value] = {"label": METHODS[run.variation], "model": run.model}
-        key = run.variation, run.model
-        rows.setdefault(key, named)[run.dataset] = value
-        behind.setdefault(key, {})[run.dataset] = (run.id,)
-    own = [TableRow(values=values, runs=behind[key]) for key, values in rows.items()]
+    own = merged_rows(
+        ({"label": METHODS[run.variation], "model": run.model}, {run.dataset: value}, (run.id,))
+        for run, value in placed
+    )
     return beside(name, title, columns, own, theirs, [note])

@@ -45,8 +45,7 @@ def build(
         list[Path],
         typer.Argument(
             metavar="PATH",
-            help="The published files: for hotpotqa the folder of `wiki_*.bz2`, for 2wikimultihopqa and musique the "
-            "question files of all splits, for iirc `context_articles.json`.",
+            help="The published files that it is made from; `cotrail datasets NAME` says which.",
             show_default=False,
         ),
     ],

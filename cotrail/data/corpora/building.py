@@ -34,7 +34,7 @@ from cotrail.data.corpora.digest_set import DigestSet
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, identified
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets.format_detection import apparent_content
-from cotrail.data.datasets.registry import find_recipe
+from cotrail.data.datasets.registry import find_recipe, question_formats
 from cotrail.errors import CorpusError
 
 CHECKPOINT_EVERY = 20_000
@@ -223,7 +223,7 @@ class _Builder:
 
     def _records(self, output: Path, path: Path, file: BinaryIO) -> Iterator[int]:
         """Process a file; records before the checkpoint are only hashed, to verify that they are the same."""
-        what = apparent_content(path, CorpusError)
+        what = apparent_content(path, question_formats(), CorpusError)
         if what not in (None, self._recipe.seems):
             raise CorpusError(f"{path} seems {what}, going by how it begins; name {self._recipe.needs}")
         done, digest, number = self._state.records, hashlib.sha256(), 0

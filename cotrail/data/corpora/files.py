@@ -16,7 +16,7 @@ from cotrail.data.corpora.digest_set import BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
 from cotrail.data.datasets import strategyqa
 from cotrail.data.datasets.format_detection import ARTICLES, STRATEGYQA_PARAGRAPHS, apparent_content, detect_format
-from cotrail.data.datasets.registry import question_forms
+from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm
 from cotrail.data.record_checks import check_id, check_length
 from cotrail.errors import CorpusError
@@ -73,14 +73,14 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return chain.from_iterable(documents.read_document(file, root) for file in documents.look_into(path).documents)
     if _is_document(path):
         return documents.read_document(path, documents.root_of(paths))
-    format_ = detect_format(path, CorpusError)
+    format_ = detect_format(path, question_formats(), CorpusError)
     form = next((form for form in question_forms() if form.format == format_), None)
     if format_ and (format_ == ARTICLES or (form and not form.paragraphs)):
         raise CorpusError(
             f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
-    if format_ is None and (what := apparent_content(path, CorpusError)):
+    if format_ is None and (what := apparent_content(path, question_formats(), CorpusError)):
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
     if format_ == STRATEGYQA_PARAGRAPHS:
         return _members(path)

@@ -1,6 +1,6 @@
 """Format detection: what a file seems to hold, from the keys of its first record; for errors that say so."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -10,7 +10,6 @@ import ijson
 
 from cotrail.common.json_streaming import OversizeError, events
 from cotrail.common.text_files import opened
-from cotrail.data.datasets.registry import question_forms
 from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError
 
@@ -19,7 +18,6 @@ FIRST_KEYS = 40
 
 FIRST_EVENTS = 100_000
 """Maximum JSON events that are read for them."""
-
 
 STRATEGYQA_PARAGRAPHS = FileFormat(
     "StrategyQA's paragraphs", False, frozenset(), inside=frozenset({"title", "para_index", "content"})
@@ -55,22 +53,21 @@ _BEGINNINGS = {
 }
 
 
-def detect_format(path: Path, error: type[InputError]) -> FileFormat | None:
-    """The format of the file; None where it isn't a known one."""
+def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> FileFormat | None:
+    """The format of the file, one of these or of `OTHERS`; None where it isn't a known one."""
     with opened(path, error) as file:
         begin = file.tell()
         is_list, keys, inside = _first_record(file)
         file.seek(begin)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    formats = chain((form.format for form in question_forms()), OTHERS)
-    return next((each for each in formats if _fits(each, is_list, keys, inside)), by_default)
+    return next((each for each in chain(formats, OTHERS) if _fits(each, is_list, keys, inside)), by_default)
 
 
-def apparent_content(path: Path, error: type[InputError]) -> str | None:
+def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:
     """What a file seems, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where it isn't recognised."""
-    if form := detect_format(path, error):
-        return f"to hold {form.holds}"
+    if format_ := detect_format(path, formats, error):
+        return f"to hold {format_.holds}"
     with opened(path, error) as file:
         start = file.read(512)
     if found := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):

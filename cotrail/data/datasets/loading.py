@@ -8,7 +8,7 @@ from cotrail.data.datasets import ircot_processed
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.format_detection import apparent_content, detect_format
 from cotrail.data.datasets.official_answers import check_companion, check_whole, completed
-from cotrail.data.datasets.registry import datasets_in, find_dataset
+from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
 from cotrail.data.datasets.spec import QuestionForm
 from cotrail.data.record_checks import check_id, check_length, check_text
 from cotrail.errors import DatasetError
@@ -76,7 +76,7 @@ def form_of(dataset: str, path: Path) -> QuestionForm:
     UnknownNameError where there is no dataset of that name.
     """
     forms = find_dataset(dataset).forms
-    format_ = detect_format(path, DatasetError)
+    format_ = detect_format(path, question_formats(), DatasetError)
     if form := next((each for each in forms if each.format == format_), None):
         return form
     if format_ and (others := datasets_in(format_)):
@@ -85,6 +85,6 @@ def form_of(dataset: str, path: Path) -> QuestionForm:
             f"{path}, {'entry' if format_.is_list else 'line'} 1: this seems to be from {format_.holds}; "
             f"name the dataset {names} instead of {dataset!r}, or give another file"
         )
-    if what := apparent_content(path, DatasetError):
+    if what := apparent_content(path, question_formats(), DatasetError):
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
     return forms[0]

@@ -80,6 +80,11 @@ def question_forms() -> Iterator[QuestionForm]:
     return (form for spec in DATASETS.values() for form in spec.forms)
 
 
+def question_formats() -> Iterator[FileFormat]:
+    """The formats of the datasets' questions."""
+    return (form.format for form in question_forms())
+
+
 def datasets_in(format_: FileFormat) -> tuple[str, ...]:
     """The datasets whose questions have this format."""
     return tuple(name for name, spec in DATASETS.items() if any(form.format == format_ for form in spec.forms))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries, lines
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets import hotpotqa, ircot_processed
+from cotrail.data.datasets import hotpotqa_records, ircot_processed
 from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
@@ -24,7 +24,7 @@ ALIASES = "id_aliases.json"
 """The file of aliases, beside the questions."""
 
 
-class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):
+class WikiMultihopQuestion(hotpotqa_records.HotpotQuestion, frozen=True):
     """A question as published; in test files answers and supporting facts are empty."""
 
     answer_id: str | None = None
@@ -47,7 +47,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in found if entry.answer_id})
     for place, raw, entry in found:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
-        annotated = hotpotqa.annotated(entry, tuple(dict.fromkeys(answers)))
+        annotated = hotpotqa_records.annotated(entry, tuple(dict.fromkeys(answers)))
         yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated)
 
 
@@ -71,7 +71,7 @@ SPEC = DatasetSpec(
         QuestionForm(
             format=FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"})),
             read=read,
-            paragraphs=hotpotqa.paragraphs,
+            paragraphs=hotpotqa_records.paragraphs,
             paragraphs_key="context",
         ),
         ircot_processed.form("2wikimultihopqa"),
@@ -81,7 +81,7 @@ SPEC = DatasetSpec(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",
         records=json_streams.items,
-        paragraphs=hotpotqa.paragraphs,
+        paragraphs=hotpotqa_records.paragraphs,
         paper_paragraphs=430_225,
     ),
     companion=ALIASES,

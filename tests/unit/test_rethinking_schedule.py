@@ -10,7 +10,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.protocol import Trial
 from cotrail.services.experiments.protocols import read_experiment_file, schedule_of

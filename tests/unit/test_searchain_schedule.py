@@ -6,7 +6,7 @@ import pytest
 
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, InputError
 from cotrail.services.experiments.protocols import read_experiment_file, schedule_of
 from cotrail.services.experiments.searchain import SearChainSchedule

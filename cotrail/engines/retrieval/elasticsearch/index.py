@@ -5,11 +5,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
-from cotrail.engines.retrieval.manifest import IndexManifest
-from cotrail.errors import CorpusError
+from cotrail.engines.retrieval.engine import ServerEngine
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking
+from cotrail.engines.retrieval.registry import ENGINES, find_engine
+from cotrail.errors import CorpusError, UnknownNameError
 
 ANALYZER = "Elasticsearch's `english`"
 """Name of the analyzer; an index with another one isn't searched."""
@@ -42,6 +45,16 @@ MAPPINGS: dict[str, Any] = {
 """A document is a paragraph as JSON. `title.whole` is for looking up titles, and ids order equal scores."""
 
 
+ELASTICSEARCH = ServerEngine(
+    name="elasticsearch",
+    library="elasticsearch",
+    ranking=Ranking(analyzer=ANALYZER, k1=K1, b=B),
+    index=SETTINGS,
+    mappings=MAPPINGS,
+)
+OPENSEARCH = replace(ELASTICSEARCH, name="opensearch")
+
+
 class _Meta(Struct, frozen=True):
     cotrail: IndexManifest | None = None
 
@@ -69,7 +82,12 @@ class Index(Struct, frozen=True):
     @property
     def manifest(self) -> IndexManifest | None:
         """The manifest, None until the index is complete."""
-        return self.mappings.meta.cotrail
+        manifest = self.mappings.meta.cotrail
+        if manifest is None or manifest.engine:
+            return manifest
+        # Earlier manifests don't name the engine, but the server's software.
+        engine = OPENSEARCH if OPENSEARCH.name in manifest.created_by else ELASTICSEARCH
+        return replace(manifest, engine=engine.name)
 
 
 def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:
@@ -115,12 +133,28 @@ def locate(client: ElasticsearchClient, alias: str) -> Located | None:
     if not there:
         return None
     name, index = next(iter(there.items()))
-    if len(there) > 1 or index.manifest is None or index.manifest.analyzer != ANALYZER:
+    manifest = index.manifest
+    if len(there) > 1 or manifest is None or not _is_searchable(manifest):
         raise CorpusError(
             f"the index {alias} can't be used: another version of cotrail made it, or something else, "
             "or two at once; build it again with `cotrail index`"
         )
-    return Located(name=name, manifest=index.manifest, shards=int(index.settings.index.number_of_shards))
+    return Located(name=name, manifest=manifest, shards=int(index.settings.index.number_of_shards))
+
+
+def server_engine(name: str) -> ServerEngine:
+    """The engine of that name; raises UnknownNameError for one that is no search server."""
+    engine = find_engine(name)
+    if isinstance(engine, ServerEngine):
+        return engine
+    raise UnknownNameError(f"{name} isn't a search server; take Elasticsearch or OpenSearch")
+
+
+def _is_searchable(manifest: IndexManifest) -> bool:
+    if manifest.engine not in ENGINES:
+        return False
+    engine = server_engine(manifest.engine)
+    return (manifest.analyzer, manifest.format) == (engine.ranking.analyzer, engine.format)
 
 
 def with_manifest(manifest: IndexManifest) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import CountCallback, Extent
+from cotrail.engines.retrieval.corpus_store import USUAL, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
@@ -25,15 +25,24 @@ class ElasticsearchStore:
         self._settings = server.index
         self._existing = server.corpora
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
+    def build(
+        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+    ) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
-        Of two concurrent builds of one corpus, the later one continues and the earlier one fails.
+        Of two concurrent builds of one corpus, the later one continues and the earlier one fails. Settings of indexes
+        are in `search.toml`.
         """
+        if new.settings:
+            raise InputError(
+                f"search.toml has the settings of the search server's indexes; put {min(new.settings)} there"
+            )
         if name in self._existing:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
-        return build_index(self._client, alias, self._settings, paragraphs, progress or (lambda _count: None))
+        return build_index(
+            self._client, alias, self._settings, paragraphs, progress or (lambda _count: None), new.engine
+        )
 
     def open(self, name: str) -> ElasticsearchRetriever:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""

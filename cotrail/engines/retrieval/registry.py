@@ -1,0 +1,29 @@
+"""All search engines, by the names that manifests have."""
+
+from importlib import import_module
+
+from cotrail.common import nearest
+from cotrail.engines.optional_packages import extra_with, not_installed
+from cotrail.engines.retrieval.engine import IndexEngine
+from cotrail.errors import UnknownNameError
+
+ENGINES = {
+    "tantivy": "cotrail.engines.retrieval.tantivy:TANTIVY",
+    "elasticsearch": "cotrail.engines.retrieval.elasticsearch.index:ELASTICSEARCH",
+    "opensearch": "cotrail.engines.retrieval.elasticsearch.index:OPENSEARCH",
+}
+"""Module and name of each engine's record. It is imported on use: an installation may have only one of the
+libraries."""
+
+
+def find_engine(name: str) -> IndexEngine:
+    """The engine of that name; raises UnknownNameError, and NotInstalledError where its library isn't there."""
+    if name not in ENGINES:
+        raise UnknownNameError(nearest.unknown("search engine", name, ENGINES))
+    module, _, record = ENGINES[name].partition(":")
+    try:
+        engine: IndexEngine = getattr(import_module(module), record)
+    except ModuleNotFoundError as error:
+        package = error.name or "a package"
+        raise not_installed(package, extra_with(package)) from error
+    return engine

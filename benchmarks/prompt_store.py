@@ -114,7 +114,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
     """Submit the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(
-        model=world.model.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
+        model=world.model.identity, profile="fast", temperature=0, seed=0, corpora={"corpus": world.retriever.revision}
     )
     run = replace(
         submission(),

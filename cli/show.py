@@ -139,7 +139,7 @@ def _row(each: RunSummary) -> dict[str, Cell]:
         "state": shown_state(each.state),
         "questions": f"{done}/{sum(each.questions.values())}" + (f" ({lost} without answer)" if lost else ""),
         "dataset": each.run.dataset,
-        "corpus": each.run.corpus or "",
+        "corpus": ", ".join(each.run.corpora),
         "model": each.run.model_name,
         "tags": ", ".join(each.labels.tags),
         "priority": str(each.run.priority) if each.run.priority else "",

@@ -96,7 +96,7 @@ def _outcome(here: Runtime, lease: Lease, execute: Execute) -> Outcome | Attempt
         if _ends_process(error):
             raise
         if not isinstance(error, Exception):
-            here.engines.forget_retriever(claim.run)
+            here.engines.forget_retrievers(claim.run)
         return here.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())

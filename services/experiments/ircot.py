@@ -82,7 +82,7 @@ class IRCoTSchedule:
         composed = compose(
             request,
             system,
-            corpus_revision=self.inputs.corpus(dataset).revision if system.needs.corpus else "",
+            corpora={name: self.inputs.corpus(dataset).revision for name in request.all_corpora if system.needs.corpus},
             shots=complete_shots(system.needs, shown, self._demonstrations.of(cell, AnswerForm.TITLES)),
             provenance={"cell": msgspec.to_builtins(cell)},
         )

@@ -38,7 +38,7 @@ class RethinkingSchedule(IndependentSchedule[Trial]):
         """See `Schedule`."""
         submissions = [self.prepare(trial).submission for trial in self._trials]
         bindings = [submission.binding for submission in submissions]
-        corpora = {submission.corpus: submission.binding.corpus for submission in submissions if submission.corpus}
+        corpora = dict(pin for submission in submissions for pin in submission.binding.corpora.items())
         files = [name for each in self._experiment.datasets.values() for name in (each.questions, each.demonstrations)]
         return {
             "experiment": msgspec.to_builtins(self._experiment),
@@ -72,7 +72,7 @@ class RethinkingSchedule(IndependentSchedule[Trial]):
         composed = compose(
             request,
             system,
-            corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
+            corpora={name: self._corpus(name).revision for name in request.all_corpora if system.needs.corpus},
             shots=make_shots(system.needs, demonstrations, Demonstrations()),
             provenance={"cell": msgspec.to_builtins(trial)},
         )

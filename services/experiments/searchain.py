@@ -38,7 +38,7 @@ class SearChainSchedule(IndependentSchedule[Trial]):
         return {
             "experiment": msgspec.to_builtins(self._experiment),
             "files": {name: file_record(self._folder / name)["sha256"] for name in files},
-            "corpora": {each.corpus: each.binding.corpus for each in submissions if each.corpus},
+            "corpora": dict(pin for each in submissions for pin in each.binding.corpora.items()),
             "models": {each.model_name: each.binding.model for each in submissions},
             "embedders": sorted({each.embedder for each in bindings if each.embedder}),
             "pins": {role: identity for each in bindings for role, identity in each.pins.items()},
@@ -53,7 +53,7 @@ class SearChainSchedule(IndependentSchedule[Trial]):
         composed = compose(
             replace(request, embedder=embedder, **engines),
             system,
-            corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
+            corpora={name: self._corpus(name).revision for name in request.all_corpora if system.needs.corpus},
             shots=make_shots(system.needs, Demonstrations(), Demonstrations()),
             provenance={"cell": msgspec.to_builtins(trial)},
         )

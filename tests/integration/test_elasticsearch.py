@@ -381,7 +381,7 @@ def test_the_command_line_indexes_into_the_server(
 
 def run(corpus: str, revision: str) -> RunPlan:
     """As far as a worker that searches looks at it."""
-    binding = Binding(model="m", profile="fast", temperature=0.0, seed=0, corpus=revision)
+    binding = Binding(model="m", profile="fast", temperature=0.0, seed=0, corpora={corpus: revision})
     return RunPlan(
         id="r",
         system="one-step",
@@ -389,7 +389,6 @@ def run(corpus: str, revision: str) -> RunPlan:
         settings={},
         shots={},
         binding=binding,
-        corpus=corpus,
         model_name="m",
         shared_in=None,
     )
@@ -545,14 +544,14 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     revision = made(reach(gate.url)).revision
-    binding = replace(submission().binding, corpus=revision)
+    binding = replace(submission().binding, corpora={"corpus": revision})
     database = SecretStr(engine.url.render_as_string(hide_password=False))
     here = Runtime(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
     monkeypatch.setattr(step, "runtime", lambda: here)
     if met == "searching":
         here.engines.retriever(run("corpus", revision))
     gate.faults = ["cut"] * 1000
-    for message in begin(engine, 3, corpus="corpus", binding=binding):
+    for message in begin(engine, 3, binding=binding):
         step.perform(message, step.carry_out)
     assert query(select(attempts.c.outcome)) == [{"outcome": "unavailable"}]
     gate.faults = []

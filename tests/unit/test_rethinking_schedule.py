@@ -67,7 +67,7 @@ def test_a_variation_is_its_settings_and_the_evidence_its_corpus(folder: Path) -
     found = {name: run.submission for name, run in prepared(opened(folder)).items()}
     selection = found["strategyqa/scripted/rethinking/selection"]
     assert (selection.settings["variant"], list(selection.settings["knowledge"])) == ("selection", ["evidence"])
-    assert found["strategyqa/scripted/rethinking"].corpus == "facts"
+    assert found["strategyqa/scripted/rethinking"].binding.corpus()[0] == "facts"
     assert found["strategyqa/scripted/rethinking/evidence-unvoted"].settings["voting"] is False
     assert found["tempquestions/scripted/rethinking/by-question"].settings["query"] == "question"
     assert set(found["infotabs/scripted/rethinking/external"].binding.pins) == {"wordnet", "conceptnet"}

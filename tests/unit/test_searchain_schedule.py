@@ -48,7 +48,7 @@ def test_every_run_can_be_submitted_with_one_thing_left_out(folder: Path) -> Non
         left_out = [not told[setting] for setting in ("retrieve", "verify", "complete")]
         assert left_out == [name == without for without in WITHOUT]
         assert [question.id for question in run.questions] == list(ASKED)
-        assert (run.submission.corpus is None) == (name == "/without-retrieval")
+        assert (not run.submission.binding.corpora) == (name == "/without-retrieval")
     assert opened(folder).check() == []
 
 

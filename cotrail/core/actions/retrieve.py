@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from cotrail.common.unusual_fields import unusual, without_unused
 from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
-from cotrail.core.binding import Binding
+from cotrail.core.binding import FURTHER, Binding
 from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
 from cotrail.core.results import Json, Retrieved
 
@@ -16,6 +16,7 @@ class Retrieve(Action, frozen=True, kw_only=True):
 
     field, distinct: BM25's options: what the query is compared with, and whether paragraphs of the same text count as
         one; see `cotrail.engines.retrieval.bm25`. options: those of other retrievers.
+    corpus: the name of one of the run's corpora; the first one's without it.
     """
 
     query: str
@@ -25,6 +26,7 @@ class Retrieve(Action, frozen=True, kw_only=True):
     field: Field = "all"
     distinct: bool = False
     options: dict[str, Any] | None = None
+    corpus: str = ""
 
 
 def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
@@ -40,16 +42,17 @@ def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
 
 
 def _carry_out(action: Retrieve, engines: Engines) -> Retrieved:
-    return retrieved(engines.retriever(), action)
+    return retrieved(engines.retriever(action.corpus), action)
 
 
 def _decides(action: Retrieve, binding: Binding) -> Json:
-    searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
+    _, revision = binding.corpus(action.corpus)
+    searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": revision}
     return searched | unusual(action, "scope", "field", "distinct", "options")
 
 
-def _corpus(_: Retrieve, names: EngineNames) -> str:
-    return f"the corpus {names.corpus}"
+def _corpus(action: Retrieve, names: EngineNames) -> str:
+    return f"the corpus {names.binding.corpus(action.corpus)[0]}"
 
 
 RETRIEVE = ActionKind(
@@ -60,9 +63,10 @@ RETRIEVE = ActionKind(
     deadline=600,
     carry_out=_carry_out,
     decides=_decides,
-    request=lambda action: without_unused(action, "options"),
+    request=lambda action: without_unused(action, "options", "corpus"),
     query="query",
     pinned="corpus_revision",
+    pinned_as=lambda request: FURTHER + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

@@ -37,6 +37,7 @@ from cotrail.core.actions.open import OPEN, Open
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
+from cotrail.engines.retrieval.corpus_store import NewIndex
 from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
@@ -734,3 +735,44 @@ def test_the_folder_is_taken_where_no_server_is_named(tmp_path: Path) -> None:
     manifest = store.build("mine", [INK])
     assert store.manifests() == {"mine": manifest}
     assert store.open("mine").titled("Ink") == (INK,)
+
+
+def test_a_folder_and_a_server_keep_corpora_side_by_side(url: str, prefix: str, reach: Reach, tmp_path: Path) -> None:
+    store = corpus_store(tmp_path, SearchServer(urls=(url,), prefix=prefix))
+    in_folder = NewIndex(engine="tantivy")
+    manifests = {"here": store.build("here", [INK], new=in_folder), "there": store.build("there", [PEN, PAPER])}
+    assert store.manifests() == manifests
+    assert manifests["here"].engine == "tantivy"
+    assert manifests["there"].engine in manifests["there"].created_by
+    assert [found(store.open(name), "ink paper") for name in ("here", "there")] == [["a"], ["b", "c"]]
+    assert store.extent("here").location == str(tmp_path / "here")
+    with pytest.raises(UnknownNameError, match="there are: here, there"):
+        store.open("elsewhere")
+    with pytest.raises(UnknownNameError, match="there are: here, there"):
+        store.remove("elsewhere")
+    with pytest.raises(InputError, match="hides one in the folder"):
+        store.build("there", [INK], new=in_folder)
+    (other,) = {"elasticsearch", "opensearch"} - {manifests["there"].engine}
+    with pytest.raises(InputError, match=f"the search server is {manifests['there'].engine}"):
+        store.build("there", [INK], new=NewIndex(engine=other))
+    with pytest.raises(InputError, match=r"search\.toml"):
+        reach().build("there", [INK], new=NewIndex(settings={"number_of_shards": 2}))
+    for name in ("here", "there"):
+        store.remove(name)
+    assert store.manifests() == {}
+
+
+def test_an_index_from_before_manifests_named_engines_has_that_of_its_server(
+    reach: Reach, url: str, prefix: str
+) -> None:
+    manifest = reach().build("corpus", [INK, PEN])
+    former = msgspec.to_builtins(manifest)
+    for name in ("engine", "format", "settings"):
+        del former[name]
+    there = client.ElasticsearchClient(SearchServer(urls=(url,)))
+    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former}))
+    assert reach().manifests() == {"corpus": manifest}
+    assert found(reach().open("corpus"), "ink") == ["a", "c"]
+    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former | {"format": 2}}))
+    with pytest.raises(CorpusError, match="another version"):
+        reach().open("corpus")

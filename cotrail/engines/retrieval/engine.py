@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.engines.retrieval.corpus_store import CorpusStore
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.search_server import SearchServer
 
 
 class NoSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,8 +52,10 @@ class ServerEngine(IndexEngine, frozen=True, kw_only=True):
 
     index: the settings that all its indexes have; mappings: of their fields, in which a document is a paragraph as
         JSON. ranking: what decides results, beside the paragraphs.
+    store: the corpora of a server.
     """
 
     index: dict[str, Any]
     mappings: dict[str, Any]
     ranking: Ranking
+    store: Callable[[SearchServer], CorpusStore]

@@ -21,19 +21,11 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
-from cotrail.engines.retrieval.registry import find_engine
+from cotrail.engines.retrieval.registry import folder_engine
 from cotrail.errors import CorpusError, CotrailError, UnknownNameError
 
 PROGRESS_EVERY = 1_000
 """Number of paragraphs between two calls of the progress callback."""
-
-
-def folder_engine(name: str) -> FolderEngine:
-    """The engine of that name; raises UnknownNameError for one that keeps no indexes in folders."""
-    engine = find_engine(name)
-    if isinstance(engine, FolderEngine):
-        return engine
-    raise UnknownNameError(f"the engine {name} keeps no corpora in folders: COTRAIL_SEARCH_URL names its server")
 
 
 def build_index(
@@ -50,11 +42,12 @@ def build_index(
     nothing behind. progress: called with the number of paragraphs so far. engine: tantivy without one; settings: of the
     engine's type.
     """
-    new = _NewIndex(directory, engine or folder_engine("tantivy"), settings or NoSettings())
+    engine, settings = engine or folder_engine("tantivy"), settings or NoSettings()
+    report = progress or (lambda _count: None)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with exclusive_folder(directory, being_built(directory)):
-            return new.replace_former(paragraphs, progress or (lambda _count: None))
+            return _replace(directory, lambda folder: _build(folder, engine, settings, paragraphs, report))
     except (OSError, ValueError) as error:
         raise CorpusError(f"no index can be built in {directory} ({error}); check the folder and its disk") from error
 
@@ -80,46 +73,45 @@ def open_index(directory: Path) -> Corpus:
         raise unusable(directory, error) from error
 
 
-class _NewIndex(Struct, frozen=True):
-    """An index to be built beside the former one."""
+def _replace(directory: Path, build: Callable[[Path], FolderManifest]) -> FolderManifest:
+    """Builds the index beside the former one, switches to it by replacing the manifest, and deletes the former."""
+    folder = directory / f"index-{secrets.token_hex(6)}"
+    try:
+        manifest = build(folder)
+        write_manifest(directory, manifest)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # it isn't empty where there is a former index
+            directory.rmdir()
+        raise
+    for other in directory.glob("index-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return manifest
 
-    directory: Path
-    engine: FolderEngine
-    settings: Struct
 
-    def replace_former(self, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
-        """Builds the index, switches to it by replacing the manifest, and deletes the former one."""
-        folder = self.directory / f"index-{secrets.token_hex(6)}"
-        try:
-            manifest = self._build(folder, paragraphs, progress)
-            write_manifest(self.directory, manifest)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            with suppress(OSError):  # it isn't empty where there is a former index
-                self.directory.rmdir()
-            raise
-        for other in self.directory.glob("index-*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
-        return manifest
-
-    def _build(self, folder: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
-        engine, ranking = self.engine, self.engine.ranking(self.settings)
-        settings = msgspec.to_builtins(self.settings)
-        revision = Revision(ranking, settings)
-        folder.mkdir()
-        engine.build(folder, _reported(revision, paragraphs, progress), self.settings)
-        progress(revision.count)
-        return FolderManifest(
-            revision=str(revision),
-            paragraphs=revision.count,
-            created_by={name: installed(name) for name in dict.fromkeys(("cotrail", engine.library))},
-            engine=engine.name,
-            format=engine.format,
-            settings=settings,
-            folder=folder.name,
-            **structs.asdict(ranking),
-        )
+def _build(
+    folder: Path,
+    engine: FolderEngine,
+    settings: Struct,
+    paragraphs: Iterable[Paragraph],
+    progress: Callable[[int], None],
+) -> FolderManifest:
+    ranking, recorded = engine.ranking(settings), msgspec.to_builtins(settings)
+    revision = Revision(ranking, recorded)
+    folder.mkdir()
+    engine.build(folder, _reported(revision, paragraphs, progress), settings)
+    progress(revision.count)
+    return FolderManifest(
+        revision=str(revision),
+        paragraphs=revision.count,
+        created_by={name: installed(name) for name in dict.fromkeys(("cotrail", engine.library))},
+        engine=engine.name,
+        format=engine.format,
+        settings=recorded,
+        folder=folder.name,
+        **structs.asdict(ranking),
+    )
 
 
 def _reported(

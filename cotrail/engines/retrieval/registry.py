@@ -4,13 +4,13 @@ from importlib import import_module
 
 from cotrail.common import nearest
 from cotrail.engines.optional_packages import extra_with, not_installed
-from cotrail.engines.retrieval.engine import IndexEngine
+from cotrail.engines.retrieval.engine import FolderEngine, IndexEngine, ServerEngine
 from cotrail.errors import UnknownNameError
 
 ENGINES = {
     "tantivy": "cotrail.engines.retrieval.tantivy:TANTIVY",
-    "elasticsearch": "cotrail.engines.retrieval.elasticsearch.index:ELASTICSEARCH",
-    "opensearch": "cotrail.engines.retrieval.elasticsearch.index:OPENSEARCH",
+    "elasticsearch": "cotrail.engines.retrieval.elasticsearch.store:ELASTICSEARCH",
+    "opensearch": "cotrail.engines.retrieval.elasticsearch.store:OPENSEARCH",
 }
 """Module and name of each engine's record. It is imported on use: an installation may have only one of the
 libraries."""
@@ -27,3 +27,19 @@ def find_engine(name: str) -> IndexEngine:
         package = error.name or "a package"
         raise not_installed(package, extra_with(package)) from error
     return engine
+
+
+def folder_engine(name: str) -> FolderEngine:
+    """The engine of that name; raises UnknownNameError for one that keeps no indexes in folders."""
+    engine = find_engine(name)
+    if isinstance(engine, FolderEngine):
+        return engine
+    raise UnknownNameError(f"the engine {name} keeps no corpora in folders: COTRAIL_SEARCH_URL names its server")
+
+
+def server_engine(name: str) -> ServerEngine:
+    """The engine of that name; raises UnknownNameError for one that is no search server."""
+    engine = find_engine(name)
+    if isinstance(engine, ServerEngine):
+        return engine
+    raise UnknownNameError(f"{name} isn't a search server; take Elasticsearch or OpenSearch")

@@ -13,10 +13,9 @@ from cotrail.common.file_locks import exclusive_folder
 from cotrail.common.refusals import refusal
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.optional_packages import installed_with
 from cotrail.engines.retrieval.corpus_store import USUAL, CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
-from cotrail.engines.retrieval.folders import being_built, build_index, folder_engine, open_index
+from cotrail.engines.retrieval.folders import being_built, build_index, open_index
 from cotrail.engines.retrieval.manifest import (
     FILE_NAME,
     IndexManifest,
@@ -25,7 +24,7 @@ from cotrail.engines.retrieval.manifest import (
     existing_corpus,
     unknown,
 )
-from cotrail.engines.retrieval.registry import find_engine
+from cotrail.engines.retrieval.registry import find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError, UnknownNameError
 
@@ -121,9 +120,8 @@ def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
     """The folder's corpora, and a server's if one is given."""
     if server is None:
         return FolderStore(folder)
-    with installed_with("elasticsearch"):
-        from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-    return JoinedStores(ElasticsearchStore(server), FolderStore(folder))
+    # One adapter for both: only the first request tells which of them the server is.
+    return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder))
 
 
 def _settings(engine: FolderEngine, given: Mapping[str, Any]) -> Struct:

@@ -41,7 +41,7 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
         prompt.
     distinct_texts: whether paragraphs with the same text count as one in a search, as in the released code; see
-        `cotrail.core.ports.retriever.best`.
+        `cotrail.engines.retrieval.bm25.best`.
     """
 
     retrieval_count: Positive = 4

@@ -17,9 +17,10 @@ from msgspec import Struct, structs
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, ElasticsearchClient, Fault
-from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, server_engine, with_manifest
+from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
+from cotrail.engines.retrieval.registry import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
 
 DRAFT = "~draft"

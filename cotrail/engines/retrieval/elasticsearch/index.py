@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
-from cotrail.engines.retrieval.engine import ServerEngine
-from cotrail.engines.retrieval.manifest import IndexManifest, Ranking
-from cotrail.engines.retrieval.registry import ENGINES, find_engine
-from cotrail.errors import CorpusError, UnknownNameError
+from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.registry import ENGINES, server_engine
+from cotrail.errors import CorpusError
 
 ANALYZER = "Elasticsearch's `english`"
 """Name of the analyzer; an index with another one isn't searched."""
@@ -43,16 +42,6 @@ MAPPINGS: dict[str, Any] = {
     },
 }
 """A document is a paragraph as JSON. `title.whole` is for looking up titles, and ids order equal scores."""
-
-
-ELASTICSEARCH = ServerEngine(
-    name="elasticsearch",
-    library="elasticsearch",
-    ranking=Ranking(analyzer=ANALYZER, k1=K1, b=B),
-    index=SETTINGS,
-    mappings=MAPPINGS,
-)
-OPENSEARCH = replace(ELASTICSEARCH, name="opensearch")
 
 
 class _Meta(Struct, frozen=True):
@@ -86,8 +75,8 @@ class Index(Struct, frozen=True):
         if manifest is None or manifest.engine:
             return manifest
         # Earlier manifests don't name the engine, but the server's software.
-        engine = OPENSEARCH if OPENSEARCH.name in manifest.created_by else ELASTICSEARCH
-        return replace(manifest, engine=engine.name)
+        engine = next((name for name in ("opensearch", "elasticsearch") if name in manifest.created_by), "")
+        return replace(manifest, engine=engine)
 
 
 def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:
@@ -140,14 +129,6 @@ def locate(client: ElasticsearchClient, alias: str) -> Located | None:
             "or two at once; build it again with `cotrail index`"
         )
     return Located(name=name, manifest=manifest, shards=int(index.settings.index.number_of_shards))
-
-
-def server_engine(name: str) -> ServerEngine:
-    """The engine of that name; raises UnknownNameError for one that is no search server."""
-    engine = find_engine(name)
-    if isinstance(engine, ServerEngine):
-        return engine
-    raise UnknownNameError(f"{name} isn't a search server; take Elasticsearch or OpenSearch")
 
 
 def _is_searchable(manifest: IndexManifest) -> bool:

@@ -3,15 +3,28 @@
 from collections.abc import Iterable
 from functools import partial
 
+from msgspec.structs import replace
+
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import USUAL, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
-from cotrail.engines.retrieval.elasticsearch.index import extent, indexes, locate, remove
+from cotrail.engines.retrieval.elasticsearch.index import (
+    ANALYZER,
+    K1,
+    MAPPINGS,
+    SETTINGS,
+    B,
+    extent,
+    indexes,
+    locate,
+    remove,
+)
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
+from cotrail.engines.retrieval.engine import ServerEngine
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, unknown
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
@@ -86,3 +99,14 @@ class ElasticsearchStore:
     def _located(self, name: str) -> Located | None:
         existing = self._existing.get(name)
         return locate_existing(self._client, existing) if existing else locate(self._client, self._prefix + name)
+
+
+ELASTICSEARCH = ServerEngine(
+    name="elasticsearch",
+    library="elasticsearch",
+    ranking=Ranking(analyzer=ANALYZER, k1=K1, b=B),
+    index=SETTINGS,
+    mappings=MAPPINGS,
+    store=ElasticsearchStore,
+)
+OPENSEARCH = replace(ELASTICSEARCH, name="opensearch")

@@ -51,7 +51,7 @@ PINS = tuple(name for name in Binding.__struct_fields__ if name not in ("corpora
 """Fields of a binding that have a column of their name in `runs`. Digests seal these columns, so that their names never
 change: `corpus` and `corpus_revision` have the first corpus, and `knowledge` the pins and further corpora."""
 
-FURTHER = "corpus/"
+FURTHER_CORPUS = "corpus/"
 """Beginning of the names under which `runs.knowledge` has further corpora; nothing else that is pinned has a slash."""
 
 NAMES: dict[str, str] = {
@@ -59,25 +59,25 @@ NAMES: dict[str, str] = {
     "embedder": "embedder_name",
     "entailer": "entailer_name",
 }
-"""Column of `runs` that holds the name, as a person gave it, by which a pinned engine or corpus is opened."""
+"""Column of `runs` that holds the name, as a person gave it, by which a pinned engine is opened."""
 
 
 def read_binding(row: Mapping[Any, Any]) -> Binding:
     """Return the binding of a row of `runs`."""
-    pins = {name: pin for name, pin in row["knowledge"].items() if not name.startswith(FURTHER)}
+    pins = {name: pin for name, pin in row["knowledge"].items() if not name.startswith(FURTHER_CORPUS)}
     return Binding(**{name: row[name] for name in PINS}, corpora=read_corpora(row), pins=pins)
 
 
 def read_corpora(row: Mapping[Any, Any]) -> dict[str, str]:
     """Return the revisions of the corpora of a row of `runs` by their names, the first one first."""
     first = {row["corpus"] or "": row["corpus_revision"]} if row["corpus_revision"] else {}
-    further = (name for name in sorted(row["knowledge"]) if name.startswith(FURTHER))
-    return first | {name.removeprefix(FURTHER): row["knowledge"][name] for name in further}
+    further = (name for name in sorted(row["knowledge"]) if name.startswith(FURTHER_CORPUS))
+    return first | {name.removeprefix(FURTHER_CORPUS): row["knowledge"][name] for name in further}
 
 
 def pinned_columns(binding: Binding) -> dict[str, Any]:
     """Return the columns of `runs` that record a binding."""
     (name, revision), *further = binding.corpora.items() or [(None, "")]
-    pins = binding.pins | {f"{FURTHER}{each}": pin for each, pin in further}
+    pins = binding.pins | {f"{FURTHER_CORPUS}{each}": pin for each, pin in further}
     columns = {name: getattr(binding, name) for name in PINS}
     return columns | {"corpus": name, "corpus_revision": revision, "knowledge": pins}

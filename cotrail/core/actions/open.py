@@ -2,7 +2,7 @@
 
 from cotrail.common.unusual_fields import without_unused
 from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
-from cotrail.core.binding import FURTHER, Binding
+from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.paragraphs import Hit
 from cotrail.core.results import Json, Retrieved
 
@@ -45,7 +45,7 @@ OPEN = ActionKind(
     request=lambda action: without_unused(action, "corpus"),
     query="title",
     pinned="corpus_revision",
-    pinned_as=lambda request: FURTHER + request.get("corpus", ""),
+    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

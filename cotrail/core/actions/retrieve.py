@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from cotrail.common.unusual_fields import unusual, without_unused
 from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
-from cotrail.core.binding import FURTHER, Binding
+from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
 from cotrail.core.results import Json, Retrieved
 
@@ -66,7 +66,7 @@ RETRIEVE = ActionKind(
     request=lambda action: without_unused(action, "options", "corpus"),
     query="query",
     pinned="corpus_revision",
-    pinned_as=lambda request: FURTHER + request.get("corpus", ""),
+    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

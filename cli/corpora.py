@@ -67,7 +67,7 @@ def _show(name: str, *, json: bool) -> None:
     about = grid("dim", "")
     about.add_row("paragraphs", f"{found.paragraphs:,}")
     about.add_row("revision", found.revision)
-    about.add_row("engine", found.engine)
+    about.add_row("engine", found.engine or "-")
     about.add_row("analyzer", found.analyzer)
     about.add_row("size", _size(found))
     about.add_row("built", _built(found))

@@ -38,6 +38,7 @@ from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
+from tests.overlap_engine import OVERLAP
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -85,7 +86,7 @@ find = partial(find_spec, (SPEC,))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with two corpora of tantivy's and one of a made-up engine's."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    monkeypatch.setitem(ENGINES, "overlap", "tests.overlap_engine:OVERLAP")
+    monkeypatch.setitem(ENGINES, "overlap", OVERLAP)
     for module in ("cotrail.services.submission", "cotrail.services.forking"):
         monkeypatch.setattr(f"{module}.find_system", find)
     (tmp_path / "models.toml").write_text('[models.silent]\nengine = "scripted"\npath = "silent.json"\n')

@@ -2,31 +2,51 @@
 
 from importlib import import_module
 
+from msgspec import Struct
+
 from cotrail.common import nearest
 from cotrail.engines.optional_packages import extra_with, not_installed
 from cotrail.engines.retrieval.engine import FolderEngine, IndexEngine, ServerEngine
 from cotrail.errors import UnknownNameError
 
-ENGINES = {
-    "tantivy": "cotrail.engines.retrieval.tantivy:TANTIVY",
-    "elasticsearch": "cotrail.engines.retrieval.elasticsearch.store:ELASTICSEARCH",
-    "opensearch": "cotrail.engines.retrieval.elasticsearch.store:OPENSEARCH",
+
+class BuiltInEngine(Struct, frozen=True):
+    """An engine that is imported on use, since an installation may have only one of the libraries.
+
+    record: the name of its record in its module.
+    """
+
+    name: str
+    module: str
+    record: str
+
+    def imported(self) -> IndexEngine:
+        """Its record; raises NotInstalledError where its library isn't there."""
+        try:
+            engine: IndexEngine = getattr(import_module(self.module), self.record)
+        except ModuleNotFoundError as error:
+            package = error.name or "a package"
+            raise not_installed(package, extra_with(package)) from error
+        return engine
+
+
+ENGINES: dict[str, IndexEngine | BuiltInEngine] = {
+    engine.name: engine
+    for engine in (
+        BuiltInEngine("tantivy", "cotrail.engines.retrieval.tantivy", "TANTIVY"),
+        BuiltInEngine("elasticsearch", "cotrail.engines.retrieval.elasticsearch.store", "ELASTICSEARCH"),
+        BuiltInEngine("opensearch", "cotrail.engines.retrieval.elasticsearch.store", "OPENSEARCH"),
+    )
 }
-"""Module and name of each engine's record. It is imported on use: an installation may have only one of the
-libraries."""
+"""Every engine by its name."""
 
 
 def find_engine(name: str) -> IndexEngine:
     """The engine of that name; raises UnknownNameError, and NotInstalledError where its library isn't there."""
     if name not in ENGINES:
         raise UnknownNameError(nearest.unknown("search engine", name, ENGINES))
-    module, _, record = ENGINES[name].partition(":")
-    try:
-        engine: IndexEngine = getattr(import_module(module), record)
-    except ModuleNotFoundError as error:
-        package = error.name or "a package"
-        raise not_installed(package, extra_with(package)) from error
-    return engine
+    engine = ENGINES[name]
+    return engine.imported() if isinstance(engine, BuiltInEngine) else engine
 
 
 def folder_engine(name: str) -> FolderEngine:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.ports.retriever import Field, Scope
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.results import Generated
 
 ANSWER = "Grayle"
@@ -55,18 +55,9 @@ class CostlessRetriever:
 
     revision = "costless"
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-        distinct: bool = False,
-    ) -> tuple[Hit, ...]:
+    def search(self, request: SearchRequest) -> tuple[Hit, ...]:
         """The first `count` of them."""
-        return self.find(query)[:count]
+        return self.find(request.query)[: request.count]
 
     def find(self, query: str) -> tuple[Hit, ...]:
         """All hits for a query."""

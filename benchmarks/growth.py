@@ -252,7 +252,7 @@ class Timed:
 def executed(action: Action) -> Outcome:
     """A costless result of an action."""
     if isinstance(action, Retrieve):
-        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
+        return Retrieved(hits=CostlessRetriever().find(action.query)[: action.count])
     generation = prompted(action)
     return CostlessModel().generate(GenerationRequest(generation.prompt, generation.until, generation.max_tokens))
 

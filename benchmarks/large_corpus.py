@@ -20,9 +20,10 @@ from benchmarks.machine import describe, versions
 from benchmarks.searching import RETRIEVED, searched, together, warm_up
 from benchmarks.stages import ReportProgress, bytes_of, measured, screen
 from benchmarks.zipfian import abstracts, queries
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.engines.retrieval.folders import build_index, open_index
 
 SEED = 1
 HOTPOTQA = 5_233_329
@@ -96,10 +97,10 @@ def _index(folder: Path, report: ReportProgress) -> dict[str, Any]:
 
 
 def _search(folder: Path, asked: list[str], report: ReportProgress) -> dict[str, Any]:
-    retriever = TantivyRetriever(folder / "index")
+    retriever = open_index(folder / "index")
 
     def search(query: str) -> object:
-        return retriever.search(query, RETRIEVED)
+        return retriever.search(SearchRequest(query=query, count=RETRIEVED))
 
     warm_up(search, asked, SEARCH_SECONDS)
     return searched(search, asked, SEARCH_SECONDS, report)

@@ -27,6 +27,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.history import Failed, Finished, Recorded
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.ports.retriever import Corpus, SearchRequest
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
@@ -35,7 +36,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.evaluation.metrics.corpus_coverage import coverage
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.systems.ircot import IRCoTSettings
@@ -59,18 +60,24 @@ class OracleExecutor(Struct, frozen=True):
     """Executes the systems' actions in this process."""
 
     oracle: ScriptedModel
-    retriever: TantivyRetriever
+    retriever: Corpus
 
     @property
     def binding(self) -> Binding:
         """The binding that a run with these would pin."""
+        corpora = {"corpus": self.retriever.revision}
         return Binding(
-            model=self.oracle.identity, profile="oracle", temperature=0.0, seed=0, corpus=self.retriever.revision
+            model=self.oracle.identity,
+            profile="oracle",
+            temperature=0.0,
+            seed=0,
+            corpora=corpora,
         )
 
     def paragraphs_of_title(self, title: str) -> Iterable[Paragraph]:
         """All paragraphs with exactly this title."""
-        return (hit.paragraph for hit in self.retriever.search(title, ALL_OF_A_TITLE, (title,)))
+        request = SearchRequest(query=title, count=ALL_OF_A_TITLE, titles=(title,))
+        return (hit.paragraph for hit in self.retriever.search(request))
 
     def result(self, action: Action) -> Result:
         """The action's result."""
@@ -111,13 +118,13 @@ def main(
     """Run both systems over the questions for every K; print the mean paragraph recall."""
     asked, oracle = load_questions("musique", questions), ScriptedModel(oracle_script(questions))
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
-        build_index(read_corpus(corpus), Path(folder))
-        world = OracleExecutor(oracle, TantivyRetriever(Path(folder)))
+        manifest = build_index(read_corpus(corpus), Path(folder))
+        world = OracleExecutor(oracle, open_index(Path(folder)))
         held = coverage(asked, world.paragraphs_of_title)
         rows = [_row(world, asked, system, count) for system, counts in COUNTS.items() for count in counts]
     report = {
         "questions": len(asked),
-        "paragraphs": world.retriever.manifest.paragraphs,
+        "paragraphs": manifest.paragraphs,
         "gold_paragraphs": held.gold,
         "gold_paragraphs_not_in_corpus": len(held.missing),
         "systems": rows,

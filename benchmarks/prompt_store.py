@@ -28,13 +28,14 @@ from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
 from cotrail.core.system import Action
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.systems.registry import find_system
@@ -70,7 +71,7 @@ def main(
     asked = [replace(question, id=f"{n}") for n, question in enumerate(islice(cycle(known), questions))]
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder, own_store() as engine:
         build_index(read_corpus(corpus), Path(folder))
-        world = GoldChainExecutor(known, TantivyRetriever(Path(folder)), context)
+        world = GoldChainExecutor(known, open_index(Path(folder)), context)
         begin(engine, asked, demonstrations, world)
         carry_out(engine, world)
         measured = measure(engine)
@@ -91,7 +92,7 @@ def main(
 class GoldChainExecutor:
     """Executes the steps: real searches, and a model that writes the gold chain."""
 
-    def __init__(self, questions: Sequence[Question], retriever: TantivyRetriever, context: int) -> None:
+    def __init__(self, questions: Sequence[Question], retriever: Corpus, context: int) -> None:
         script = {question.text: _chain(question) for question in questions}
         self.model = ScriptedModel(Script(name="gold", questions=script, context=context))
         self.retriever = retriever
@@ -113,7 +114,7 @@ def begin(engine: Engine, asked: Sequence[Question], demonstrations: Path, world
     """Submit the run."""
     shots = read_demonstrations(demonstrations)
     binding = Binding(
-        model=world.model.identity, profile="fast", temperature=0, seed=0, corpus=world.retriever.revision
+        model=world.model.identity, profile="fast", temperature=0, seed=0, corpora={"corpus": world.retriever.revision}
     )
     run = replace(
         submission(),

@@ -34,13 +34,14 @@ from benchmarks.stages import ReportProgress, StageError, bytes_of, measured, me
 from benchmarks.zipfian import abstracts
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 
 SEED = 1
 QUERIES = 2_000
@@ -95,8 +96,8 @@ class Tantivy(Struct, frozen=True):
 
     def open(self) -> Search:
         """Search title and text."""
-        retriever = TantivyRetriever(self.folder)
-        return lambda query: retriever.search(query, RETRIEVED)
+        retriever = open_index(self.folder)
+        return lambda query: retriever.search(SearchRequest(query=query, count=RETRIEVED))
 
 
 class BM25S(Struct, frozen=True):
@@ -146,7 +147,7 @@ class Elasticsearch(Struct, frozen=True):
     def open(self) -> Search:
         """Search with one request per query."""
         corpus = ElasticsearchStore(self.server).open("corpus")
-        return lambda query: corpus.search(query, RETRIEVED)
+        return lambda query: corpus.search(SearchRequest(query=query, count=RETRIEVED))
 
 
 def main(

@@ -22,6 +22,7 @@ from benchmarks.machine import describe, versions
 from benchmarks.retrieval import made_up
 from benchmarks.searching import RETRIEVED, searched
 from cotrail.configuration.settings import Settings
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
@@ -78,7 +79,9 @@ def _measured(
 
 
 def _turn(corpus: ElasticsearchRetriever, asked: Sequence[str], seconds: float) -> dict[str, Any]:
-    turn = searched(lambda query: corpus.search(query, RETRIEVED), asked, seconds, lambda _: None)
+    turn = searched(
+        lambda query: corpus.search(SearchRequest(query=query, count=RETRIEVED)), asked, seconds, lambda _: None
+    )
     return turn | {"queries_per_second": round(turn["queries"] / turn["searching"], 1)}
 
 
@@ -94,7 +97,7 @@ def _apart(corpus: ElasticsearchRetriever) -> ElasticsearchRetriever:
 
 
 def _found(corpus: ElasticsearchRetriever, asked: Sequence[str]) -> list[list[str]]:
-    return [[hit.paragraph.id for hit in corpus.search(query, RETRIEVED)] for query in asked]
+    return [[hit.paragraph.id for hit in corpus.search(SearchRequest(query=query, count=RETRIEVED))] for query in asked]
 
 
 def _alike(expected: list[list[str]], found: list[list[str]]) -> float:

@@ -20,14 +20,14 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from benchmarks import machine, search_servers
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.retriever import Retriever
+from cotrail.core.ports.retriever import Retriever, SearchRequest
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.engines.retrieval.analysis import WORDS, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import sentences_of
 
@@ -102,8 +102,11 @@ def found(url: str, paragraphs: Sequence[Paragraph], asked: Sequence[str]) -> di
     store.build("words", paragraphs)
     with tempfile.TemporaryDirectory() as folder:
         build_index(paragraphs, Path(folder) / "words")
-        both: list[Retriever] = [store.open("words"), TantivyRetriever(Path(folder) / "words")]
-        results = [[[hit.paragraph.id for hit in each.search(query, COUNT)] for query in asked] for each in both]
+        both: list[Retriever] = [store.open("words"), open_index(Path(folder) / "words")]
+        results = [
+            [[hit.paragraph.id for hit in each.search(SearchRequest(query=query, count=COUNT))] for query in asked]
+            for each in both
+        ]
     pairs = list(zip(*results, strict=True))
     return {
         "queries": len(asked),

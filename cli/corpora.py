@@ -35,7 +35,7 @@ def corpora(
 ) -> None:
     """List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).
 
-    They are those of the folder, or of the search server that COTRAIL_SEARCH_URL names. Runs keep what they found in a
+    They are those of the folder, and of the search server that COTRAIL_SEARCH_URL names. Runs keep what they found in a
     corpus that is removed; a run that still searches it has to end first.
     """
     match words or []:
@@ -67,6 +67,7 @@ def _show(name: str, *, json: bool) -> None:
     about = grid("dim", "")
     about.add_row("paragraphs", f"{found.paragraphs:,}")
     about.add_row("revision", found.revision)
+    about.add_row("engine", found.engine or "-")
     about.add_row("analyzer", found.analyzer)
     about.add_row("size", _size(found))
     about.add_row("built", _built(found))

@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from cotrail.cli.arguments import Json, RunName, Tags
+from cotrail.cli.arguments import Json, RunName, Tags, assigned
 from cotrail.cli.following import follow
 from cotrail.cli.output import console, print_json
 from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
-from cotrail.errors import InputError
 from cotrail.services import forking
 from cotrail.services.forking import NAMES, ForkedRun, ForkRequest
 from cotrail.services.store import open_store
@@ -83,23 +81,9 @@ def fork(
 
 
 def parse_changes(given: Iterable[str]) -> dict[str, Any]:
-    """Changes from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any."""
-    return dict(_change(each) for each in given)
-
-
-def _change(given: str) -> tuple[str, Any]:
-    key, equals, text = given.partition("=")
-    if not equals:
-        raise InputError(f"{given!r} sets nothing: write KEY=VALUE")
+    """Changes from `KEY=VALUE`."""
     # A name may look like a number: the model `135` is no integer.
-    return key, text if key in NAMES else _value(text)
-
-
-def _value(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+    return assigned(given, texts=NAMES)
 
 
 def _summary(forked: ForkedRun) -> str:

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cotrail.cli.arguments import Json
+from cotrail.cli.arguments import Json, assigned
 from cotrail.cli.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digests import shortened
 from cotrail.data.corpora.documents import SUFFIXES
+from cotrail.engines.retrieval.corpus_store import NewIndex
 from cotrail.services import corpora
 
 
@@ -33,16 +34,31 @@ def index(
         str, typer.Option("--name", metavar="CORPUS", help="What runs call the corpus.", show_default=False)
     ],
     *,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="What searches the corpus: tantivy in a folder, or the search server that COTRAIL_SEARCH_URL names; "
+            "that server where there is one.",
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the engine. May be repeated.", show_default=False
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.
 
-    It is kept in a folder, or in the search server that COTRAIL_SEARCH_URL names.
-
     Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes`
     """
     with _progress(shown=not json) as progress:
-        done = corpora.index(paths, name, progress)
+        new = NewIndex(engine=engine, settings=assigned(changes or ()))
+        done = corpora.index(paths, name, progress, new)
     if json:
         print_json(done)
         return

@@ -105,7 +105,7 @@ def _row(each: ListedRun) -> dict[str, Cell]:
         "state": shown_state(each.state),
         "questions": f"{each.done}/{each.total}{lost}",
         "dataset": each.dataset,
-        "corpus": each.corpus or "",
+        "corpus": ", ".join(each.corpora),
         "model": each.model_name,
         "tags": ", ".join(each.tags),
         "priority": str(each.priority) if each.priority else "",

@@ -1,6 +1,6 @@
 """`cotrail submit`: puts a run into the queue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,8 +66,9 @@ def submit(
             metavar="PATH",
         ),
     ] = None,
-    corpus: Annotated[
-        str | None, _option("--corpus", text="A corpus made by `cotrail index`.", panel=_WHAT, metavar="CORPUS")
+    corpora: Annotated[
+        list[str] | None,
+        _option("--corpus", text="A corpus made by `cotrail index`. May be repeated.", panel=_WHAT, metavar="CORPUS"),
     ] = None,
     limit: Annotated[
         int | None, _option("--limit", text="Only the first N questions.", panel=_WHAT, metavar="N")
@@ -239,7 +240,7 @@ def submit(
         "dataset": dataset,
         "questions": questions,
         "official": official,
-        "corpus": corpus,
+        **_named_corpora(corpora or []),
         "limit": limit,
         "reader": reader,
         "rules": rules,
@@ -269,10 +270,16 @@ def submit(
     given = _read(run_file) if run_file else {}
     places = dict.fromkeys(given, str(run_file))
     chosen = {key: value for key, value in options.items() if value is not None}
+    if corpora:
+        given = {key: value for key, value in given.items() if key not in ("corpus", "corpora")}
     given |= chosen
     places |= {key: f"--{key.replace('_', '-')}" for key in chosen}
     _check_named(given)
     _submit(submission.prepare(make_request(given, places)), wait=wait, json=json)
+
+
+def _named_corpora(names: Sequence[str]) -> dict[str, Any]:
+    return {"corpora": names} if len(names) > 1 else {"corpus": next(iter(names), None)}
 
 
 def _read(run_file: Path) -> dict[str, Any]:
@@ -317,7 +324,7 @@ def _warnings(prepared: PreparedRun) -> list[str]:
         return list(prepared.notes)
     missing = (
         f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
-        f"{prepared.submission.corpus}: paragraph recall can't reach 1. "
+        f"{' or '.join(prepared.submission.binding.corpora)}: paragraph recall can't reach 1. "
         "`cotrail data build` makes a corpus that has them."
     )
     return [missing, *prepared.notes]

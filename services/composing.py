@@ -53,13 +53,13 @@ def compose(
     request: RunRequest,
     system: ConfiguredSystem,
     *,
-    corpus_revision: str,
+    corpora: Mapping[str, str],
     shots: dict[AnswerForm, Demonstrations],
     provenance: Mapping[str, Any],
 ) -> Submission:
     """The run as it is stored, its models found and identified; raises InputError and its kinds, NotInstalledError.
 
-    corpus_revision: of the corpus that the request names; a system that searches none pins none.
+    corpora: the revisions of those that the request names; a system that searches none pins none.
     """
     model, profile = _choose_model(system.needs, request)
     model_identity = identity(model)
@@ -71,7 +71,6 @@ def compose(
         system_version=system.spec.version,
         settings=system.settings,
         dataset=request.dataset,
-        corpus=request.corpus if system.needs.corpus else None,
         # The default model is named in the record too, since the settings may name another one later.
         model_name=model.name,
         embedder_name=engines.embedder_name,
@@ -81,7 +80,7 @@ def compose(
             profile=profile,
             temperature=request.temperature,
             seed=request.seed,
-            corpus=corpus_revision if system.needs.corpus else "",
+            corpora=dict(corpora) if system.needs.corpus else {},
             embedder=engines.embedder,
             entailer=engines.entailer,
             pins=engines.knowledge | pin_named(system.needs, request, settings().catalogue_path),

@@ -12,6 +12,7 @@ from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.corpus_store import USUAL, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, unknown
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import searching_runs
@@ -27,13 +28,15 @@ class Indexed(Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
-def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None) -> Indexed:
+def index(
+    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = USUAL
+) -> Indexed:
     """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
 
-    progress: called with the number of paragraphs so far.
+    progress: called with the number of paragraphs so far. new: which engine searches the corpus, and how.
     """
     started = time.monotonic()
-    manifest = corpora_of(settings()).build(name, read_corpus(paths), progress)
+    manifest = corpora_of(settings()).build(name, read_corpus(paths), progress, new)
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs,
@@ -44,9 +47,10 @@ def index(paths: Sequence[Path], name: str, progress: Callable[[int], None] | No
 
 
 class ListedCorpus(Struct, frozen=True, kw_only=True):
-    """A corpus; bytes, built_at: None where its store doesn't say."""
+    """A corpus, and the engine that searches it; bytes, built_at: None where its store doesn't say."""
 
     corpus: str
+    engine: str
     paragraphs: int
     revision: str
     analyzer: str
@@ -56,7 +60,7 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
 
 
 def list_corpora() -> tuple[ListedCorpus, ...]:
-    """Every corpus of the folder or of the search server, by name."""
+    """Every corpus of the folder and of the search server, by name."""
     return tuple(_listed(name, manifest) for name, manifest in corpora_of(settings()).manifests().items())
 
 
@@ -85,6 +89,7 @@ def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:
     extent = corpora_of(settings()).extent(name)
     return ListedCorpus(
         corpus=name,
+        engine=manifest.engine,
         paragraphs=manifest.paragraphs,
         revision=manifest.revision,
         analyzer=manifest.analyzer,

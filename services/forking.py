@@ -101,7 +101,7 @@ def prepare_fork(
     submission = compose(
         request,
         system,
-        corpus_revision=record.corpus_revision,
+        corpora=record.corpora,
         # The origin's own demonstrations win: its prompts must stay the same byte for byte.
         shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
         provenance={**kept, "set": dict(changes)},
@@ -129,7 +129,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
         "system": record.system,
         "dataset": record.dataset,
         "questions": "",
-        "corpus": record.corpus,
+        "corpora": tuple(record.corpora),
         "settings": settings,
         "profile": record.profile,
         "temperature": record.temperature,

@@ -38,6 +38,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request for a run; a run file has the same keys.
 
     official: the dataset's own file, for processed questions that lack what it has.
+    corpus: the name of the corpus that is searched; corpora: those of several, of which a search means the first unless
+        it names one.
     title_demonstrations: those of the step that names pages, for questions that pin a passage (IIRC).
     sets: a JSON file of lists of ids, or `released`; the list of that `set_number`, from 1, says which of the
         demonstrations are shown and in which order.
@@ -60,6 +62,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reader: Reader | None = None
     rules: Rules = "paper"
     corpus: str | None = None
+    corpora: tuple[str, ...] = ()
     demonstrations: str | None = None
     title_demonstrations: str | None = None
     sets: str | None = None
@@ -84,6 +87,15 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
     tags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if self.corpus is not None and self.corpora:
+            raise ValueError("`corpus` names the only one, `corpora` several; give one of the two")
+
+    @property
+    def all_corpora(self) -> tuple[str, ...]:
+        """The names of its corpora, each once."""
+        return tuple(dict.fromkeys(self.corpora if self.corpus is None else (self.corpus,)))
 
     @property
     def files(self) -> dict[str, Path]:

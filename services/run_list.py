@@ -32,6 +32,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     system: str
     dataset: str
     corpus: str | None
+    corpora: tuple[str, ...]
     model: str
 
     @property
@@ -85,6 +86,7 @@ def _listed(each: RunSummary) -> ListedRun:
         system=each.run.system,
         dataset=each.run.dataset,
         corpus=each.run.corpus,
+        corpora=tuple(each.run.corpora),
         model=each.run.model,
     )
 

@@ -1,12 +1,15 @@
 """Submission of runs: everything that a request names is checked before anything is written."""
 
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-import msgspec
 from sqlalchemy import Engine
 
+from cotrail.common.unusual_fields import without_unused
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.errors import InputError
@@ -34,24 +37,25 @@ def prepare(request: RunRequest) -> PreparedRun:
         )
     system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
     check_splitter(system.settings)
-    # A system that searches no corpus may name one, from which gold paragraphs that a file gives by id are read.
-    corpus = _open_corpus(system, request.corpus)
+    # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
+    corpora = _open_corpora(system, request.all_corpora)
     path, official = Path(request.questions), Path(request.official) if request.official else None
-    lookup = corpus.paragraphs if corpus else None
+    lookup = partial(_of_ids, corpora.values()) if corpora else None
     questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
     missing = 0
-    if corpus:
+    if corpora:
         if system.needs.evidence:
             check_evidence(questions, path)
-        questions = located(questions, corpus.titled, snippets=form_of(request.dataset, path).snippets)
-        missing = len(coverage(questions, corpus.titled).missing)
+        titled = partial(_titled, corpora.values())
+        questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
+        missing = len(coverage(questions, titled).missing)
     composed = compose(
         request,
         system,
-        corpus_revision=corpus.revision if corpus else "",
+        corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
         provenance={
-            "request": {key: value for key, value in msgspec.to_builtins(request).items() if key not in LABELS},
+            "request": {key: value for key, value in without_unused(request, "corpora").items() if key not in LABELS},
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
@@ -63,12 +67,23 @@ def submit(engine: Engine, prepared: PreparedRun) -> str:
     return submission.submit(engine, prepared.submission, prepared.questions, find_system)
 
 
-def _open_corpus(system: ConfiguredSystem, name: str | None) -> Corpus | None:
-    """The corpus that a run names, which a system that searches one must have."""
-    if name is not None:
-        return corpora_of(settings()).open(name)
-    if system.needs.corpus:
+def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:
+    """The corpora that a run names, of which a system that searches must have one."""
+    if system.needs.corpus and not names:
         raise InputError(
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
         )
-    return None
+    return {name: corpora_of(settings()).open(name) for name in names}
+
+
+def _of_ids(corpora: Iterable[Corpus], ids: Sequence[str]) -> dict[str, Paragraph]:
+    """The paragraphs of these ids, of the first corpus that has each."""
+    found: dict[str, Paragraph] = {}
+    for corpus in corpora:
+        found = corpus.paragraphs(ids) | found
+    return found
+
+
+def _titled(corpora: Iterable[Corpus], title: str) -> tuple[Paragraph, ...]:
+    """The paragraphs of exactly this title in all corpora."""
+    return tuple(paragraph for corpus in corpora for paragraph in corpus.titled(title))

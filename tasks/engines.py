@@ -69,25 +69,26 @@ class LoadedEngines:
         check_model(model.identity, run.binding.model)
         return model
 
-    def retriever(self, run: RunPlan) -> Corpus:
-        """The run's corpus; raises UnavailableError too."""
-        name = run.corpus or ""
+    def retriever(self, run: RunPlan, corpus: str = "") -> Corpus:
+        """The run's corpus of that name, or its first one; raises UnavailableError too."""
+        name, pinned = run.binding.corpus(corpus)
         with self._opening:
             # One that was indexed again since it was opened may by now be what this run pins: it is opened again.
-            if name not in self._retrievers or self._retrievers[name].revision != run.binding.corpus:
+            if name not in self._retrievers or self._retrievers[name].revision != pinned:
                 self._retrievers[name] = corpora_of(self._settings).open(name)
             retriever = self._retrievers[name]
-        if retriever.revision != run.binding.corpus:
+        if retriever.revision != pinned:
             raise CorpusChangedError(
-                f"the corpus {name!r} was indexed anew since the run was submitted (then {run.binding.corpus}, "
+                f"the corpus {name!r} was indexed anew since the run was submitted (then {pinned}, "
                 f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
             )
         return retriever
 
-    def forget_retriever(self, run: RunPlan) -> None:
-        """Has the run's corpus opened again by the next search: after a panic its library's locks may be broken."""
+    def forget_retrievers(self, run: RunPlan) -> None:
+        """Has the run's corpora opened again by the next search: after a panic their library's locks may be broken."""
         with self._opening:
-            self._retrievers.pop(run.corpus or "", None)
+            for name in run.binding.corpora:
+                self._retrievers.pop(name, None)
 
     def embedder(self, run: RunPlan) -> MicroBatcher[Comparison, Embedded]:
         """The run's embedder; what threads hand in while it works is its next batch."""
@@ -194,10 +195,16 @@ class StepEngines:
         """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""
         return open_pipeline(name)
 
-    def retriever(self) -> Corpus:
+    def retriever(self, corpus: str = "") -> Corpus:
         """See `Engines`."""
-        check_declared("corpus=True", self._run.corpus)
-        return self._loaded.retriever(self._run)
+        name, pinned = self.binding.corpus(corpus)
+        if self.binding.corpora and not pinned:
+            raise SystemBrokenError(
+                f"the system searches the corpus {name!r}, and the run has only {', '.join(self.binding.corpora)}: "
+                "submit it again with that one too"
+            )
+        check_declared("corpus=True", pinned)
+        return self._loaded.retriever(self._run, corpus)
 
     def knowledge(self, source: Source) -> Knowledge:
         """See `Engines`."""

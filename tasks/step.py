@@ -96,7 +96,7 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
         if _ends_process(error):
             raise
         if not isinstance(error, Exception):
-            runtime.engines.forget_retriever(claim.run)
+            runtime.engines.forget_retrievers(claim.run)
         return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())

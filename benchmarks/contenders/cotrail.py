@@ -73,9 +73,8 @@ def submission() -> Submission:
         system_version=spec.version,
         settings=msgspec.to_builtins(spec.settings()),
         dataset="jsonl",
-        corpus="costless",
         model_name="costless",
-        binding=Binding(model="costless", profile="fast", temperature=0, seed=0, corpus="costless"),
+        binding=Binding(model="costless", profile="fast", temperature=0, seed=0, corpora={"costless": "costless"}),
         shots={AnswerForm.COT: shots, AnswerForm.DIRECT: in_form(shots, AnswerForm.DIRECT)},
         provenance={},
     )

@@ -21,6 +21,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.generation import Sampling
 from cotrail.core.history import Failed, Finished, Recorded
+from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
@@ -29,7 +30,7 @@ from cotrail.engines.language_models.llamacpp.server import Server
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, open_corpus
+from cotrail.engines.retrieval.folders import open_index
 from cotrail.services.prepared_run import PreparedRun
 from cotrail.systems.registry import find_system
 
@@ -79,7 +80,7 @@ class SerialExecutor(Struct, frozen=True):
 
     server: Server
     context: int
-    retriever: TantivyRetriever
+    retriever: Corpus
     tally: Tally
 
     def result(self, action: Action) -> Result:
@@ -101,7 +102,7 @@ def measure(job: Job) -> dict[str, Any]:
     prepared = job.prepared()
     sample = random.Random(SEED).sample(prepared.questions, min(job.sample, len(prepared.questions)))
     server = Server(job.model, 1, job.context, AFRESH)
-    world = SerialExecutor(server, job.context, open_corpus(settings().corpora_path, CORPUS), Tally())
+    world = SerialExecutor(server, job.context, open_index(settings().corpora_path / CORPUS), Tally())
     with bar() as shown:
         task = shown.add_task("the authors' way", total=len(sample))
         started, steps = perf_counter(), 0

@@ -110,12 +110,11 @@ class _Document:
     def _engines(self, step: Row) -> list[str]:
         """Add the engine that carried a step out, if its kind names one; returns the agent's name."""
         kind = KINDS[text(step, "kind")]
-        if kind.pinned_as is not None:
-            name = kind.pinned_as(msgspec.json.decode(text(step, "request")))
-            label = msgspec.json.decode(text(self._run, "knowledge")).get(name)
-        elif kind.pinned is not None:
+        name = kind.pinned_as(msgspec.json.decode(text(step, "request"))) if kind.pinned_as else None
+        label = msgspec.json.decode(text(self._run, "knowledge")).get(name)
+        if label is None and kind.pinned is not None:
             name, label = kind.pinned, self._run[kind.pinned]
-        else:
+        if name is None:
             return []
         self._element("agent", f"agent/{name}", "prov:SoftwareAgent", label=label)
         return [name]

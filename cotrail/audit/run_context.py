@@ -1,12 +1,14 @@
 """Data of a run that its questions are checked against."""
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct, field
 
 from cotrail.audit.changed_columns import GuessBudget
 from cotrail.audit.records import UNREADABLE, Row, number, text
 from cotrail.audit.row_digests import run_opened
-from cotrail.core.binding import Binding
+from cotrail.core.binding import PINS, Binding, read_binding
 
 
 class RunContext(Struct, frozen=True, kw_only=True):
@@ -41,15 +43,8 @@ def run_context(run: Row | None, experiment: Row | None, *, bundled: bool) -> Ru
 
 def _binding(run: Row) -> Binding | None:
     try:
-        return Binding(
-            model=text(run, "model"),
-            profile=text(run, "profile"),
-            temperature=float(text(run, "temperature")),
-            seed=number(run, "seed"),
-            corpus=text(run, "corpus_revision"),
-            embedder=text(run, "embedder"),
-            entailer=text(run, "entailer"),
-            pins=msgspec.json.decode(text(run, "knowledge")),
-        )
+        read: dict[str, Any] = {name: text(run, name) for name in (*PINS, "corpus_revision")}
+        read |= {"corpus": run["corpus"], "temperature": float(read["temperature"]), "seed": number(run, "seed")}
+        return read_binding(read | {"knowledge": msgspec.json.decode(text(run, "knowledge"), type=dict[str, str])})
     except UNREADABLE:
         return None

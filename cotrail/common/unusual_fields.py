@@ -1,4 +1,4 @@
-"""Fields of structs that aren't at their defaults."""
+"""Fields of structs that aren't at their defaults, and structs without the others."""
 
 from functools import cache
 from typing import Any
@@ -17,6 +17,12 @@ def unusual(value: Struct, *names: str) -> dict[str, Any]:
         if (given := getattr(value, name)) != default:
             unusual[name] = given
     return unusual
+
+
+def without_unused(value: Struct, *later: str) -> dict[str, Any]:
+    """The value as JSON; of the fields that came later, only those that aren't at their defaults."""
+    unused = set(later).difference(unusual(value, *later))
+    return {name: written for name, written in msgspec.to_builtins(value).items() if name not in unused}
 
 
 @cache

@@ -34,7 +34,6 @@ class Submission(Struct, frozen=True, kw_only=True):
     system_version: int
     settings: dict[str, Any]
     dataset: str
-    corpus: str | None
     model_name: str
     binding: Binding
     shots: dict[AnswerForm, Demonstrations]

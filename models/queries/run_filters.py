@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
 
+from cotrail.core.binding import FURTHER_CORPUS
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
 from cotrail.models.schema.tables import questions, run_labels, runs
 
@@ -41,10 +42,15 @@ def _equals(column: str) -> Callable[[str], ColumnElement[bool]]:
     return lambda value: runs.c[column] == value
 
 
+def searches(corpus: str) -> ColumnElement[bool]:
+    """Return the condition that the corpus of this name is one of a run's."""
+    return or_(runs.c.corpus == corpus, runs.c.knowledge.has_key(FURTHER_CORPUS + corpus))
+
+
 _BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "system": _equals("system"),
     "dataset": _equals("dataset"),
-    "corpus": _equals("corpus"),
+    "corpus": searches,
     "model": _equals("model_name"),
     "experiment": _equals("experiment_id"),
     "name": lambda value: _labelled(run_labels.c.name == value),

@@ -9,8 +9,9 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, select, tuple_
 
 from cotrail.common.nearest import guess
+from cotrail.core.binding import read_corpora
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.queries.run_filters import RunFilter, conditions
+from cotrail.models.queries.run_filters import RunFilter, conditions, searches
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
@@ -56,6 +57,11 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     provenance: dict[str, Any]
     opened: str
     digest: str | None
+
+    @property
+    def corpora(self) -> dict[str, str]:
+        """The revisions of its corpora by their names, the first one first."""
+        return read_corpora(msgspec.structs.asdict(self))
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
@@ -180,7 +186,7 @@ def searching_runs(connection: Connection, corpus: str) -> list[str]:
         questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
     )
     live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
-    found = select(runs.c.id).where(runs.c.corpus == corpus, runs.c.digest.is_(None), live, unended)
+    found = select(runs.c.id).where(searches(corpus), runs.c.digest.is_(None), live, unended)
     return list(connection.execute(found.order_by(*_NEWEST)).scalars())
 
 

@@ -47,8 +47,8 @@ class Collected(Struct, frozen=True, kw_only=True):
 class TracedStep(Struct, frozen=True, kw_only=True):
     """A step as it was carried out.
 
-    query: what a search was for; source: the knowledge source that was asked instead of the corpus; hits: what was
-        found; new: the digests of those that were collected here first.
+    query: what a search was for; source: the knowledge source or the corpus that it named, None for the run's first
+        corpus; hits: what was found; new: the digests of those that were collected here first.
     sentences, paragraphs: how many of them the prompt was made of; left_out: how many of its parts but demonstrations
         didn't fit the context; generated: what the model wrote; sample: which of several chains it is.
     compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
@@ -254,7 +254,7 @@ def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected
         return TracedStep(
             **common,
             query=request[KINDS[row["kind"]].query],
-            source=request.get("source"),
+            source=request.get("source") or request.get("corpus"),
             hits=tuple(_hit(each) for each in hits),
             new=frozenset(
                 each["digest"]

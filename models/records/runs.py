@@ -51,7 +51,6 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     shots: Shots
     binding: Binding
-    corpus: str | None
     model_name: str
     shared_in: str | None
     served: bool = False

@@ -60,7 +60,7 @@ class Schedule:
         named = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATHS if keys.get(field))
         files = dict.fromkeys((*self.inputs.files(), *(name for name in named if name != RELEASED)))
         corpora = {name: self.inputs.corpus(name).revision for name in self.inputs.corpora()}
-        searched = {each.corpus: each.binding.corpus for each in submissions if each.corpus}
+        searched = dict(pin for each in submissions for pin in each.binding.corpora.items())
         return {
             "experiment": msgspec.to_builtins(self._experiment),
             "files": {name: file_record(self._folder / name)["sha256"] for name in files},
@@ -115,7 +115,7 @@ class Schedule:
         composed = compose(
             _with_used_engines(request, system.needs),
             system,
-            corpus_revision=inputs.corpus(request.corpus).revision if request.corpus and system.needs.corpus else "",
+            corpora={name: inputs.corpus(name).revision for name in request.all_corpora if system.needs.corpus},
             shots=complete_shots(system.needs, shown, inputs.shown(cell, AnswerForm.TITLES)) | words,
             provenance={"cell": msgspec.to_builtins(cell)},
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
-from cotrail.core.binding import PINNED_ROLES
+from cotrail.core.binding import FURTHER_CORPUS, PINNED_ROLES
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.provenance import INSTEAD
 
@@ -27,11 +27,12 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "dataset", record.dataset
     for kind, file in record.provenance.get("files", {}).items():
         yield kind, f"{file['path']}, SHA-256 {shortened(file['sha256'])}"
-    if record.corpus:
-        yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
+    for name, revision in record.corpora.items():
+        yield "corpus", f"{name}, revision {shortened(revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
     engines = {role: identity for role, identity in record.knowledge.items() if role in PINNED_ROLES}
-    for source, revision in sorted(record.knowledge.items() - engines.items()):
+    knowledge = {name: pin for name, pin in record.knowledge.items() if not name.startswith(FURTHER_CORPUS)}
+    for source, revision in sorted(knowledge.items() - engines.items()):
         yield "knowledge", f"{source}, revision {shortened(revision)}"
     yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
     for name in ("embedder", "entailer"):

@@ -36,7 +36,7 @@ def load(engines: LoadedEngines, name: str, profile: str) -> LanguageModel:
     return _frail if name == "costless" else _load(engines, name, profile)
 
 
-def retriever(engines: LoadedEngines, run: RunPlan) -> CostlessRetriever:
+def retriever(engines: LoadedEngines, run: RunPlan, corpus: str) -> CostlessRetriever:
     """Opens the same corpus for every name."""
     return _retriever
 

@@ -68,7 +68,7 @@ def engine(place: Workplace) -> Iterator[Engine]:
 def ask_of(engine: Engine, model: str, questions: int, *, served: bool = False) -> None:
     """A run of that model and name, whose questions are a step each."""
     spec = find_system("no-retrieval")
-    pinned = replace(submission().binding, model=model, corpus="")
+    pinned = replace(submission().binding, model=model, corpora={})
     ask(
         engine,
         model,
@@ -76,7 +76,6 @@ def ask_of(engine: Engine, model: str, questions: int, *, served: bool = False) 
         system=spec.name,
         system_version=spec.version,
         settings=msgspec.to_builtins(spec.settings()),
-        corpus=None,
         model_name=model,
         binding=pinned,
         served=served,

@@ -85,7 +85,7 @@ def suspect(engine: Engine) -> list[Dispatch]:
 def executed(claim: Claim) -> Outcome:
     action = claim.action
     if isinstance(action, Retrieve):
-        return Retrieved(hits=CostlessRetriever().search(action.query, action.count))
+        return Retrieved(hits=CostlessRetriever().find(action.query)[: action.count])
     assert isinstance(action, Reason | Read)
     return CostlessModel().generate(GenerationRequest(action.prompt, action.until, action.max_tokens))
 

@@ -22,7 +22,7 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Failure, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.retrieval.tantivy import open_corpus
+from cotrail.engines.retrieval.folders import open_index
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
@@ -42,6 +42,7 @@ from cotrail.services.submission import prepare
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import admit_all
+from tests.searching import search
 from tests.unit.test_datasets import musique, processed
 
 Cotrail = Callable[..., Result]
@@ -143,7 +144,7 @@ class Hands:
         self.engine = engine
         self.model = ScriptedModel(home / "script.json", "scripted")
         self.ledger = Ledger(engine, "hands@here", 30, find_system)
-        self.retriever = open_corpus(home / "corpora", "sample")
+        self.retriever = open_index(home / "corpora" / "sample")
 
     def claim(self, run: str) -> list[Claim]:
         admit_all(self.engine)
@@ -166,7 +167,7 @@ class Hands:
     def outcome(self, claim: Claim) -> Outcome:
         action = claim.action
         if isinstance(action, Retrieve):
-            return Retrieved(hits=self.retriever.search(action.query, action.count, action.titles))
+            return Retrieved(hits=search(self.retriever, action.query, action.count, action.titles))
         assert isinstance(action, Reason | Read)
         try:
             return self.model.generate(GenerationRequest(action.prompt, action.until, action.max_tokens))

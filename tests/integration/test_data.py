@@ -15,8 +15,9 @@ import pytest
 
 from cotrail.data.corpora.checkpoints import draft_path, read_checkpoint
 from cotrail.data.datasets.loading import load_questions
-from cotrail.engines.retrieval.tantivy import TantivyRetriever
+from cotrail.engines.retrieval.folders import open_index
 from tests.conftest import wait_until
+from tests.searching import search
 
 FILES, LINES = 150, 1000
 
@@ -115,7 +116,7 @@ def test_a_corpus_that_was_built_can_be_indexed_and_searched(dump: Path, whole: 
     environment = {**os.environ, "COTRAIL_HOME": str(tmp_path)}
     indexed = run("index", output, "--name", "mills", "--json", env=environment)
     assert msgspec.json.decode(indexed.stdout)["paragraphs"] == 500
-    (hit,) = TantivyRetriever(tmp_path / "corpora" / "mills").search("mill 77", 1, ("Mill 77",))
+    (hit,) = search(open_index(tmp_path / "corpora" / "mills"), "mill 77", 1, ("Mill 77",))
     assert (hit.paragraph.title, hit.paragraph.text) == ("Mill 77", "Mill 77 has a wheel. It is 77.")
 
 

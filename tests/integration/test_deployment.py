@@ -23,7 +23,7 @@ from redis import Redis, RedisError
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.workers.health import SILENT_SECONDS
 from cotrail.workers.ready import VARIABLE
 from cotrail.workers.stack import place
@@ -372,9 +372,10 @@ def test_an_index_can_be_searched_where_nothing_may_be_written() -> None:
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         code = (
-            "import os, sys; from pathlib import Path; from cotrail.engines.retrieval.tantivy import open_corpus; "
+            "import os, sys; from pathlib import Path; from cotrail.engines.retrieval.folders import open_index; "
+            "from cotrail.core.ports.retriever import SearchRequest; "
             "os.setgid(65534); os.setuid(65534); "
-            "print(len(open_corpus(Path(sys.argv[1]), 'small').search('Marlow', 2)))"
+            "print(len(open_index(Path(sys.argv[1]) / 'small').search(SearchRequest(query='Marlow', count=2))))"
         )
         (folder / "tmp").mkdir()
         (folder / "tmp").chmod(0o777)

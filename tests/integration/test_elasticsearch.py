@@ -38,6 +38,7 @@ from cotrail.core.actions.open import OPEN, Open
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
+from cotrail.engines.retrieval.corpus_store import NewIndex
 from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
@@ -63,6 +64,7 @@ from tests.conftest import Eventually
 from tests.integration.conftest import Query
 from tests.integration.stepping import begin, unsent
 from tests.search_servers import OSMEM
+from tests.searching import search
 from tests.unit.docstrings import overlap, passages, questions
 
 PAPER = Paragraph(id="b", title="Paper", text="Paper is made of wood pulp.")
@@ -115,14 +117,14 @@ def made(store: ElasticsearchStore, paragraphs: Sequence[Paragraph] = (PAPER, IN
 
 
 def found(corpus: Retriever, query: str, count: int = 10, titles: tuple[str, ...] = ()) -> list[str]:
-    return [hit.paragraph.id for hit in corpus.search(query, count, titles)]
+    return [hit.paragraph.id for hit in search(corpus, query, count, titles)]
 
 
 # Searching.
 
 
 def test_the_best_paragraphs_come_first_and_whole(reach: Reach) -> None:
-    hits = made(reach()).search("ink", 2)
+    hits = search(made(reach()), "ink", 2)
     assert [hit.paragraph for hit in hits] == [INK, PEN]
     assert [hit.rank for hit in hits] == [1, 2]
     assert hits[0].score > hits[1].score > 0
@@ -152,8 +154,8 @@ def test_equal_scores_are_ordered_by_id_also_at_the_cut(reach: Reach) -> None:
 
 def test_titles_restrict_the_search_and_leave_scores_as_they_are(reach: Reach) -> None:
     corpus = made(reach())
-    scores = {hit.paragraph.id: hit.score for hit in corpus.search("ink paper", 3)}
-    hits = corpus.search("ink paper", 3, ("Pen", "Paper", "Nowhere"))
+    scores = {hit.paragraph.id: hit.score for hit in search(corpus, "ink paper", 3)}
+    hits = search(corpus, "ink paper", 3, ("Pen", "Paper", "Nowhere"))
     assert {hit.paragraph.title for hit in hits} == {"Paper", "Pen"}
     assert {hit.paragraph.id: hit.score for hit in hits} == pytest.approx({id_: scores[id_] for id_ in ("b", "c")})
     assert found(corpus, "ink", 3, ("pen",)) == []
@@ -161,32 +163,32 @@ def test_titles_restrict_the_search_and_leave_scores_as_they_are(reach: Reach) -
 
 def test_a_search_of_titles_alone_ignores_what_stands_in_the_text(reach: Reach) -> None:
     corpus = made(reach())
-    assert {hit.paragraph.id for hit in corpus.search("a pen for paper", 3, field="title")} == {"b", "c"}
-    assert corpus.search("liquid", 3, field="title") == ()
+    assert {hit.paragraph.id for hit in search(corpus, "a pen for paper", 3, field="title")} == {"b", "c"}
+    assert search(corpus, "liquid", 3, field="title") == ()
 
 
 def test_titles_after_the_search_pick_from_its_best_and_add_to_the_score(reach: Reach) -> None:
     corpus = made(reach())
-    plain_scores = {hit.paragraph.id: hit.score for hit in corpus.search("ink", 3)}
-    (pen,) = corpus.search("ink", 2, ("PEN ", "Nowhere"), scope="after")
+    plain_scores = {hit.paragraph.id: hit.score for hit in search(corpus, "ink", 3)}
+    (pen,) = search(corpus, "ink", 2, ("PEN ", "Nowhere"), scope="after")
     assert (pen.paragraph, pen.rank) == (PEN, 1)
     assert pen.score > plain_scores["c"]
-    assert corpus.search("ink paper", 1, ("The", "Nowhere"), scope="after") == ()
+    assert search(corpus, "ink paper", 1, ("The", "Nowhere"), scope="after") == ()
 
 
 def test_of_equal_texts_the_lowest_of_the_best_counts_alone_before_the_cut(reach: Reach) -> None:
     twins = [Paragraph(id="d", title="Ink well", text="A well."), Paragraph(id="e", title="Well", text=" a WELL. ")]
     corpus = made(reach(), [*twins, PAPER])
-    assert [hit.paragraph.id for hit in corpus.search("ink well", 2)] == ["d", "e"]
-    (hit,) = corpus.search("ink well", 1, distinct=True)
+    assert [hit.paragraph.id for hit in search(corpus, "ink well", 2)] == ["d", "e"]
+    (hit,) = search(corpus, "ink well", 1, distinct=True)
     assert (hit.paragraph.id, hit.rank) == ("e", 1)
-    assert corpus.search("ink well", 1, ("Ink well", "Nowhere"), scope="after", distinct=True) == ()
+    assert search(corpus, "ink well", 1, ("Ink well", "Nowhere"), scope="after", distinct=True) == ()
 
 
 def test_one_title_after_the_search_must_be_met_if_it_has_words(reach: Reach) -> None:
     corpus = made(reach(), [PAPER, INK, PEN, Paragraph(id="i", title="It", text="A film.")])
-    assert [hit.paragraph for hit in corpus.search("wood", 3, ("Ink",), scope="after")] == [INK]
-    assert [hit.paragraph.id for hit in corpus.search("film", 3, ("It",), scope="after")] == ["i"]
+    assert [hit.paragraph for hit in search(corpus, "wood", 3, ("Ink",), scope="after")] == [INK]
+    assert [hit.paragraph.id for hit in search(corpus, "film", 3, ("It",), scope="after")] == ["i"]
 
 
 def test_paragraphs_are_found_by_their_ids_and_titles(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +227,7 @@ def test_the_ranking_is_lucenes(search_server: Running, reach: Reach) -> None:
     paragraphs = passages()
     corpus = made(reach(), paragraphs)
     asked = questions(paragraphs)
-    results = [[hit.paragraph.id for hit in corpus.search(query, 10)] for query in asked]
+    results = [[hit.paragraph.id for hit in search(corpus, query, 10)] for query in asked]
     assert overlap(paragraphs, asked, results) >= 0.95
 
 
@@ -355,7 +357,7 @@ def test_other_paragraphs_in_their_place_are_an_error_that_blocks(reach: Reach) 
     corpus = made(reach())
     reach().build("corpus", [PAPER, INK])
     with pytest.raises(CorpusChangedError, match="cotrail resume"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
 
 
 def test_an_index_of_another_making_asks_for_a_new_one(reach: Reach, url: str, prefix: str) -> None:
@@ -381,7 +383,7 @@ def test_the_command_line_indexes_into_the_server(
 
 def run(corpus: str, revision: str) -> RunPlan:
     """As far as a worker that searches looks at it."""
-    binding = Binding(model="m", profile="fast", temperature=0.0, seed=0, corpus=revision)
+    binding = Binding(model="m", profile="fast", temperature=0.0, seed=0, corpora={corpus: revision})
     return RunPlan(
         id="r",
         system="one-step",
@@ -389,7 +391,6 @@ def run(corpus: str, revision: str) -> RunPlan:
         settings={},
         shots={},
         binding=binding,
-        corpus=corpus,
         model_name="m",
         shared_in=None,
     )
@@ -405,7 +406,7 @@ def test_a_worker_searches_the_corpus_that_its_run_pins_and_no_other(
     assert found(engines.retriever(run("corpus", former)), "paper") == ["b", "a"]
     now = reach().build("corpus", [PEN, INK]).revision
     with pytest.raises(CorpusChangedError, match=former[:12]):
-        engines.retriever(run("corpus", former)).search("paper", 2)
+        search(engines.retriever(run("corpus", former)), "paper", 2)
     assert set(found(engines.retriever(run("corpus", now)), "ink")) == {"a", "c"}
     with pytest.raises(CorpusChangedError, match=former[:12]):
         engines.retriever(run("corpus", former))
@@ -527,7 +528,7 @@ def test_a_server_that_is_away_is_told_from_one_that_fails(
     corpus = made(reach(gate.url))
     gate.faults = [fault] * 100
     with pytest.raises(kind, match=rf"127\.0\.0\.1:\d+.* {said}"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1"):
         corpus.titled("Ink")
 
@@ -545,14 +546,14 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     revision = made(reach(gate.url)).revision
-    binding = replace(submission().binding, corpus=revision)
+    binding = replace(submission().binding, corpora={"corpus": revision})
     database = SecretStr(engine.url.render_as_string(hide_password=False))
     here = Runtime(Settings(home=tmp_path, database_url=database, search_url=SecretStr(gate.url), search_prefix=prefix))
     monkeypatch.setattr(step, "current_runtime", lambda: here)
     if met == "searching":
         here.engines.retriever(run("corpus", revision))
     gate.faults = ["cut"] * 1000
-    for message in begin(engine, 3, corpus="corpus", binding=binding):
+    for message in begin(engine, 3, binding=binding):
         step.perform(message, step.carry_out)
     assert query(select(attempts.c.outcome)) == [{"outcome": "unavailable"}]
     gate.faults = []
@@ -575,7 +576,7 @@ def test_a_server_that_hangs_is_not_waited_for(
     corpus = reach(gate.url).open("corpus")
     gate.faults = ["hang"] * client.ATTEMPTS
     with pytest.raises(UnavailableError, match="timed out"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
     assert found(corpus, "ink") == ["a", "c"]
 
 
@@ -592,7 +593,7 @@ def test_a_refused_search_fails_its_step_for_good(gate: Gate, reach: Reach) -> N
     corpus = made(reach(gate.url))
     gate.faults = [400]
     with pytest.raises(StepError, match="400"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
 
 
 def test_a_request_that_is_too_large_says_what_to_raise(gate: Gate, reach: Reach) -> None:
@@ -641,7 +642,7 @@ def test_what_was_found_in_part_only_does_not_count(gate: Gate, reach: Reach, an
     corpus = made(reach(gate.url))
     gate.faults = [msgspec.json.encode({"responses": [answer]})]
     with pytest.raises(TransientStepError, match="only a part"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
 
 
 def test_a_corpus_whose_parts_are_not_back_yet_is_away(gate: Gate, reach: Reach) -> None:
@@ -649,7 +650,7 @@ def test_a_corpus_whose_parts_are_not_back_yet_is_away(gate: Gate, reach: Reach)
     fault = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
     gate.faults = [msgspec.json.encode({"responses": [{"error": fault, "status": 503}]})]
     with pytest.raises(UnavailableError, match="all shards failed"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
 
 
 def test_a_query_of_too_many_words_fails_its_step_for_good(gate: Gate, reach: Reach) -> None:
@@ -657,7 +658,7 @@ def test_a_query_of_too_many_words_fails_its_step_for_good(gate: Gate, reach: Re
     fault = {"type": "too_many_clauses", "reason": "maxClauseCount is set to 1024"}
     gate.faults = [msgspec.json.encode({"responses": [{"error": fault, "status": 400}]})]
     with pytest.raises(StepError, match=r"1024.*shorten"):
-        corpus.search("ink", 2)
+        search(corpus, "ink", 2)
 
 
 def free_port() -> int:
@@ -736,3 +737,44 @@ def test_the_folder_is_taken_where_no_server_is_named(tmp_path: Path) -> None:
     manifest = store.build("mine", [INK])
     assert store.manifests() == {"mine": manifest}
     assert store.open("mine").titled("Ink") == (INK,)
+
+
+def test_a_folder_and_a_server_keep_corpora_side_by_side(url: str, prefix: str, reach: Reach, tmp_path: Path) -> None:
+    store = corpus_store(tmp_path, SearchServer(urls=(url,), prefix=prefix))
+    in_folder = NewIndex(engine="tantivy")
+    manifests = {"here": store.build("here", [INK], new=in_folder), "there": store.build("there", [PEN, PAPER])}
+    assert store.manifests() == manifests
+    assert manifests["here"].engine == "tantivy"
+    assert manifests["there"].engine in manifests["there"].created_by
+    assert [found(store.open(name), "ink paper") for name in ("here", "there")] == [["a"], ["b", "c"]]
+    assert store.extent("here").location == str(tmp_path / "here")
+    with pytest.raises(UnknownNameError, match="there are: here, there"):
+        store.open("elsewhere")
+    with pytest.raises(UnknownNameError, match="there are: here, there"):
+        store.remove("elsewhere")
+    with pytest.raises(InputError, match="hides one in the folder"):
+        store.build("there", [INK], new=in_folder)
+    (other,) = {"elasticsearch", "opensearch"} - {manifests["there"].engine}
+    with pytest.raises(InputError, match=f"the search server is {manifests['there'].engine}"):
+        store.build("there", [INK], new=NewIndex(engine=other))
+    with pytest.raises(InputError, match=r"search\.toml"):
+        reach().build("there", [INK], new=NewIndex(settings={"number_of_shards": 2}))
+    for name in ("here", "there"):
+        store.remove(name)
+    assert store.manifests() == {}
+
+
+def test_an_index_from_before_manifests_named_engines_has_that_of_its_server(
+    reach: Reach, url: str, prefix: str
+) -> None:
+    manifest = reach().build("corpus", [INK, PEN])
+    former = msgspec.to_builtins(manifest)
+    for name in ("engine", "format", "settings"):
+        del former[name]
+    there = client.ElasticsearchClient(SearchServer(urls=(url,)))
+    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former}))
+    assert reach().manifests() == {"corpus": manifest}
+    assert found(reach().open("corpus"), "ink") == ["a", "c"]
+    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former | {"format": 2}}))
+    with pytest.raises(CorpusError, match="another version"):
+        reach().open("corpus")

@@ -307,7 +307,6 @@ def sampling(chains: int) -> Submission:
         system_version=spec.version,
         settings=msgspec.to_builtins(spec.settings(chains=chains)),
         shots={AnswerForm.COT: usual.shots[AnswerForm.COT]},
-        corpus=None,
     )
 
 
@@ -316,9 +315,7 @@ def test_of_steps_that_are_asked_for_together_those_are_taken_over_that_are_stil
     chains: int, adopted: int, computed: int, engine: Engine, ledger: Ledger, query: Query
 ) -> None:
     begun = sampling(3)
-    begin(
-        engine, **{name: getattr(begun, name) for name in ("system", "system_version", "settings", "shots", "corpus")}
-    )
+    begin(engine, **{name: getattr(begun, name) for name in ("system", "system_version", "settings", "shots")})
     assert run_to_end(ledger, unsent(engine, "reason")) == 3
     assert fork(engine, replace(sampling(chains), id=FORK, origin=ORIGIN), None, find_system).adopted == adopted
     assert carry_out(engine, ledger) == computed
@@ -330,9 +327,7 @@ def test_of_steps_under_way_together_only_those_before_the_first_open_one_are_ta
     engine: Engine, ledger: Ledger, query: Query
 ) -> None:
     begun = sampling(3)
-    begin(
-        engine, **{name: getattr(begun, name) for name in ("system", "system_version", "settings", "shots", "corpus")}
-    )
+    begin(engine, **{name: getattr(begun, name) for name in ("system", "system_version", "settings", "shots")})
     first, _, last = unsent(engine, "reason")
     for message in (first, last):
         _execute(ledger, message)
@@ -352,7 +347,6 @@ def rethinking(**changes: Any) -> Submission:
         system_version=spec.version,
         settings=msgspec.to_builtins(spec.settings(**{"chains": 3, "retrieval_count": 2, "function": 2} | changes)),
         shots=submission().shots,
-        corpus="costless",
         binding=replace(usual.binding, embedder="e", entailer="n"),
         embedder_name="e",
         entailer_name="n",

@@ -154,7 +154,7 @@ def test_a_panic_in_a_search_has_the_corpus_opened_anew(engine: Engine, here: Ru
 
     here.engines._retrievers["costless"] = object()  # type: ignore[assignment]
     here.engines._retrievers["other"] = object()  # type: ignore[assignment]
-    (message,) = begin(engine, corpus="costless")
+    (message,) = begin(engine)
     perform(message, panicking)
     assert list(here.engines._retrievers) == ["other"]
 

@@ -80,7 +80,7 @@ def test_runs_submitted_at_the_same_moment_are_all_listed(engine: Engine, begun:
 
 def test_filters_have_to_hold_all(engine: Engine, begun: Begun) -> None:
     begun("one", name="baseline", tags=("a", "b"))
-    begun("two", tags=("b",), corpus="other")
+    begun("two", tags=("b",), binding=replace(submission().binding, corpora={"other": "1"}))
     assert listed(engine, "tag=b") == ["two", "one"]
     assert listed(engine, "tag=b", "tag=a") == ["one"]
     assert listed(engine, "corpus=other") == ["two"]

@@ -15,8 +15,8 @@ from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import K1
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.existing_index import ExistingIndex
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
 from cotrail.errors import CorpusChangedError, CorpusError, InputError, StepError, UnknownNameError
 from tests.integration.test_elasticsearch import (
     INK,
@@ -32,6 +32,7 @@ from tests.integration.test_elasticsearch import (
     reach,
     url,
 )
+from tests.searching import search
 from tests.unit.docstrings import passages, questions
 
 MAPPINGS: dict[str, Any] = {
@@ -60,19 +61,19 @@ def like_opensearch_3(path: str, body: bytes) -> bytes:
     if "_msearch" not in path:
         return body
     lines = [msgspec.json.decode(line) for line in body.splitlines()]
-    for search in lines[1::2]:
-        search["query"] = {"bool": {"must": [search["query"]], "boost": 1 / (1 + K1)}}
+    for searched in lines[1::2]:
+        searched["query"] = {"bool": {"must": [searched["query"]], "boost": 1 / (1 + K1)}}
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def searches(corpus: Retriever) -> list[tuple[Hit, ...]]:
     return [
-        corpus.search("ink on paper", 3),
-        corpus.search("a pen for paper", 3, field="title"),
-        corpus.search("ink paper", 3, ("Pen", "Paper")),
-        corpus.search("ink", 3, ("Pen",), scope="after"),
-        corpus.search("wood ink", 3, ("Ink", "Paper"), scope="after"),
-        corpus.search("writes", 3, ("The",), scope="after"),
+        search(corpus, "ink on paper", 3),
+        search(corpus, "a pen for paper", 3, field="title"),
+        search(corpus, "ink paper", 3, ("Pen", "Paper")),
+        search(corpus, "ink", 3, ("Pen",), scope="after"),
+        search(corpus, "wood ink", 3, ("Ink", "Paper"), scope="after"),
+        search(corpus, "writes", 3, ("The",), scope="after"),
     ]
 
 
@@ -89,7 +90,7 @@ def test_scores_are_the_same_on_a_server_that_leaves_a_factor_out(
 
 def test_scores_are_those_of_the_index_in_a_folder(there: ElasticsearchClient, reach: Reach, tmp_path: Path) -> None:
     build_index([PAPER, INK, PEN], tmp_path / "corpus")
-    in_folder, in_server = searches(TantivyRetriever(tmp_path / "corpus")), searches(made(reach()))
+    in_folder, in_server = searches(open_index(tmp_path / "corpus")), searches(made(reach()))
     assert [[hit.paragraph.id for hit in hits] for hits in in_folder] == [
         [hit.paragraph.id for hit in hits] for hits in in_server
     ]
@@ -108,7 +109,7 @@ def test_several_shards_count_words_together_and_find_the_same(there: Elasticsea
     corpus = several.open("several")
     assert corpus.revision == one.revision
     for query in questions(paragraphs)[:100]:
-        expected, hits = one.search(query, 10), corpus.search(query, 10)
+        expected, hits = search(one, query, 10), search(corpus, query, 10)
         assert [hit.paragraph.id for hit in hits] == [hit.paragraph.id for hit in expected]
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], rel=1e-5)
 
@@ -210,7 +211,7 @@ def test_whoever_writes_to_the_index_ends_its_searches_until_it_is_opened_anew(
     for change in changes:
         change()
         with pytest.raises(CorpusChangedError, match="was written to"):
-            corpora[-1].search("ink", 3)
+            search(corpora[-1], "ink", 3)
         corpora.append(existing())
         assert found(corpora[-1], "ink", 1) == ["a"]
     assert len({corpus.revision for corpus in corpora}) == 4
@@ -224,7 +225,7 @@ def test_an_index_made_anew_is_another_though_it_holds_the_same(
     corpus = existing()
     there.ask(lambda api: api.indices.delete(index=filled.name))
     with pytest.raises(CorpusChangedError):
-        corpus.search("ink", 3)
+        search(corpus, "ink", 3)
     with pytest.raises(UnknownNameError, match="no corpus 'own'"):
         existing()
     Filled(there, filled.name)
@@ -235,8 +236,8 @@ def test_without_a_field_of_whole_titles_titles_are_refused(filled: Filled, reac
     own = ExistingIndex(index=filled.name, title="head", text="content.body")
     corpus = reach(corpora={"own": own}).open("own")
     assert found(corpus, "ink", 3, ()) == ["a", "c"]
-    assert [hit.paragraph for hit in corpus.search("ink", 3, ("Pen",), scope="after")] == [PEN]
-    for look_up in (lambda: corpus.titled("Ink"), lambda: corpus.search("ink", 3, ("Ink",))):
+    assert [hit.paragraph for hit in search(corpus, "ink", 3, ("Pen",), scope="after")] == [PEN]
+    for look_up in (lambda: corpus.titled("Ink"), lambda: search(corpus, "ink", 3, ("Ink",))):
         with pytest.raises(StepError, match="whole_title"):
             look_up()
 

@@ -22,7 +22,7 @@ from cotrail.core.replay import advance
 from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Rated, Retrieved
 from cotrail.core.system import Action, StepFailed, System, Together
 
-BINDING = Binding(model="scripted@1", profile="fast", temperature=0.0, seed=0, corpus="sample@1")
+BINDING = Binding(model="scripted@1", profile="fast", temperature=0.0, seed=0, corpora={"sample": "sample@1"})
 FAILURE = Failure(type="StepError", message="it can't be done")
 
 Trace = list[tuple[Action, Outcome]]

@@ -144,8 +144,11 @@ def shown(action: Action) -> Json:
 def history(name: str) -> History:
     assert name in FILES, f"there is no {name}.json: `python -m tests.replay.recording SYSTEM` records it"
     written = msgspec.json.decode(FILES[name].read_bytes())
-    if "knowledge" in written["binding"]:
-        written["binding"]["pins"] = written["binding"].pop("knowledge")  # the files name it as its column is named
+    binding = written["binding"]
+    if "knowledge" in binding:
+        binding["pins"] = binding.pop("knowledge")  # the files name it as its column is named
+    if "corpus" in binding:
+        binding["corpora"] = {"corpus": binding.pop("corpus")}  # and had one corpus without its name
     return msgspec.convert(written, History)
 
 

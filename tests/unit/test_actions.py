@@ -19,16 +19,17 @@ from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.binding import Binding
+from cotrail.core.binding import Binding, pinned_columns, read_binding
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Failure
+from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action, StepFailed
 
-BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpus="hp@9a2b")
+BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpora={"hp": "hp@9a2b"})
 FIELDS: dict[str, Any] = {
     "demonstrations": Demonstrations(
         items=(Demonstration(id="d", paragraphs=(), question="Is it?", answer="So the answer is: yes."),)
@@ -106,6 +107,31 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys(value: object) -> N
 def test_different_values_are_written_differently(one: object, other: object) -> None:
     if canonical(one) == canonical(other):
         assert one == other
+
+
+def test_a_corpus_counts_by_what_is_in_it_and_not_by_its_name() -> None:
+    several = replace(BINDING, corpora={"hp": "hp@9a2b", "notes": "notes@1", "copy": "hp@9a2b"})
+    for action in (RETRIEVE, OPEN):
+        same = [action, replace(action, corpus="hp"), replace(action, corpus="copy")]
+        assert {fingerprint(each, several) for each in same} == {fingerprint(action, BINDING)}
+        assert fingerprint(replace(action, corpus="notes"), several) != fingerprint(action, several)
+        assert "corpus" not in kind_of(action).request(action)
+        named = replace(action, corpus="notes")
+        assert kind_of(named).read(kind_of(named).request(named), Stored({}, lambda _: Demonstrations())) == named
+
+
+def test_a_binding_is_read_as_it_was_recorded_and_one_corpus_as_it_always_was() -> None:
+    several = replace(BINDING, corpora={"hp": "1", "a": "2", "b": "3"}, pins={"wordnet": "4"})
+    columns = pinned_columns(several)
+    assert (columns["corpus"], columns["corpus_revision"]) == ("hp", "1")
+    assert columns["knowledge"] == {"wordnet": "4", "corpus/a": "2", "corpus/b": "3"}
+    read = read_binding(columns)
+    assert (read, list(read.corpora)) == (several, ["hp", "a", "b"])
+    one = pinned_columns(BINDING)
+    assert (one["corpus"], one["corpus_revision"], one["knowledge"]) == ("hp", "hp@9a2b", {})
+    none = pinned_columns(replace(BINDING, corpora={}))
+    assert (none["corpus"], none["corpus_revision"], none["knowledge"]) == (None, "", {})
+    assert read_binding(none).corpora == {}
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -227,7 +253,7 @@ def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
 @pytest.mark.parametrize(
     ("change", "concerns"),
     [
-        ({"corpus": "hp@0000"}, {"retrieve", "open"}),
+        ({"corpora": {"hp": "hp@0000"}}, {"retrieve", "open"}),
         ({"model": "smollm2-135m@0000"}, {"reason", "read"}),
         ({"profile": "deterministic"}, {"reason", "read", "embed", "entail", "extract", "rate"}),
         ({"temperature": 0.7}, {"reason", "read"}),
@@ -249,8 +275,9 @@ def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, obje
 
 def test_every_field_is_covered_above() -> None:
     weighing = {"embedder", "entailer", "pins"}
-    assert set(Binding.__struct_fields__) == {"corpus", "model", "profile", "temperature", "seed"} | weighing
-    assert set(Retrieve.__struct_fields__) == {"query", "count", "titles", "scope", "field", "distinct"}
+    assert set(Binding.__struct_fields__) == {"corpora", "model", "profile", "temperature", "seed"} | weighing
+    searched = {"query", "count", "titles", "scope", "field", "distinct"}
+    assert set(Retrieve.__struct_fields__) == searched | {"options", "corpus"}
     drawn = {"temperature", "top_p", "top_k", "repetition_penalty", "sample"}
     assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "stop", "scored"} | drawn
     assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter"}
@@ -259,7 +286,7 @@ def test_every_field_is_covered_above() -> None:
     assert set(Entail.__struct_fields__) == {"premise", "hypothesis"}
     assert set(Extract.__struct_fields__) == {"question", "paragraph"}
     assert set(Rate.__struct_fields__) == {"by", "text", "others", "paragraphs"}
-    assert set(Open.__struct_fields__) == {"title"}
+    assert set(Open.__struct_fields__) == {"title", "corpus"}
 
 
 @pytest.mark.parametrize(
@@ -283,7 +310,7 @@ def test_every_action_has_its_name() -> None:
 
 def test_an_engine_that_may_be_away_goes_by_its_name_in_the_run() -> None:
     pins = {"extractor": "dpr-reader@1f0c", "relevance_rater": "ms@marco@9a2b", "wordnet": "wordnet@77aa"}
-    names = cast(EngineNames, SimpleNamespace(binding=replace(BINDING, pins=pins), corpus="hp"))
+    names = cast(EngineNames, SimpleNamespace(binding=replace(BINDING, pins=pins)))
     assert [kind_of(action).needed(action, names) for action in (EXTRACT, RATE, OPEN)] == [
         "the extractor dpr-reader",
         "the rater ms@marco",

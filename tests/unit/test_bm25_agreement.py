@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index
+from cotrail.engines.retrieval.folders import build_index, open_index
+from tests.searching import search
 from tests.unit.docstrings import QUERIES, overlap, passages, questions
 
 
@@ -11,8 +12,8 @@ def test_the_ten_best_are_those_of_an_exact_bm25(tmp_path: Path) -> None:
     asked = questions(paragraphs)
     assert len(paragraphs) > QUERIES / 2
     build_index(paragraphs, tmp_path)
-    retriever = TantivyRetriever(tmp_path)
-    results = [[hit.paragraph.id for hit in retriever.search(query, 10)] for query in asked]
+    retriever = open_index(tmp_path)
+    results = [[hit.paragraph.id for hit in search(retriever, query, 10)] for query in asked]
     # What is missing is due to lengths of 40 words and more, of which tantivy, like Lucene, keeps a byte.
     assert overlap(paragraphs, asked, results) >= 0.97
     assert overlap(paragraphs, asked, [list(reversed(ids))[:5] for ids in results]) < 0.6

@@ -9,7 +9,7 @@ import pytest
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs

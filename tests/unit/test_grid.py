@@ -12,7 +12,7 @@ import pytest
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.grid import PAPER, GridExperiment, GridFiles, Variation
 from cotrail.evaluation.experiments.registry import PAPERS, experiment_of, paper_of
@@ -178,7 +178,7 @@ def test_a_cell_is_prepared_as_a_run_file_with_these_keys(folder: Path) -> None:
 def test_gold_paragraphs_are_those_of_the_corpus_whatever_a_system_searches(folder: Path) -> None:
     schedule = opened(folder, FILE.replace(', "one-step"', ""))
     assert schedule.plan()["corpora"].keys() == {"sample"}
-    assert all(run.submission.corpus is None for run in map(schedule.prepare, schedule.cells))
+    assert all(not run.submission.binding.corpora for run in map(schedule.prepare, schedule.cells))
 
 
 @pytest.mark.parametrize(

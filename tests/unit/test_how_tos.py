@@ -72,7 +72,7 @@ def test_the_action_is_stored_read_back_fingerprinted_and_carried_out(kind: Any)
     record = kind_of(action)
     stored = Stored({each.digest: each for each in record.paragraphs(action)}, lambda _: Demonstrations())
     assert record.read(record.request(action), stored) == action
-    binding = Binding(model="", profile="fast", temperature=0.0, seed=0, corpus="", entailer="one@1")
+    binding = Binding(model="", profile="fast", temperature=0.0, seed=0, entailer="one@1")
     other = kind.Rerank(claim="It fell.", candidates=PARAGRAPHS)
     assert len({fingerprint(each, binding) for each in (action, other)}) == 2
     judged = Entailed(entailment=0.9, neutral=0.1, contradiction=0.0)

@@ -34,7 +34,7 @@ def test_two_revisions_whose_digests_begin_alike_are_two_models() -> None:
 def test_nor_do_they_share_their_steps() -> None:
     prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(), question="Who?")
     asked = Reason(prompt=prompt, max_tokens=8, until="line")
-    bindings = [Binding(model=each, corpus="", profile="fast", seed=0, temperature=0.0) for each in (ONE, OTHER)]
+    bindings = [Binding(model=each, profile="fast", seed=0, temperature=0.0) for each in (ONE, OTHER)]
     assert len({fingerprint(asked, binding) for binding in bindings}) == 2
 
 

@@ -149,7 +149,7 @@ def test_a_passage_that_stands_last_is_the_last_to_be_left_out() -> None:
 
 
 def test_where_the_passage_stands_decides_the_result() -> None:
-    binding = Binding(model="m", profile="fast", temperature=0, seed=0, corpus="")
+    binding = Binding(model="m", profile="fast", temperature=0, seed=0)
     assert len({fingerprint(reading(pinned_last=last), binding) for last in (False, True)}) == 2
 
 

@@ -253,7 +253,7 @@ def test_a_mismatch_says_where_and_what(case: str) -> None:
 
 def test_another_binding_is_another_input() -> None:
     with pytest.raises(ReplayMismatchError, match="the same kind with another input"):
-        advance(two_searches, [A], replace(BINDING, corpus="sample@2"))
+        advance(two_searches, [A], replace(BINDING, corpora={"sample": "sample@2"}))
 
 
 def test_where_another_input_led_to_an_unreadable_result_the_input_is_named() -> None:

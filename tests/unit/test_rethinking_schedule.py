@@ -10,7 +10,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.experiment import Trial
 from cotrail.services.experiments.files import read_experiment_file
@@ -65,7 +65,7 @@ def test_a_variation_is_its_settings_and_the_evidence_its_corpus(folder: Path) -
     found = {name: run.submission for name, run in prepared(opened(folder)).items()}
     selection = found["strategyqa/scripted/rethinking/selection"]
     assert (selection.settings["variant"], list(selection.settings["knowledge"])) == ("selection", ["evidence"])
-    assert found["strategyqa/scripted/rethinking"].corpus == "facts"
+    assert found["strategyqa/scripted/rethinking"].binding.corpus()[0] == "facts"
     assert found["strategyqa/scripted/rethinking/evidence-unvoted"].settings["voting"] is False
     assert found["tempquestions/scripted/rethinking/by-question"].settings["query"] == "question"
     assert set(found["infotabs/scripted/rethinking/external"].binding.pins) == {"wordnet", "conceptnet"}

@@ -12,19 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.retriever import Retriever
+from cotrail.core.ports.retriever import Corpus, Retriever
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
+from cotrail.engines.retrieval import folders
 from cotrail.engines.retrieval import tantivy as adapter
 from cotrail.engines.retrieval.analysis import english, plain
+from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
-from cotrail.engines.retrieval.tantivy import TantivyRetriever, build_index, open_corpus
+from cotrail.engines.retrieval.stores import FolderStore
+from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
+from tests.searching import search
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
-Make = Callable[[Sequence[Paragraph]], TantivyRetriever]
+Make = Callable[[Sequence[Paragraph]], Corpus]
 
 PAPER = Paragraph(id="b", title="Paper", text="Paper is made of wood pulp.")
 INK = Paragraph(id="a", title="Ink", text="Ink is a liquid that stains paper.")
@@ -33,16 +37,16 @@ PEN = Paragraph(id="c", title="Pen", text="A pen writes with ink.")
 
 @pytest.fixture
 def make_retriever(tmp_path: Path) -> Make:
-    def make(paragraphs: Sequence[Paragraph]) -> TantivyRetriever:
+    def make(paragraphs: Sequence[Paragraph]) -> Corpus:
         directory = tmp_path / f"corpus-{sum(1 for _ in tmp_path.iterdir())}"
         build_index(paragraphs, directory)
-        return TantivyRetriever(directory)
+        return open_index(directory)
 
     return make
 
 
 def found(retriever: Retriever, query: str, count: int = 10, titles: tuple[str, ...] = ()) -> list[str]:
-    return [hit.paragraph.id for hit in retriever.search(query, count, titles)]
+    return [hit.paragraph.id for hit in search(retriever, query, count, titles)]
 
 
 def tree(directory: Path) -> dict[str, bytes]:
@@ -50,7 +54,7 @@ def tree(directory: Path) -> dict[str, bytes]:
 
 
 def test_the_best_paragraphs_come_first_and_whole(make_retriever: Make) -> None:
-    hits = make_retriever([PAPER, INK, PEN]).search("ink", 2)
+    hits = search(make_retriever([PAPER, INK, PEN]), "ink", 2)
     assert [hit.paragraph for hit in hits] == [INK, PEN]
     assert [hit.rank for hit in hits] == [1, 2]
     assert hits[0].score > hits[1].score > 0
@@ -86,10 +90,11 @@ def test_words_are_cut_where_elasticsearch_cuts_them(text: str, words: list[str]
 
 def test_an_index_of_a_former_analyzer_is_searched_with_its_own_words() -> None:
     former = Path(__file__).parents[1] / "upgrades" / "stores" / "0004" / "home" / "corpora" / "sample"
-    retriever = TantivyRetriever(former)
+    retriever = open_index(former)
+    assert isinstance(retriever, TantivyRetriever)
     assert retriever.manifest.analyzer.startswith("1: ")
     assert english(retriever.manifest.analyzer).analyze("15,140 No.1") == ["15", "140", "no.1"]
-    assert [hit.paragraph.title for hit in retriever.search("Ismene Bridge", 1)] == ["Ismene Bridge"]
+    assert [hit.paragraph.title for hit in search(retriever, "Ismene Bridge", 1)] == ["Ismene Bridge"]
 
 
 @pytest.mark.parametrize("query", ["", "  ", "the of", "?!", "unheard"])
@@ -111,22 +116,22 @@ def test_a_query_is_plain_words_whatever_is_in_it(make_retriever: Make, query: s
 
 
 @pytest.fixture(scope="module")
-def shared_retriever(tmp_path_factory: pytest.TempPathFactory) -> TantivyRetriever:
+def shared_retriever(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     directory = tmp_path_factory.mktemp("shared") / "corpus"
     build_index([PAPER, INK, PEN], directory)
-    return TantivyRetriever(directory)
+    return open_index(directory)
 
 
 @given(query=st.text(st.characters()), titles=st.lists(st.text(), max_size=3))
-def test_no_query_raises(shared_retriever: TantivyRetriever, query: str, titles: list[str]) -> None:
-    shared_retriever.search(query, 3, tuple(titles))
-    shared_retriever.search(query + "\ud800\0 ink", 3)
+def test_no_query_raises(shared_retriever: Corpus, query: str, titles: list[str]) -> None:
+    search(shared_retriever, query, 3, tuple(titles))
+    search(shared_retriever, query + "\ud800\0 ink", 3)
 
 
 def test_titles_restrict_the_search_and_leave_scores_as_they_are(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN])
-    scores = {hit.paragraph.id: hit.score for hit in retriever.search("ink paper", 3)}
-    hits = retriever.search("ink paper", 3, ("Pen", "Paper", "Nowhere"))
+    scores = {hit.paragraph.id: hit.score for hit in search(retriever, "ink paper", 3)}
+    hits = search(retriever, "ink paper", 3, ("Pen", "Paper", "Nowhere"))
     assert [hit.paragraph.title for hit in hits] == ["Paper", "Pen"]
     assert {hit.paragraph.id: hit.score for hit in hits} == pytest.approx({id_: scores[id_] for id_ in ("b", "c")})
     assert found(retriever, "ink", 3, ("pen",)) == []
@@ -142,23 +147,23 @@ def test_the_paragraphs_of_a_title_are_found_whatever_its_words(make_retriever: 
 
 def test_a_search_of_titles_alone_ignores_what_stands_in_the_text(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN])
-    assert [hit.paragraph.id for hit in retriever.search("a pen for paper", 3, field="title")] == ["b", "c"]
-    assert retriever.search("liquid", 3, field="title") == ()
+    assert [hit.paragraph.id for hit in search(retriever, "a pen for paper", 3, field="title")] == ["b", "c"]
+    assert search(retriever, "liquid", 3, field="title") == ()
 
 
 def test_titles_after_the_search_pick_from_its_best_and_add_to_the_score(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN])
-    plain_scores = {hit.paragraph.id: hit.score for hit in retriever.search("ink", 3)}
+    plain_scores = {hit.paragraph.id: hit.score for hit in search(retriever, "ink", 3)}
     assert found(retriever, "ink", 1) == ["a"]
-    assert retriever.search("ink", 1, ("Paper", "Pen"), scope="after")[0].paragraph == PEN
-    (pen,) = retriever.search("ink", 2, ("PEN ", "Nowhere"), scope="after")
+    assert search(retriever, "ink", 1, ("Paper", "Pen"), scope="after")[0].paragraph == PEN
+    (pen,) = search(retriever, "ink", 2, ("PEN ", "Nowhere"), scope="after")
     assert (pen.paragraph, pen.rank) == (PEN, 1)
     assert pen.score > plain_scores["c"]
 
 
 def test_fewer_than_asked_for_come_back_where_others_rank_higher(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN, Paragraph(id="d", title="Stains", text="Paper, paper, ink and ink.")])
-    assert retriever.search("ink stains paper", 1, ("Pen", "Paper"), scope="after") == ()
+    assert search(retriever, "ink stains paper", 1, ("Pen", "Paper"), scope="after") == ()
 
 
 TWINS = [
@@ -172,19 +177,19 @@ TWINS = [
 
 def test_of_equal_texts_the_lowest_of_the_best_counts_alone_before_the_cut(make_retriever: Make) -> None:
     retriever = make_retriever([Paragraph(id=id_, title=title, text=text) for id_, title, text in TWINS])
-    every = retriever.search("ink well", 3)
+    every = search(retriever, "ink well", 3)
     assert [hit.paragraph.id for hit in every] == ["d", "e", "f"]
-    hits = retriever.search("ink well", 2, distinct=True)
+    hits = search(retriever, "ink well", 2, distinct=True)
     assert [(hit.paragraph.id, hit.rank) for hit in hits] == [("e", 1), ("f", 2)]
     assert [hit.score for hit in hits] == [hit.score for hit in every[1:]]
-    picked = retriever.search("ink well", 1, ("Ink well", "Well"), scope="after", distinct=True)
+    picked = search(retriever, "ink well", 1, ("Ink well", "Well"), scope="after", distinct=True)
     assert [hit.paragraph.id for hit in picked] == ["e"]
 
 
 def test_one_title_after_the_search_must_be_met(make_retriever: Make) -> None:
     retriever = make_retriever([PAPER, INK, PEN])
-    assert [hit.paragraph for hit in retriever.search("ink", 3, ("Ink",), scope="after")] == [INK]
-    assert [hit.paragraph for hit in retriever.search("wood", 3, ("Ink",), scope="after")] == [INK]
+    assert [hit.paragraph for hit in search(retriever, "ink", 3, ("Ink",), scope="after")] == [INK]
+    assert [hit.paragraph for hit in search(retriever, "wood", 3, ("Ink",), scope="after")] == [INK]
 
 
 def test_paragraphs_are_found_by_their_ids(make_retriever: Make) -> None:
@@ -193,7 +198,7 @@ def test_paragraphs_are_found_by_their_ids(make_retriever: Make) -> None:
     assert retriever.paragraphs([]) == {}
 
 
-def test_many_threads_may_search_at_once(shared_retriever: TantivyRetriever) -> None:
+def test_many_threads_may_search_at_once(shared_retriever: Corpus) -> None:
     results: list[list[str]] = []
     threads = [
         threading.Thread(target=lambda: results.extend(found(shared_retriever, "ink") for _ in range(50)))
@@ -235,7 +240,7 @@ def test_ranking_is_exact_bm25_of_title_plus_text(
     paragraphs = [Paragraph(id=f"{i * 7 % 41:02}", title=title, text=text) for i, (title, text) in enumerate(contents)]
     directory = tmp_path_factory.mktemp("bm25")
     build_index(paragraphs, directory)
-    hits = TantivyRetriever(directory).search(query, count)
+    hits = search(open_index(directory), query, count)
 
     titles, texts = ([field.split() for field in column] for column in zip(*contents, strict=True))
     sums = map(sum, zip(exact_bm25(query.split(), titles), exact_bm25(query.split(), texts), strict=True))
@@ -253,6 +258,7 @@ def test_equal_scores_are_ordered_by_id_also_at_the_cut(
     monkeypatch.setattr(adapter, "HEAP_BYTES", heap)
     ids = [f"{i * 7919 % 60_000:05}" for i in range(60_000)]
     retriever = make_retriever([Paragraph(id=id_, title="Plum", text="plum fig") for id_ in ids])
+    assert isinstance(retriever, TantivyRetriever)
     assert (retriever._searcher.num_segments > 1) == (heap == 15_000_000)
     for count in (1, 7, 100):
         assert found(retriever, "plum fig", count) == sorted(ids)[:count]
@@ -265,7 +271,7 @@ def test_the_gold_paragraphs_of_real_questions_are_found_as_often_as_measured_be
     retriever = make_retriever(list(read_corpus([DATA / name / "corpus.jsonl" for name in names])))
     questions = load_questions("hotpotqa", DATA / "hotpotqa" / "questions.json")
     for count, expected in ((5, 0.760), (7, 0.810), (9, 0.845), (11, 0.860), (15, 0.875)):
-        found_here = [[hit.paragraph for hit in retriever.search(question.text, count)] for question in questions]
+        found_here = [[hit.paragraph for hit in search(retriever, question.text, count)] for question in questions]
         recalls = [
             paragraph_recall(each, question.gold) or 0 for each, question in zip(found_here, questions, strict=True)
         ]
@@ -280,11 +286,11 @@ def test_the_revision_names_content_ids_and_order(tmp_path: Path) -> None:
     revisions = [build_index(paragraphs, tmp_path / f"{i}").revision for i, paragraphs in enumerate(corpora)]
     assert len(set(revisions)) == len(corpora)
     assert build_index([PAPER, INK], tmp_path / "again").revision == revisions[0]
-    assert TantivyRetriever(tmp_path / "0").revision == revisions[0]
+    assert open_index(tmp_path / "0").revision == revisions[0]
 
 
 def test_progress_is_told_up_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "PROGRESS_EVERY", 2)
+    monkeypatch.setattr(folders, "PROGRESS_EVERY", 2)
     told: list[int] = []
     manifest = build_index([PAPER, INK, PEN], tmp_path / "corpus", told.append)
     assert told == [2, 3]
@@ -303,7 +309,7 @@ def test_a_build_that_fails_leaves_the_former_index_as_it_was(tmp_path: Path, er
     with pytest.raises(type(error)):
         build_index(interrupted(error), tmp_path / "corpus")
     assert tree(tmp_path) == before
-    assert found(TantivyRetriever(tmp_path / "corpus"), "ink") == ["a"]
+    assert found(open_index(tmp_path / "corpus"), "ink") == ["a"]
 
 
 def test_a_first_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -329,14 +335,14 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(tmp_p
     script = (
         "import os, pathlib, signal, sys\n"
         "from cotrail.core.paragraphs import Paragraph\n"
-        "from cotrail.engines.retrieval.tantivy import build_index\n"
+        "from cotrail.engines.retrieval.folders import build_index\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "build_index(paragraphs(), pathlib.Path(sys.argv[1]))\n"
     )
     assert subprocess.run([sys.executable, "-c", script, str(directory)]).returncode == -9
-    assert found(TantivyRetriever(directory), "ink") == ["a"]
+    assert found(open_index(directory), "ink") == ["a"]
     assert len(list(directory.glob("index-*"))) == 2
     manifest = build_index([PEN], directory)
     assert [folder.name for folder in directory.glob("index-*")] == [manifest.folder]
@@ -345,10 +351,10 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(tmp_p
 def test_a_retriever_goes_on_with_its_index_when_a_new_one_takes_its_place(tmp_path: Path) -> None:
     directory = tmp_path / "corpus"
     build_index([INK, PAPER], directory)
-    before = TantivyRetriever(directory)
+    before = open_index(directory)
     build_index([PEN], directory)
     assert found(before, "ink paper") == ["a", "b"]
-    assert found(TantivyRetriever(directory), "ink paper") == ["c"]
+    assert found(open_index(directory), "ink paper") == ["c"]
 
 
 def test_two_builds_of_one_index_do_not_meet(tmp_path: Path) -> None:
@@ -358,7 +364,7 @@ def test_two_builds_of_one_index_do_not_meet(tmp_path: Path) -> None:
         yield INK
 
     build_index(nested(), tmp_path / "corpus")
-    assert found(TantivyRetriever(tmp_path / "corpus"), "ink") == ["a"]
+    assert found(open_index(tmp_path / "corpus"), "ink") == ["a"]
 
 
 # Opening.
@@ -404,26 +410,26 @@ def test_an_index_that_is_missing_or_spoilt_asks_for_a_new_one(tmp_path: Path, s
     build_index([INK, PAPER], tmp_path / "corpus")
     spoil(tmp_path / "corpus")
     with pytest.raises(CorpusError, match="cotrail index"):
-        TantivyRetriever(tmp_path / "corpus")
+        open_index(tmp_path / "corpus")
 
 
 def test_corpora_are_opened_and_listed_by_name(tmp_path: Path) -> None:
     manifests = {name: build_index([PAPER], tmp_path / name) for name in ("wiki-2.0", "my_notes")}
     (tmp_path / "no-index").mkdir()
-    assert open_corpus(tmp_path, "my_notes").revision == manifests["my_notes"].revision
+    assert FolderStore(tmp_path).open("my_notes").revision == manifests["my_notes"].revision
     assert corpora(tmp_path) == manifests
     assert list(corpora(tmp_path)) == ["my_notes", "wiki-2.0"]
     with pytest.raises(UnknownNameError, match=r"no corpus 'other'; there are: my_notes, wiki-2\.0; "):
-        open_corpus(tmp_path, "other")
+        FolderStore(tmp_path).open("other")
 
 
 def test_no_corpora_yet_are_said_to_be_none(tmp_path: Path) -> None:
     assert corpora(tmp_path / "nowhere") == {}
     with pytest.raises(UnknownNameError, match="none yet"):
-        open_corpus(tmp_path / "nowhere", "wiki")
+        FolderStore(tmp_path / "nowhere").open("wiki")
 
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "a b", "ä", "wiki\n"])
 def test_a_name_that_can_not_be_a_folders_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="can't be named"):
-        open_corpus(tmp_path, name)
+        FolderStore(tmp_path).open(name)

@@ -6,7 +6,7 @@ import pytest
 
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.tantivy import build_index
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, InputError
 from cotrail.services.experiments.files import read_experiment_file
 from cotrail.services.experiments.schedule import Schedule
@@ -46,7 +46,7 @@ def test_every_run_can_be_submitted_with_one_thing_left_out(folder: Path) -> Non
         left_out = [not told[setting] for setting in ("retrieve", "verify", "complete")]
         assert left_out == [name == without for without in WITHOUT]
         assert [question.id for question in run.questions] == list(ASKED)
-        assert (run.submission.corpus is None) == (name == "/without-retrieval")
+        assert (not run.submission.binding.corpora) == (name == "/without-retrieval")
     assert opened(folder).check() == []
 
 

@@ -62,7 +62,7 @@ def settings_of(splitter: str) -> dict[str, Any]:
 class Writing:
     """A worker's engines, whose language model writes one line; `asked` are the ends that it was given."""
 
-    binding = Binding(model="m@1", profile="fast", temperature=0.0, seed=0, corpus="")
+    binding = Binding(model="m@1", profile="fast", temperature=0.0, seed=0)
     cancellation = None
 
     def __init__(self, line: str) -> None:

@@ -146,7 +146,7 @@ def test_a_prepared_run_pins_everything_that_decides_its_results(given: Given) -
     assert set(submission.shots) == {AnswerForm.COT}
     assert submission.binding.model.startswith("scripted@")
     assert (submission.binding.temperature, submission.binding.seed, submission.binding.profile) == (0.5, 7, "fast")
-    assert submission.binding.corpus
+    assert list(submission.binding.corpora) == [given()["corpus"]]
     assert submission.provenance["files"].keys() == {"questions", "demonstrations"}
     assert prepared.questions[0].gold == (GoldParagraph(title="Ink", text="Ink stains paper.", id="1"),)
     msgspec.json.encode(submission)
@@ -174,7 +174,7 @@ def test_chains_are_read_by_the_rules_that_are_named(system: str, rules: str, un
 
 def test_a_run_without_demonstrations_or_retrieval_has_none(given: Given) -> None:
     submission = prepare(make_request(given(system="no-retrieval", demonstrations=None))).submission
-    assert (submission.corpus, submission.binding.corpus) == (None, "")
+    assert submission.binding.corpora == {}
     assert [shots.items for shots in submission.shots.values()] == [()]
 
 

@@ -416,7 +416,7 @@ def test_a_made_up_system_is_found_opened_and_replayed_by_its_spec_alone() -> No
     spec = find_spec((*SYSTEMS, MADE_UP), "made-up")
     settings = msgspec.convert({"count": 2}, spec.settings)
     history: list[Recorded] = []
-    binding = Binding(model="m", profile="deterministic", temperature=0.0, seed=0, corpus="c")
+    binding = Binding(model="m", profile="deterministic", temperature=0.0, seed=0, corpora={"c": "c"})
 
     def opened() -> System:
         return spec.open(QUESTION, SHOTS, settings)

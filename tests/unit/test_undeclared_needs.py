@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.embed import Embed
@@ -25,8 +26,7 @@ RUN = RunPlan(
     system_version=1,
     settings={},
     shots={},
-    binding=BINDING,
-    corpus=None,
+    binding=replace(BINDING, corpora={}),
     model_name="scripted",
     shared_in=None,
 )

@@ -57,8 +57,8 @@ class Engines(Protocol):
     def splitter(self, name: str) -> Splitter:
         """A pipeline that splits sentences, as NAME@VERSION."""
 
-    def retriever(self) -> Corpus:
-        """The run's corpus."""
+    def retriever(self, corpus: str = "") -> Corpus:
+        """The run's corpus of that name, or its first one."""
 
     def knowledge(self, source: Source) -> Knowledge:
         """A knowledge source."""
@@ -88,10 +88,6 @@ class EngineNames(Protocol):
         """The language model."""
 
     @property
-    def corpus(self) -> str | None:
-        """The corpus."""
-
-    @property
     def embedder_name(self) -> str:
         """The embedder."""
 
@@ -117,8 +113,8 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
         some, and `demonstrations` one digest. read_back: the reverse; see `read`.
     paragraphs: those that an action refers to, which are stored apart, and its long texts as paragraphs.
     query: for a kind whose result is `Retrieved`: which field of the action and of the request is searched for.
-    pinned: which column of `runs` names the engine that carries the kind out, in provenance. pinned_as: for an engine
-        in `Binding.pins`, under which name it is there, by the request.
+    pinned_as: under which name `runs.knowledge` has the engine that carries an action out, by the request; pinned:
+        which column of `runs` has it otherwise. For provenance.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
     """
 

@@ -1,7 +1,8 @@
 """Opening a page of a corpus by its title."""
 
+from cotrail.common.unusual_fields import without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
-from cotrail.core.binding import Binding
+from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.paragraphs import Hit
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
@@ -11,22 +12,27 @@ SCORE = 1.0
 
 
 class Open(Action, frozen=True, kw_only=True):
-    """Find all paragraphs of exactly this title, in the order of their ids; an unknown title has none."""
+    """Find all paragraphs of exactly this title, in the order of their ids; an unknown title has none.
+
+    corpus: the name of one of the run's corpora; the first one's without it.
+    """
 
     title: str
+    corpus: str = ""
 
 
 def _carry_out(action: Open, engines: Engines) -> Retrieved:
-    paragraphs = enumerate(engines.retriever().titled(action.title), start=1)
+    paragraphs = enumerate(engines.retriever(action.corpus).titled(action.title), start=1)
     return Retrieved(hits=tuple(Hit(paragraph=each, rank=rank, score=SCORE) for rank, each in paragraphs))
 
 
 def _decides(action: Open, binding: Binding) -> Json:
-    return {"title": action.title, "corpus": binding.corpus}
+    _, revision = binding.corpus(action.corpus)
+    return {"title": action.title, "corpus": revision}
 
 
-def _corpus(_: Open, names: EngineNames) -> str:
-    return f"the corpus {names.corpus}"
+def _corpus(action: Open, names: EngineNames) -> str:
+    return f"the corpus {names.binding.corpus(action.corpus)[0]}"
 
 
 OPEN = ActionKind(
@@ -37,8 +43,10 @@ OPEN = ActionKind(
     deadline=600,
     carry_out=_carry_out,
     decides=_decides,
+    request=lambda action: without_unused(action, "corpus"),
     query="title",
     pinned="corpus_revision",
+    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

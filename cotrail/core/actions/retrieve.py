@@ -1,17 +1,23 @@
 """Searching a corpus."""
 
-from cotrail.common.unusual_fields import unusual
+from typing import Any, Literal
+
+from cotrail.common.unusual_fields import unusual, without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
-from cotrail.core.binding import Binding
-from cotrail.core.ports.retriever import Field, Retriever, Scope
+from cotrail.core.binding import FURTHER_CORPUS, Binding
+from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
+
+Field = Literal["all", "title"]
 
 
 class Retrieve(Action, frozen=True, kw_only=True):
     """Find the best `count` paragraphs for a query, of any page or only of the titles given.
 
-    distinct: whether paragraphs of the same text count as one; see `cotrail.core.ports.retriever`.
+    field, distinct: BM25's options: what the query is compared with, and whether paragraphs of the same text count as
+        one; see `cotrail.engines.retrieval.bm25`. options: those of other retrievers.
+    corpus: the name of one of the run's corpora; the first one's without it.
     """
 
     query: str
@@ -20,33 +26,34 @@ class Retrieve(Action, frozen=True, kw_only=True):
     scope: Scope = "only"
     field: Field = "all"
     distinct: bool = False
+    options: dict[str, Any] | None = None
+    corpus: str = ""
 
 
 def retrieved(retriever: Retriever, action: Retrieve) -> Retrieved:
     """The result of a search; raises what `Retriever.search` does."""
-    return Retrieved(
-        hits=retriever.search(
-            action.query,
-            action.count,
-            action.titles,
-            scope=action.scope,
-            field=action.field,
-            distinct=action.distinct,
-        )
+    request = SearchRequest(
+        query=action.query,
+        count=action.count,
+        titles=action.titles,
+        scope=action.scope,
+        options=unusual(action, "field", "distinct") | (action.options or {}),
     )
+    return Retrieved(hits=retriever.search(request))
 
 
 def _carry_out(action: Retrieve, engines: Engines) -> Retrieved:
-    return retrieved(engines.retriever(), action)
+    return retrieved(engines.retriever(action.corpus), action)
 
 
 def _decides(action: Retrieve, binding: Binding) -> Json:
-    searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": binding.corpus}
-    return searched | unusual(action, "scope", "field", "distinct")
+    _, revision = binding.corpus(action.corpus)
+    searched = {"query": action.query, "count": action.count, "titles": action.titles, "corpus": revision}
+    return searched | unusual(action, "scope", "field", "distinct", "options")
 
 
-def _corpus(_: Retrieve, names: EngineNames) -> str:
-    return f"the corpus {names.corpus}"
+def _corpus(action: Retrieve, names: EngineNames) -> str:
+    return f"the corpus {names.binding.corpus(action.corpus)[0]}"
 
 
 RETRIEVE = ActionKind(
@@ -57,8 +64,10 @@ RETRIEVE = ActionKind(
     deadline=600,
     carry_out=_carry_out,
     decides=_decides,
+    request=lambda action: without_unused(action, "options", "corpus"),
     query="query",
     pinned="corpus_revision",
+    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

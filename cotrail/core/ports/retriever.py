@@ -1,21 +1,43 @@
 """Port of search engines."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol, TypeVar
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from cotrail.core.paragraphs import Hit, Paragraph
-
-Field = Literal["all", "title"]
-"""The fields that a query is compared with: title and text, or the title alone."""
+from cotrail.errors import StepError
 
 Scope = Literal["only", "after"]
 """Use of titles in a search: `only` searches their paragraphs, `after` filters the best `count` of a search (as
 IRCoT's released code does)."""
 
-BUFFER = 100
-"""The number of best paragraphs that are searched for equal texts, as in IRCoT's released code."""
+Options = TypeVar("Options", bound=Struct)
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True):
+    """What a search is for.
+
+    query: in plain words; an empty one finds nothing. count: the most paragraphs to find.
+    titles: where given, only paragraphs of these titles, as `scope` says.
+    options: those that aren't at the defaults of the retriever's own type of options, see `options_as`.
+    """
+
+    query: str
+    count: int
+    titles: tuple[str, ...] = ()
+    scope: Scope = "only"
+    options: dict[str, Any] = {}
+
+    def options_as(self, type_: type[Options]) -> Options:
+        """The options as a retriever reads them; raises StepError for one that it lacks or that is out of bounds."""
+        if unknown := self.options.keys() - set(type_.__struct_fields__):
+            raise StepError(f"the corpus's retriever has no option {min(unknown)!r}; take it out of the search")
+        try:
+            return msgspec.convert(self.options, type_)
+        except msgspec.ValidationError as error:
+            raise StepError(f"an option of the search can't be used: {error}; correct it") from error
 
 
 class Retriever(Protocol):
@@ -25,21 +47,9 @@ class Retriever(Protocol):
     def revision(self) -> str:
         """The digest of everything that decides a search's result: paragraphs, analyzer, ranking parameters."""
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-        distinct: bool = False,
-    ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs, the best first, equal scores by paragraph id. An empty query finds nothing.
+    def search(self, request: SearchRequest) -> tuple[Hit, ...]:
+        """The best paragraphs, the best first, equal scores by paragraph id.
 
-        titles: where given, only paragraphs of these titles, as `scope` says.
-        field: the fields that are compared with the query. distinct: paragraphs of the same text count as one, see
-            `best`.
         Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is on a server
         that is away or refuses requests.
         """
@@ -55,23 +65,12 @@ class Corpus(Retriever, Protocol):
         """The paragraphs of exactly this title, by id."""
 
 
-def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool) -> tuple[Hit, ...]:
-    """The best `count` of the hits that `ranked` returns for a number of hits.
-
-    distinct: paragraphs of the same text, whatever its case, count as one, which takes the place of the lowest of them
-        among the best `BUFFER`, as in IRCoT's released code (`retriever_server/elasticsearch_retriever.py`).
-    """
-    if not distinct:
-        return ranked(count)
-    last = {hit.paragraph.text.strip().lower(): hit for hit in ranked(max(count, BUFFER))}
-    return _numbered(sorted(last.values(), key=lambda hit: hit.score, reverse=True)[:count])
-
-
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:
     """The hits whose paragraphs have one of these titles, whatever their case, with new ranks."""
     wanted = {title.strip().lower() for title in titles}
-    return _numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
+    return numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
 
 
-def _numbered(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+def numbered(hits: Iterable[Hit]) -> tuple[Hit, ...]:
+    """The hits with their ranks in this order."""
     return tuple(structs.replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))

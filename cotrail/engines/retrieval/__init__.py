@@ -1,5 +1,5 @@
-"""Retrieval with BM25: an adapter for each search engine, and the stores that keep corpora by name.
+"""Retrieval: a record for each search engine (`engine`, `registry`), and the stores that keep corpora by name.
 
-`stores` opens the store that the settings name: tantivy's indexes in a folder (`tantivy`, `analysis`), or a search
-server's (`elasticsearch`, `search_server`, `search_file`). `manifest` describes an index.
+`stores` has the folder's corpora, whichever engine's (`folders`; `tantivy`, `analysis`), and a search server's
+(`elasticsearch`, `search_server`, `search_file`). `manifest` describes an index, and says which engine searches it.
 """

@@ -1,8 +1,8 @@
-"""Interface of the stores that keep corpora by name: a folder, or a search server that every host reaches."""
+"""Interface of the stores that keep corpora by name: folders, and a search server that every host reaches."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -19,6 +19,15 @@ class Extent(Struct, frozen=True, kw_only=True):
     built_at: datetime | None = None
 
 
+class NewIndex(Struct, frozen=True, kw_only=True):
+    """How an index is to be built. engine: its engine's name; the store's own without one. settings: the engine's."""
+
+    engine: str | None = None
+    settings: Mapping[str, Any] = {}
+
+
+USUAL = NewIndex()
+
 CountCallback = Callable[[int], None]
 """Called with the number of paragraphs so far."""
 
@@ -26,7 +35,9 @@ CountCallback = Callable[[int], None]
 class CorpusStore(Protocol):
     """Keeps corpora by name. Raises UnavailableError where it doesn't respond, InputError for invalid names."""
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
+    def build(
+        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+    ) -> IndexManifest:
         """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
 
         An existing corpus of that name is searched until the new one is complete; an error or an interruption leaves
@@ -34,7 +45,9 @@ class CorpusStore(Protocol):
         """
 
     def open(self, name: str) -> Corpus:
-        """The corpus of that name; raises UnknownNameError, which lists those there are."""
+        """The corpus of that name, with the engine that its manifest names; raises UnknownNameError, which lists those
+        there are.
+        """
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The corpora by name, sorted."""

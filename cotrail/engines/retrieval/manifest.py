@@ -3,9 +3,11 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -18,41 +20,55 @@ FILE_NAME = "manifest.json"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class IndexManifest(Struct, frozen=True, kw_only=True):
+class Ranking(Struct, frozen=True, kw_only=True):
+    """What decides an index's results, beside its paragraphs.
+
+    analyzer: how texts are made comparable, such as the analyzer of words or the identity of an embedder.
+    k1, b: BM25's parameters, None for another ranking.
+    """
+
+    analyzer: str
+    k1: float | None = None
+    b: float | None = None
+
+
+class IndexManifest(Ranking, frozen=True, kw_only=True):
     """Description of an index as it was built.
 
-    revision: the SHA-256 of all paragraphs with their ids, in order, the analyzer and the ranking's parameters.
-    paragraphs: their number. k1, b: BM25's parameters, None where others fill the index. created_by: the versions of
-        the software that built it.
+    revision: the SHA-256 of the ranking, the settings if there are any, and all paragraphs with their ids, in order.
+    paragraphs: their number. created_by: the versions of the software that built it.
+    engine, format: the engine that searches it, and the revision of that engine's format. settings: the index's own.
     """
 
     revision: str
     paragraphs: int
-    analyzer: str
-    k1: float | None
-    b: float | None
     created_by: dict[str, str]
+    engine: str = ""
+    format: int = 1
+    settings: dict[str, Any] = {}
 
 
 class FolderManifest(IndexManifest, frozen=True, kw_only=True):
     """Manifest of an index in a folder; folder: the folder of its files inside the index's own."""
 
     folder: str
+    engine: str = "tantivy"  # the only one there was before manifests named it
 
 
 class Revision:
     """Computes an index's revision and counts its paragraphs while they pass by, once each and in order."""
 
-    def __init__(self, analyzer: str, k1: float, b: float) -> None:
+    def __init__(self, ranking: Ranking, settings: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.count = 0
-        self._digest = hashlib.sha256(msgspec.json.encode([analyzer, k1, b]))
+        decisive = [ranking.analyzer, ranking.k1, ranking.b, *([settings] if settings else [])]
+        self._digest = hashlib.sha256(msgspec.json.encode(decisive, order="sorted"))
 
-    def add(self, paragraph: Paragraph) -> bytes:
-        """Adds the next paragraph; returns it as MessagePack."""
-        content = msgspec.msgpack.encode(paragraph)
-        self._digest.update(content)
-        self.count += 1
-        return content
+    def counted(self, paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
+        """The paragraphs, each of which has been added when it is yielded."""
+        for paragraph in paragraphs:
+            self._digest.update(msgspec.msgpack.encode(paragraph))
+            self.count += 1
+            yield paragraph
 
     def __str__(self) -> str:
         """The digest of everything added so far."""

@@ -1,38 +1,55 @@
-"""Corpora in a folder, and the choice between a folder and a search server."""
+"""Corpora in a folder, and in a folder and on a search server together."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from cotrail.common.file_locks import exclusive_folder
+from cotrail.common.refusals import refusal
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.optional_packages import installed_with
-from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback, Extent
-from cotrail.engines.retrieval.manifest import FILE_NAME, IndexManifest, corpora, corpus_directory, existing_corpus
+from cotrail.engines.retrieval.corpus_store import USUAL, CorpusStore, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
+from cotrail.engines.retrieval.folders import being_built, build_index, open_index
+from cotrail.engines.retrieval.manifest import (
+    FILE_NAME,
+    IndexManifest,
+    corpora,
+    corpus_directory,
+    existing_corpus,
+    unknown,
+)
+from cotrail.engines.retrieval.registry import find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
-from cotrail.errors import CorpusError
+from cotrail.errors import InputError, UnknownNameError
 
 
 class FolderStore:
-    """Corpora as tantivy indexes, each in a folder of its own."""
+    """Corpora that are folders in one folder; each is searched by the engine that its manifest names."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name; raises CorpusError where the folder can't be written."""
-        # Engines are imported on use, because an installation may have only one of them.
-        from cotrail.engines.retrieval.tantivy import build_index
+    def build(
+        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+    ) -> IndexManifest:
+        """Indexes the paragraphs as the corpus of that name, with tantivy unless another engine is named.
 
-        return build_index(paragraphs, corpus_directory(self._folder, name), progress)
+        Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
+        settings that the engine doesn't take.
+        """
+        engine = folder_engine(new.engine or "tantivy")
+        directory, settings = corpus_directory(self._folder, name), _settings(engine, new.settings)
+        return build_index(paragraphs, directory, progress, engine=engine, settings=settings)
 
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
-        from cotrail.engines.retrieval.tantivy import open_corpus
-
-        return open_corpus(self._folder, name)
+        return open_index(existing_corpus(self._folder, name))
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The manifests of the corpora by name, sorted."""
@@ -41,8 +58,7 @@ class FolderStore:
     def remove(self, name: str) -> None:
         """Removes the corpus of that name; raises UnknownNameError. Processes that search it go on with it."""
         directory = existing_corpus(self._folder, name)
-        busy = CorpusError(f"another process is building the index in {directory}; wait until it is done")
-        with exclusive_folder(directory, busy):
+        with exclusive_folder(directory, being_built(directory)):
             # First of all, so that an interruption leaves no corpus that can't be searched.
             (directory / FILE_NAME).unlink()
             shutil.rmtree(directory)
@@ -55,10 +71,62 @@ class FolderStore:
         return Extent(location=str(directory), bytes=size, built_at=built_at)
 
 
+class JoinedStores:
+    """A search server's corpora and a folder's, of which a name of both means the server's."""
+
+    def __init__(self, server: CorpusStore, folder: CorpusStore) -> None:
+        self._server = server
+        self._folder = folder
+
+    def build(
+        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+    ) -> IndexManifest:
+        """Indexes the paragraphs on the server, or in the folder where an engine is named whose indexes are folders."""
+        if new.engine is None or isinstance(find_engine(new.engine), ServerEngine):
+            return self._server.build(name, paragraphs, progress, new)
+        if name in self._server.manifests():
+            raise InputError(
+                f"the search server has a corpus {name!r}, which hides one in the folder: take another name, or "
+                f"`cotrail corpora remove {name}` first"
+            )
+        return self._folder.build(name, paragraphs, progress, new)
+
+    def open(self, name: str) -> Corpus:
+        """The corpus of that name; raises UnknownNameError, which lists those of both."""
+        try:
+            return self._server.open(name)
+        except UnknownNameError:
+            return self._keeping(name).open(name)
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The manifests of both by name, sorted."""
+        return dict(sorted((self._folder.manifests() | self._server.manifests()).items()))
+
+    def remove(self, name: str) -> None:
+        """Removes the corpus of that name; raises UnknownNameError, and InputError for one that is only read."""
+        self._keeping(name).remove(name)
+
+    def extent(self, name: str) -> Extent:
+        """The size and the age of a corpus that is there."""
+        return self._keeping(name).extent(name)
+
+    def _keeping(self, name: str) -> CorpusStore:
+        if store := next((each for each in (self._server, self._folder) if name in each.manifests()), None):
+            return store
+        raise unknown(name, self.manifests())
+
+
 def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
-    """The server's corpora if a server is given, otherwise the folder's."""
+    """The folder's corpora, and a server's if one is given."""
     if server is None:
         return FolderStore(folder)
-    with installed_with("elasticsearch"):
-        from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-    return ElasticsearchStore(server)
+    # One adapter for both: only the first request tells which of them the server is.
+    return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder))
+
+
+def _settings(engine: FolderEngine, given: Mapping[str, Any]) -> Struct:
+    try:
+        return msgspec.convert(dict(given), engine.settings)
+    except msgspec.ValidationError as error:
+        said = refusal(error, engine.settings, given)
+        raise InputError(f"settings of {engine.name}: {said}; correct it") from error

@@ -1,10 +1,8 @@
 """BM25 with tantivy: an index in a folder, memory-mapped and shared by all processes that search it."""
 
 import os
-import secrets
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -12,20 +10,12 @@ from pathlib import Path
 import msgspec
 import tantivy
 
-from cotrail.common.file_locks import exclusive_folder
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.retriever import Field, Scope, best, picked
+from cotrail.core.ports.retriever import SearchRequest, picked
 from cotrail.engines.retrieval.analysis import ANALYZER, ANALYZERS, english, plain
-from cotrail.engines.retrieval.manifest import (
-    FolderManifest,
-    Revision,
-    existing_corpus,
-    installed,
-    read_manifest,
-    unusable,
-    write_manifest,
-)
-from cotrail.errors import CorpusError
+from cotrail.engines.retrieval.bm25 import Bm25Options, best
+from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
+from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 
 K1, B = 1.2, 0.75
 """BM25's parameters; tantivy has them built in."""
@@ -36,65 +26,14 @@ HEAP_BYTES = 4_000_000_000
 MAX_OF_A_TITLE = 10_000
 """More paragraphs than any page has."""
 
-PROGRESS_EVERY = 1_000
-"""Number of paragraphs between two calls of the progress callback."""
 
-
-def build_index(
-    paragraphs: Iterable[Paragraph], directory: Path, progress: Callable[[int], None] | None = None
-) -> FolderManifest:
-    """Indexes the paragraphs, whose ids are distinct, in this folder.
-
-    An existing index stays as it is, and is searched, until this one is complete; an error or an interruption leaves
-    nothing behind. progress: called with the number of paragraphs so far.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        busy = CorpusError(f"another process is building the index in {directory}; wait until it is done")
-        with exclusive_folder(directory, busy):
-            return _replace(directory, paragraphs, progress or (lambda _count: None))
-    except (OSError, ValueError) as error:
-        raise CorpusError(f"no index can be built in {directory} ({error}); check the folder and its disk") from error
-
-
-def _replace(directory: Path, paragraphs: Iterable[Paragraph], progress: Callable[[int], None]) -> FolderManifest:
-    """Builds the index beside the former one, switches to it by replacing the manifest, and deletes the former."""
-    folder = directory / f"index-{secrets.token_hex(6)}"
-    try:
-        manifest = _write(paragraphs, folder, progress)
-        write_manifest(directory, manifest)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # it isn't empty where there is a former index
-            directory.rmdir()
-        raise
-    for other in directory.glob("index-*"):
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
-    return manifest
-
-
-def _write(paragraphs: Iterable[Paragraph], folder: Path, progress: Callable[[int], None]) -> FolderManifest:
-    folder.mkdir()
+def _build(folder: Path, paragraphs: Iterable[Paragraph], _: NoSettings) -> None:
     # Within a segment tantivy orders equal scores by position, so that sorting by id orders them by id.
     index = tantivy.Index(_schema(), str(folder), reuse=False, sort_by_field="id")
     index.register_tokenizer("english", english())
-    revision = Revision(ANALYZER, K1, B)
     with _writer(index) as writer:
         for paragraph in paragraphs:
-            writer.add_document(_document(paragraph, revision.add(paragraph)))
-            if revision.count % PROGRESS_EVERY == 0:
-                progress(revision.count)
-    progress(revision.count)
-    return FolderManifest(
-        revision=str(revision),
-        paragraphs=revision.count,
-        folder=folder.name,
-        analyzer=ANALYZER,
-        k1=K1,
-        b=B,
-        created_by={name: installed(name) for name in ("cotrail", "tantivy")},
-    )
+            writer.add_document(_document(paragraph))
 
 
 @contextmanager
@@ -124,14 +63,14 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _document(paragraph: Paragraph, content: bytes) -> tantivy.Document:
+def _document(paragraph: Paragraph) -> tantivy.Document:
     document = tantivy.Document()
     document.add_text("id", paragraph.id)
     document.add_text("whole_title", paragraph.title)
     document.add_text("title", plain(paragraph.title))
     document.add_text("text", plain(paragraph.text))
     # The whole paragraph, since the other fields can't be read back.
-    document.add_bytes("paragraph", content)
+    document.add_bytes("paragraph", msgspec.msgpack.encode(paragraph))
     return document
 
 
@@ -151,22 +90,19 @@ def _open(folder: Path) -> tantivy.Index:
 
 
 class TantivyRetriever:
-    """Searches the index in a folder; raises CorpusError where there is none that can be used. Safe for many threads.
+    """Searches the index in a folder. Safe for many threads.
 
     A paragraph's score is the sum of the BM25 scores of its title and its text; each word of the query is a clause.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.manifest = read_manifest(directory)
-        if self.manifest.analyzer not in ANALYZERS:
-            raise unusable(directory, "it was built by another version of cotrail")
-        try:
-            index = _open(directory / self.manifest.folder)
-            self._searcher = index.searcher()
-        except Exception as error:
-            raise unusable(directory, error) from error
-        if self._searcher.num_docs != self.manifest.paragraphs:
-            raise unusable(directory, "paragraphs are missing")
+    def __init__(self, folder: Path, manifest: FolderManifest) -> None:
+        self.manifest = manifest
+        if manifest.analyzer not in ANALYZERS:
+            raise ValueError("it was built by another version of cotrail")
+        index = _open(folder)
+        self._searcher = index.searcher()
+        if self._searcher.num_docs != manifest.paragraphs:
+            raise ValueError("paragraphs are missing")
         self._schema = index.schema
         self._analyzer = english(self.manifest.analyzer)
         self._decoder = msgspec.msgpack.Decoder(Paragraph)
@@ -176,30 +112,20 @@ class TantivyRetriever:
         """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-        distinct: bool = False,
-    ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs for a query of plain words, the best first, equal scores by paragraph id.
+    def search(self, request: SearchRequest) -> tuple[Hit, ...]:
+        """The best paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
-        titles: where given, only paragraphs of these titles. With the scope `only`, exactly these, with unchanged
-            scores; with `after`, the titles' words are searched for in titles too, and of the best `count` those of
-            these titles are kept, whatever their case (IRCoT's released code). distinct: see `best`.
+        Titles with the scope `only` leave scores unchanged; with `after`, the titles' words are searched for in titles
+        too, and of the best `count` those of these titles are kept, whatever their case (IRCoT's released code).
         """
-        words = self._words(query)
-        if count < 1 or not words:
+        options, words = request.options_as(Bm25Options), self._words(request.query)
+        if request.count < 1 or not words:
             return ()
-        matches = self._matches(words, ("title",) if field == "title" else ("title", "text"))
-        after = bool(titles) and scope == "after"
+        matches = self._matches(words, ("title",) if options.field == "title" else ("title", "text"))
+        titles, after = request.titles, bool(request.titles) and request.scope == "after"
         if titles:
             matches = self._named(matches, titles) if after else self._titled(matches, titles)
-        hits = best(partial(self._ranked, matches), count, distinct=distinct)
+        hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
 
     def _ranked(self, query: tantivy.Query, count: int) -> tuple[Hit, ...]:
@@ -263,6 +189,10 @@ class TantivyRetriever:
         return self._decoder.decode(self._searcher.doc(address)["paragraph"][0])
 
 
-def open_corpus(corpora: Path, name: str) -> TantivyRetriever:
-    """The retriever for a corpus by its name; raises UnknownNameError, which lists those there are."""
-    return TantivyRetriever(existing_corpus(corpora, name))
+TANTIVY = FolderEngine(
+    name="tantivy",
+    library="tantivy",
+    ranking=lambda _: Ranking(analyzer=ANALYZER, k1=K1, b=B),
+    build=_build,
+    open=TantivyRetriever,
+)

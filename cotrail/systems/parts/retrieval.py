@@ -58,7 +58,7 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     distinct_texts: bool = False
     """Whether paragraphs with the same text count as one in a search, as in the released code; see
-    `cotrail.core.ports.retriever.best`."""
+    `cotrail.engines.retrieval.bm25.best`."""
 
 
 RetrievalSettings1 = with_defaults(RetrievalSettings, pinned="again")

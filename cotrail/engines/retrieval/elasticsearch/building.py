@@ -12,23 +12,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, ElasticsearchClient, Fault
-from cotrail.engines.retrieval.elasticsearch.index import (
-    ANALYZER,
-    K1,
-    MAPPINGS,
-    SETTINGS,
-    B,
-    indexes,
-    remove,
-    with_manifest,
-)
+from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
+from cotrail.engines.retrieval.engine import ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.errors import CorpusError, CotrailError
+from cotrail.engines.retrieval.registry import server_engine
+from cotrail.errors import CorpusError, CotrailError, InputError
 
 DRAFT = "~draft"
 """Suffix of the alias of an incomplete index; no corpus has such a name."""
@@ -90,37 +83,37 @@ def build_index(
     settings: dict[str, Any],
     paragraphs: Iterable[Paragraph],
     progress: CountCallback,
+    wanted: str | None = None,
 ) -> IndexManifest:
     """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
+    wanted: the engine that the server should be; raises InputError where it is another one.
     settings: the index's, in addition to those that it always has. Replicas are made of the complete index.
     An error or an interruption deletes the new index. The next build deletes what a killed build left, and takes over
     from one that is still running.
     """
-    created_by = _created_by(client)
-    with _draft(client, alias, SETTINGS | settings | NO_COPIES) as index:
-        revision = Revision(ANALYZER, K1, B)
+    server = client.ask(lambda api: api.info(), _Product).version
+    engine = server_engine(server.distribution)
+    if wanted not in (None, engine.name):
+        raise InputError(f"the search server is {engine.name}, not {wanted}; name that or none")
+    with _draft(client, alias, engine, settings | NO_COPIES) as index:
+        revision = Revision(engine.ranking)
         _fill(client, alias + DRAFT, _bulks(paragraphs, revision), progress)
         manifest = IndexManifest(
             revision=str(revision),
             paragraphs=revision.count,
-            analyzer=ANALYZER,
-            k1=K1,
-            b=B,
-            created_by=created_by,
+            created_by={"cotrail": installed("cotrail"), engine.name: server.number, "lucene": server.lucene_version},
+            engine=engine.name,
+            format=engine.format,
+            **structs.asdict(engine.ranking),
         )
         _finish(client, index, manifest, {name: settings.get(name, none) for name, none in NO_COPIES.items()})
         _publish(client, alias, index)
     return manifest
 
 
-def _created_by(client: ElasticsearchClient) -> dict[str, str]:
-    server = client.ask(lambda api: api.info(), _Product).version
-    return {"cotrail": installed("cotrail"), server.distribution: server.number, "lucene": server.lucene_version}
-
-
 @contextmanager
-def _draft(client: ElasticsearchClient, alias: str, settings: dict[str, Any]) -> Iterator[str]:
+def _draft(client: ElasticsearchClient, alias: str, engine: ServerEngine, settings: dict[str, Any]) -> Iterator[str]:
     """A new index, known by the draft's alias alone; deleted if the block fails before the index is published."""
     draft = alias + DRAFT
     for former in indexes(client, draft):
@@ -129,7 +122,10 @@ def _draft(client: ElasticsearchClient, alias: str, settings: dict[str, Any]) ->
     try:
         client.ask(
             lambda api: api.indices.create(
-                index=index, settings={"index": settings}, mappings=MAPPINGS, aliases={draft: {}}
+                index=index,
+                settings={"index": engine.index | settings},
+                mappings=engine.mappings,
+                aliases={draft: {}},
             )
         )
         yield index
@@ -146,8 +142,7 @@ def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bul
     ids: list[str] = []
     operations: list[Any] = []
     size = 0
-    for paragraph in paragraphs:
-        revision.add(paragraph)
+    for paragraph in revision.counted(paragraphs):
         ids.append(paragraph.id)
         operations += (b'{"index":{"_id":"%d"}}' % revision.count, msgspec.json.encode(paragraph))
         size += len(operations[-1])

@@ -50,8 +50,6 @@ def locate_existing(client: ElasticsearchClient, existing: ExistingIndex) -> Loc
         revision=_revision(existing, indexes, numbers),
         paragraphs=count,
         analyzer=f"that of the index {name}",
-        k1=None,
-        b=None,
         created_by={},
     )
     return Located(name=name, manifest=manifest, shards=shards, fields=existing, sequence_numbers=numbers)

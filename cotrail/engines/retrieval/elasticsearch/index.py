@@ -5,10 +5,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.registry import ENGINES, server_engine
 from cotrail.errors import CorpusError
 
 ANALYZER = "Elasticsearch's `english`"
@@ -69,7 +71,12 @@ class Index(Struct, frozen=True):
     @property
     def manifest(self) -> IndexManifest | None:
         """The manifest, None until the index is complete."""
-        return self.mappings.meta.cotrail
+        manifest = self.mappings.meta.cotrail
+        if manifest is None or manifest.engine:
+            return manifest
+        # Earlier manifests don't name the engine, but the server's software.
+        engine = next((name for name in ("opensearch", "elasticsearch") if name in manifest.created_by), "")
+        return replace(manifest, engine=engine)
 
 
 def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:
@@ -115,12 +122,20 @@ def locate(client: ElasticsearchClient, alias: str) -> Located | None:
     if not there:
         return None
     name, index = next(iter(there.items()))
-    if len(there) > 1 or index.manifest is None or index.manifest.analyzer != ANALYZER:
+    manifest = index.manifest
+    if len(there) > 1 or manifest is None or not _is_searchable(manifest):
         raise CorpusError(
             f"the index {alias} can't be used: another version of cotrail made it, or something else, "
             "or two at once; build it again with `cotrail index`"
         )
-    return Located(name=name, manifest=index.manifest, shards=int(index.settings.index.number_of_shards))
+    return Located(name=name, manifest=manifest, shards=int(index.settings.index.number_of_shards))
+
+
+def _is_searchable(manifest: IndexManifest) -> bool:
+    if manifest.engine not in ENGINES:
+        return False
+    engine = server_engine(manifest.engine)
+    return (manifest.analyzer, manifest.format) == (engine.ranking.analyzer, engine.format)
 
 
 def with_manifest(manifest: IndexManifest) -> dict[str, Any]:

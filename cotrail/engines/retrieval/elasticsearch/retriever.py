@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.retriever import Field, Scope, best, picked
+from cotrail.core.ports.retriever import SearchRequest, picked
+from cotrail.engines.retrieval.bm25 import Bm25Options, best
 from cotrail.engines.retrieval.elasticsearch.client import (
     BUSY,
     BusyError,
@@ -94,31 +95,22 @@ class ElasticsearchRetriever:
         """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
-    def search(
-        self,
-        query: str,
-        count: int,
-        titles: tuple[str, ...] = (),
-        *,
-        scope: Scope = "only",
-        field: Field = "all",
-        distinct: bool = False,
-    ) -> tuple[Hit, ...]:
-        """The best `count` paragraphs for a query of plain words, the best first, equal scores by paragraph id.
+    def search(self, request: SearchRequest) -> tuple[Hit, ...]:
+        """The best paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
-        titles, distinct: as in the port.
         Raises UnavailableError where the server doesn't respond or is too busy, TransientStepError where it responds
         with an error or a partial result, StepError where it refuses the query, for example one of more words than its
         `indices.query.bool.max_clause_count`, and CorpusChangedError where the corpus was rebuilt.
         """
-        if count < 1 or not query.strip():
+        options, query, titles = request.options_as(Bm25Options), request.query, request.titles
+        if request.count < 1 or not query.strip():
             return ()
-        names, after = self._located.fields, bool(titles) and scope == "after"
-        matches = _matches(_valid(query), (names.title,) if field == "title" else (names.title, names.text))
+        names, after = self._located.fields, bool(titles) and request.scope == "after"
+        matches = _matches(_valid(query), (names.title,) if options.field == "title" else (names.title, names.text))
         if titles:
             wanted = [_valid(title) for title in titles]
             matches = _named(matches, names.title, wanted) if after else _titled(matches, self._whole_title(), wanted)
-        hits = best(partial(self._ranked, matches), count, distinct=distinct)
+        hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:

@@ -3,15 +3,28 @@
 from collections.abc import Iterable
 from functools import partial
 
+from msgspec.structs import replace
+
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import CountCallback, Extent
+from cotrail.engines.retrieval.corpus_store import USUAL, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
-from cotrail.engines.retrieval.elasticsearch.index import extent, indexes, locate, remove
+from cotrail.engines.retrieval.elasticsearch.index import (
+    ANALYZER,
+    K1,
+    MAPPINGS,
+    SETTINGS,
+    B,
+    extent,
+    indexes,
+    locate,
+    remove,
+)
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
+from cotrail.engines.retrieval.engine import ServerEngine
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, unknown
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
@@ -25,15 +38,24 @@ class ElasticsearchStore:
         self._settings = server.index
         self._existing = server.corpora
 
-    def build(self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None) -> IndexManifest:
+    def build(
+        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+    ) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
-        Of two concurrent builds of one corpus, the later one continues and the earlier one fails.
+        Of two concurrent builds of one corpus, the later one continues and the earlier one fails. Settings of indexes
+        are in `search.toml`.
         """
+        if new.settings:
+            raise InputError(
+                f"search.toml has the settings of the search server's indexes; put {min(new.settings)} there"
+            )
         if name in self._existing:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
-        return build_index(self._client, alias, self._settings, paragraphs, progress or (lambda _count: None))
+        return build_index(
+            self._client, alias, self._settings, paragraphs, progress or (lambda _count: None), new.engine
+        )
 
     def open(self, name: str) -> ElasticsearchRetriever:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
@@ -77,3 +99,14 @@ class ElasticsearchStore:
     def _located(self, name: str) -> Located | None:
         existing = self._existing.get(name)
         return locate_existing(self._client, existing) if existing else locate(self._client, self._prefix + name)
+
+
+ELASTICSEARCH = ServerEngine(
+    name="elasticsearch",
+    library="elasticsearch",
+    ranking=Ranking(analyzer=ANALYZER, k1=K1, b=B),
+    index=SETTINGS,
+    mappings=MAPPINGS,
+    store=ElasticsearchStore,
+)
+OPENSEARCH = replace(ELASTICSEARCH, name="opensearch")

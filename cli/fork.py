@@ -12,9 +12,10 @@ from cotrail.cli.output import console, print_json
 from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
+from cotrail.core.ports.roles import ROLES
 from cotrail.errors import InputError
 from cotrail.services import forking
-from cotrail.services.forking import NAMES, ForkedRun, ForkRequest
+from cotrail.services.forking import ENGINE, ForkedRun, ForkRequest
 from cotrail.services.store import open_store
 
 
@@ -37,7 +38,16 @@ def fork(
             "--set",
             metavar="KEY=VALUE",
             help="A setting of the system, by its dotted path or the last part of it, or model, profile, seed, "
-            "temperature, embedder, entailer, extractor, duplicate_rater, relevance_rater. May be given several times.",
+            "temperature. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    engines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            metavar="ROLE=NAME",
+            help=f"The engine of a role: {', '.join(ROLES)}, or another of the system's. May be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +71,7 @@ def fork(
     """
     request = ForkRequest(
         run=run,
-        changes=parse_changes(changes or ()),
+        changes=parse_changes([*(changes or ()), *(f"{ENGINE}{each}" for each in engines or ())]),
         at=None if at is None else read_point(at),
         questions=tuple(keys or ()),
         name=name,
@@ -92,7 +102,8 @@ def _change(given: str) -> tuple[str, Any]:
     if not equals:
         raise InputError(f"{given!r} sets nothing: write KEY=VALUE")
     # A name may look like a number: the model `135` is no integer.
-    return key, text if key in NAMES else _value(text)
+    is_name = key in ("model", "profile") or key in ROLES or key.startswith(ENGINE)
+    return key, text if is_name else _value(text)
 
 
 def _value(text: str) -> Any:

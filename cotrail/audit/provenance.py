@@ -12,6 +12,7 @@ import msgspec
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.binding import PINS
 from cotrail.errors import CotrailError
 
 
@@ -110,13 +111,11 @@ class _Document:
     def _engines(self, step: Row) -> list[str]:
         """Add the engine that carried a step out, if its kind names one; returns the agent's name."""
         kind = KINDS[text(step, "kind")]
-        if kind.pinned_as is not None:
-            name = kind.pinned_as(msgspec.json.decode(text(step, "request")))
-            label = msgspec.json.decode(text(self._run, "knowledge")).get(name)
-        elif kind.pinned is not None:
-            name, label = kind.pinned, self._run[kind.pinned]
-        else:
+        if kind.pinned is None:
             return []
+        name = kind.pinned if isinstance(kind.pinned, str) else kind.pinned(msgspec.json.decode(text(step, "request")))
+        pins = self._run if name in PINS.values() else msgspec.json.decode(text(self._run, "knowledge"))
+        label = pins.get(name)
         self._element("agent", f"agent/{name}", "prov:SoftwareAgent", label=label)
         return [name]
 

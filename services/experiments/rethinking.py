@@ -83,6 +83,7 @@ class RethinkingSchedule(IndependentSchedule[Trial]):
         format_ = files.format or trial.dataset
         spec = find_system(trial.method)
         needs = spec.needs(spec.settings())
+        named = {role.name: getattr(experiment, role.name) for role in needs.engines}
         return RunRequest(
             system=trial.method,
             dataset=f"{format_}-facts" if trial.has_facts else format_,
@@ -92,8 +93,7 @@ class RethinkingSchedule(IndependentSchedule[Trial]):
             task=None if format_ in TASK_OF else files.task,
             chains=experiment.chains if needs.samples and "chains" not in trial.settings else None,
             model=trial.model,
-            embedder=experiment.embedder if needs.weighs else None,
-            entailer=experiment.entailer if needs.weighs else None,
+            engines={role: name for role, name in named.items() if name is not None},
             seed=experiment.seed,
             profile=experiment.profile,
             settings=merged(experiment.settings.get(trial.method, {}), trial.settings),

@@ -48,10 +48,10 @@ class SearChainSchedule(IndependentSchedule[Trial]):
         request = self._request(trial)
         system = configure(find_system(SYSTEM), request)
         # What a variation doesn't use, a run that names it is refused.
-        engines = {role: getattr(self._experiment, role) for role in system.needs.roles}
-        embedder = self._experiment.embedder if system.needs.weighs else None
+        named = {role.name: getattr(self._experiment, role.name, None) for role in system.needs.engines}
+        engines = {role: name for role, name in named.items() if name is not None}
         composed = compose(
-            replace(request, embedder=embedder, **engines),
+            replace(request, engines=engines),
             system,
             corpus_revision=self._corpus(request.corpus).revision if system.needs.corpus else "",
             shots=make_shots(system.needs, Demonstrations(), Demonstrations()),

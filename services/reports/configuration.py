@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
-from cotrail.core.binding import PINNED_ROLES
+from cotrail.core.ports.knowledge import Source
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.provenance import INSTEAD
 
@@ -30,7 +30,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     if record.corpus:
         yield "corpus", f"{record.corpus}, revision {shortened(record.corpus_revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
-    engines = {role: identity for role, identity in record.knowledge.items() if role in PINNED_ROLES}
+    engines = {role: identity for role, identity in record.knowledge.items() if role not in get_args(Source)}
     for source, revision in sorted(record.knowledge.items() - engines.items()):
         yield "knowledge", f"{source}, revision {shortened(revision)}"
     yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"

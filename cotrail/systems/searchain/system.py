@@ -5,6 +5,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from cotrail.core.demonstrations import Shots
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import DUPLICATE_RATER
+from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.searchain.chain_of_query import read_chain
@@ -70,6 +75,11 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer
     )
 
 
+_READERS: dict[str | None, tuple[EngineRole, ...]] = {"extractor": (EXTRACTOR,)}
+# Runs that compare questions by embeddings have always pinned an entailer too.
+_COMPARING: dict[str, tuple[EngineRole, ...]] = {"embedder": (EMBEDDER, ENTAILER), "rater": (DUPLICATE_RATER,)}
+
+
 def needs(settings: SearChainSettings) -> Needs:
     """Conversations, a corpus, and the models that read answers and find duplicates; only the first without retrieval.
 
@@ -81,9 +91,7 @@ def needs(settings: SearChainSettings) -> Needs:
     return Needs(
         prompt=True,
         corpus=True,
-        weighs=settings.duplicates == "embedder",
-        extracts=reader == "extractor",
-        rates=frozenset({"duplicate"}) if settings.duplicates == "rater" else frozenset(),
+        engines=_READERS.get(reader, ()) + _COMPARING.get(settings.duplicates, ()),
         capabilities=frozenset({"turns", "scores"}) if reader == "model" else frozenset({"turns"}),
     )
 

@@ -11,8 +11,9 @@ from cotrail.cli.output import console, print_json
 from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
+from cotrail.core.ports.roles import ROLES
 from cotrail.services import forking
-from cotrail.services.forking import NAMES, ForkedRun, ForkRequest
+from cotrail.services.forking import ENGINE, ForkedRun, ForkRequest
 from cotrail.services.store import open_store
 
 
@@ -35,7 +36,16 @@ def fork(
             "--set",
             metavar="KEY=VALUE",
             help="A setting of the system, by its dotted path or the last part of it, or model, profile, seed, "
-            "temperature, embedder, entailer, extractor, duplicate_rater, relevance_rater. May be given several times.",
+            "temperature. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    engines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            metavar="ROLE=NAME",
+            help=f"The engine of a role: {', '.join(ROLES)}, or another of the system's. May be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -59,7 +69,7 @@ def fork(
     """
     request = ForkRequest(
         run=run,
-        changes=parse_changes(changes or ()),
+        changes=parse_changes([*(changes or ()), *(f"{ENGINE}{each}" for each in engines or ())]),
         at=None if at is None else read_point(at),
         questions=tuple(keys or ()),
         name=name,
@@ -80,10 +90,16 @@ def fork(
     console(stderr=True).print(hint, style="dim", soft_wrap=True)
 
 
+TEXTS = ("model", "profile")
+"""Keys whose values are names, beside the roles of engines."""
+
+
 def parse_changes(given: Iterable[str]) -> dict[str, Any]:
     """Changes from `KEY=VALUE`."""
     # A name may look like a number: the model `135` is no integer.
-    return assigned(given, texts=NAMES)
+    given = tuple(given)
+    keys = {each.partition("=")[0] for each in given}
+    return assigned(given, texts={key for key in keys if key in TEXTS or key in ROLES or key.startswith(ENGINE)})
 
 
 def _summary(forked: ForkedRun) -> str:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import unwrap
 from typing import Any
 
 CARRY_OUT = "_carry_out"
@@ -26,7 +27,7 @@ def signatures(module: str, wanted: Iterable[str]) -> dict[str, Any]:
         return vars(import_module(module))
     tree = ast.parse(source)
     part = ast.Module(_needed(tree.body, set(wanted)), type_ignores=[])
-    names = {"__name__": module, CARRY_OUT: lambda name, given: getattr(import_module(module), name)(**given)}
+    names = {"__name__": module, CARRY_OUT: lambda name, given: unwrap(getattr(import_module(module), name))(**given)}
     exec(compile(ast.fix_missing_locations(part), f"<signatures of {module}>", "exec"), names)  # noqa: S102 - our own
     return names
 

@@ -1,37 +1,27 @@
 """`cotrail submit`: puts a run into the queue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.arguments import Json, completing
+from cotrail.cli.arguments import Json
 from cotrail.cli.following import follow
 from cotrail.cli.output import console, print_json
+from cotrail.cli.request_options import with_request_options
 from cotrail.cli.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
-from cotrail.data.datasets.registry import DATASETS, find_dataset
+from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services import submission
 from cotrail.services.prepared_run import PreparedRun
-from cotrail.services.requests import REQUIRED, check_keys, make_request, read_run_file
+from cotrail.services.requests import REQUIRED, check_keys, make_request, overruled, read_run_file
 from cotrail.services.store import open_store
-from cotrail.systems.registry import SYSTEMS, find_system
-
-_WHAT, _HOW, _MODEL = "What to run", "How the system works", "The model"
-NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))
-_SYSTEMS = ", ".join(dict.fromkeys(f"{spec.name} ({spec.title})" for spec in SYSTEMS))
+from cotrail.systems.registry import find_system
 
 
-def _option(*names: str, text: str, panel: str, metavar: str | None = None, known: Iterable[str] = ()) -> Any:
-    """An option; known: names that the shell completes."""
-    complete = completing(lambda: known)
-    return typer.Option(
-        *names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, autocompletion=complete
-    )
-
-
+@with_request_options
 def submit(
     run_file: Annotated[
         Path | None,
@@ -42,190 +32,8 @@ def submit(
             show_default=False,
         ),
     ] = None,
-    system: Annotated[
-        str | None, _option("--system", text=f"{_SYSTEMS}.", panel=_WHAT, metavar="NAME", known=NAMES)
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        _option(
-            "--dataset",
-            text=f"The dataset of the questions: {', '.join(DATASETS)} (your own).",
-            panel=_WHAT,
-            metavar="NAME",
-            known=DATASETS,
-        ),
-    ] = None,
-    questions: Annotated[str | None, _option("--questions", text="The file.", panel=_WHAT, metavar="PATH")] = None,
-    official: Annotated[
-        str | None,
-        _option(
-            "--official",
-            text="The dataset's own file, where --questions is one that the authors of IRCoT processed and lacks "
-            "answers that count (MuSiQue, 2WikiMultihopQA).",
-            panel=_WHAT,
-            metavar="PATH",
-        ),
-    ] = None,
-    corpora: Annotated[
-        list[str] | None,
-        _option("--corpus", text="A corpus made by `cotrail index`. May be repeated.", panel=_WHAT, metavar="CORPUS"),
-    ] = None,
-    limit: Annotated[
-        int | None, _option("--limit", text="Only the first N questions.", panel=_WHAT, metavar="N")
-    ] = None,
-    reader: Annotated[
-        str | None,
-        _option(
-            "--reader",
-            text="`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer.",
-            panel=_HOW,
-            metavar="FORM",
-        ),
-    ] = None,
-    rules: Annotated[
-        str | None,
-        _option(
-            "--rules",
-            text="`paper` (the default), or `released`: as the authors' code does where it departs from the paper.",
-            panel=_HOW,
-            metavar="NAME",
-        ),
-    ] = None,
-    demonstrations: Annotated[
-        str | None,
-        _option(
-            "--demonstrations",
-            text="Solved examples that prompts begin with; none without this.",
-            panel=_HOW,
-            metavar="PATH",
-        ),
-    ] = None,
-    title_demonstrations: Annotated[
-        str | None,
-        _option(
-            "--title-demonstrations",
-            text="Solved examples of naming pages, for questions about a passage (IIRC).",
-            panel=_HOW,
-            metavar="PATH",
-        ),
-    ] = None,
-    prompt: Annotated[
-        str | None,
-        _option(
-            "--prompt",
-            text="The words of the system's prompt, with {question} where the question stands; its own without this.",
-            panel=_HOW,
-            metavar="PATH",
-        ),
-    ] = None,
-    sets: Annotated[
-        str | None,
-        _option(
-            "--sets",
-            text="Which of the demonstrations are shown, in which order: a JSON file of lists of ids, or `released`: "
-            "the sets of IRCoT's authors.",
-            panel=_HOW,
-            metavar="PATH",
-        ),
-    ] = None,
-    set_number: Annotated[
-        int | None,
-        _option("--set-number", text="Which of the sets, from 1, which is the default.", panel=_HOW, metavar="N"),
-    ] = None,
-    retrieval_count: Annotated[
-        int | None, _option("--retrieval-count", text="Paragraphs a search (K).", panel=_HOW, metavar="K")
-    ] = None,
-    max_sentences: Annotated[
-        int | None, _option("--max-sentences", text="Sentences a chain, at most.", panel=_HOW, metavar="N")
-    ] = None,
-    task: Annotated[
-        str | None,
-        _option(
-            "--task",
-            text="`commonsense` (yes or no), `temporal` (a text) or `tabular` (true or false), for rethinking and its "
-            "baselines; the dataset's own by default.",
-            panel=_HOW,
-            metavar="NAME",
-        ),
-    ] = None,
-    chains: Annotated[
-        int | None, _option("--chains", text="How many chains of thought are sampled.", panel=_HOW, metavar="N")
-    ] = None,
-    variant: Annotated[
-        str | None,
-        _option(
-            "--variant",
-            text="Of rethinking: `basic` (the default), fact `selection`, or fact `generation`.",
-            panel=_HOW,
-            metavar="NAME",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        _option("--model", text="A name in `cotrail models`, which marks the default.", panel=_MODEL, metavar="NAME"),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        _option(
-            "--profile",
-            text="`fast`, or `deterministic`: the same bytes whatever happens; the latter by default where chains are "
-            "sampled.",
-            panel=_MODEL,
-            metavar="NAME",
-        ),
-    ] = None,
-    embedder: Annotated[
-        str | None,
-        _option("--embedder", text="What compares sentences, for rethinking.", panel=_MODEL, metavar="NAME"),
-    ] = None,
-    entailer: Annotated[
-        str | None,
-        _option(
-            "--entailer",
-            text="The model that judges whether evidence entails a sentence.",
-            panel=_MODEL,
-            metavar="NAME",
-        ),
-    ] = None,
-    extractor: Annotated[
-        str | None,
-        _option("--extractor", text="The model that reads answers out of paragraphs.", panel=_MODEL, metavar="NAME"),
-    ] = None,
-    duplicate_rater: Annotated[
-        str | None,
-        _option(
-            "--duplicate-rater", text="The model that finds questions that ask the same.", panel=_MODEL, metavar="NAME"
-        ),
-    ] = None,
-    relevance_rater: Annotated[
-        str | None,
-        _option("--relevance-rater", text="The model that scores how far texts answer.", panel=_MODEL, metavar="NAME"),
-    ] = None,
-    temperature: Annotated[
-        float | None,
-        _option("--temperature", text="0 (the default) takes the likeliest.", panel=_MODEL, metavar="T"),
-    ] = None,
-    seed: Annotated[
-        int | None, _option("--seed", text="The seed of sampling; 0 by default.", panel=_MODEL, metavar="N")
-    ] = None,
-    priority: Annotated[
-        int | None,
-        _option(
-            "--priority",
-            text="Questions of runs with a higher number begin first; 0 by default.",
-            panel=_WHAT,
-            metavar="N",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        _option("--name", text="A name for the run, for every RUN argument.", panel=_WHAT, metavar="NAME"),
-    ] = None,
-    tags: Annotated[
-        list[str] | None,
-        _option("--tag", text="A tag, to filter runs by. May be repeated.", panel=_WHAT, metavar="TAG"),
-    ] = None,
     *,
+    options: dict[str, Any],
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
 ) -> None:
@@ -235,51 +43,11 @@ def submit(
 
     Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
     """
-    options = {
-        "system": system,
-        "dataset": dataset,
-        "questions": questions,
-        "official": official,
-        **_named_corpora(corpora or []),
-        "limit": limit,
-        "reader": reader,
-        "rules": rules,
-        "demonstrations": demonstrations,
-        "title_demonstrations": title_demonstrations,
-        "prompt": prompt,
-        "sets": sets,
-        "set_number": set_number,
-        "retrieval_count": retrieval_count,
-        "max_sentences": max_sentences,
-        "task": task,
-        "chains": chains,
-        "variant": variant,
-        "model": model,
-        "profile": profile,
-        "embedder": embedder,
-        "entailer": entailer,
-        "extractor": extractor,
-        "duplicate_rater": duplicate_rater,
-        "relevance_rater": relevance_rater,
-        "temperature": temperature,
-        "seed": seed,
-        "priority": priority,
-        "name": name,
-        "tags": tags or None,
-    }
     given = _read(run_file) if run_file else {}
-    places = dict.fromkeys(given, str(run_file))
-    chosen = {key: value for key, value in options.items() if value is not None}
-    if corpora:
-        given = {key: value for key, value in given.items() if key not in ("corpus", "corpora")}
-    given |= chosen
-    places |= {key: f"--{key.replace('_', '-')}" for key in chosen}
+    places = dict.fromkeys(given, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
+    given = overruled(given, options)
     _check_named(given)
     _submit(submission.prepare(make_request(given, places)), wait=wait, json=json)
-
-
-def _named_corpora(names: Sequence[str]) -> dict[str, Any]:
-    return {"corpora": names} if len(names) > 1 else {"corpus": next(iter(names), None)}
 
 
 def _read(run_file: Path) -> dict[str, Any]:

@@ -6,47 +6,23 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from cotrail.configuration.settings import settings
-from cotrail.core.binding import Binding
+from cotrail.core.binding import Binding, with_engines
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.engines.embedding.catalogue import find_embedder
-from cotrail.engines.entailment.catalogue import find_entailer
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.language_models.catalogue import (
-    ModelSpec,
-    check_capabilities,
-    check_profile,
-    default_profile,
-    find_model,
-    identity,
-)
+from cotrail.engines.language_models.catalogue import ModelSpec, default_profile, find_model, identity
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.labels import labels_of
-from cotrail.services.named_engines import pin_named
 from cotrail.services.provenance import INSTEAD, versions
 from cotrail.services.requests import RunRequest
-from cotrail.services.runnable import check_here, check_model
+from cotrail.services.run_engines import check_language_model, choose_engines
 from cotrail.services.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
-
-
-class EvidenceEngines(Struct, frozen=True, kw_only=True):
-    """Names and identities of the models that compare sentences; each knowledge source's revision.
-
-    notes: where a model stands in for the paper's, and why.
-    """
-
-    embedder_name: str = ""
-    embedder: str = ""
-    entailer_name: str = ""
-    entailer: str = ""
-    knowledge: dict[str, str] = {}
-    notes: tuple[str, ...] = ()
 
 
 def compose(
@@ -62,9 +38,18 @@ def compose(
     corpora: the revisions of those that the request names; a system that searches none pins none.
     """
     model, profile = _choose_model(system.needs, request)
-    model_identity = identity(model)
-    engines = _choose_evidence_engines(system.needs, request, model_identity)
-    instead = {INSTEAD: engines.notes} if engines.notes else {}
+    engines = choose_engines(system.needs, request, model, profile)
+    names = {role: engine.name for role, engine in engines.items()}
+    notes = tuple(engine.note for engine in engines.values() if engine.note)
+    store = KnowledgeStore(settings().knowledge_path)
+    pinned = Binding(
+        model=identity(model),
+        profile=profile,
+        temperature=request.temperature,
+        seed=request.seed,
+        corpora=dict(corpora) if system.needs.corpus else {},
+        pins={source: store.revision(source) for source in system.needs.knowledge},
+    )
     return Submission(
         id=_new_id(system.spec.name),
         system=system.spec.name,
@@ -73,22 +58,13 @@ def compose(
         dataset=request.dataset,
         # The default model is named in the record too, since the settings may name another one later.
         model_name=model.name,
-        embedder_name=engines.embedder_name,
-        entailer_name=engines.entailer_name,
-        binding=Binding(
-            model=model_identity,
-            profile=profile,
-            temperature=request.temperature,
-            seed=request.seed,
-            corpora=dict(corpora) if system.needs.corpus else {},
-            embedder=engines.embedder,
-            entailer=engines.entailer,
-            pins=engines.knowledge | pin_named(system.needs, request, settings().catalogue_path),
-        ),
+        embedder_name=names.get(EMBEDDER.name, ""),
+        entailer_name=names.get(ENTAILER.name, ""),
+        binding=with_engines(pinned, {role: engine.identity for role, engine in engines.items()}),
         shots=shots,
-        provenance={**versions(), **provenance, **instead},
+        provenance={**versions(), **provenance, **({INSTEAD: notes} if notes else {})},
         priority=request.priority,
-        served=model.engine.served,
+        served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),
     )
 
@@ -112,32 +88,5 @@ def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile
     """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
     model = find_model(settings().catalogue_path, request.model or settings().model)
     profile = request.profile or default_profile(model, samples=needs.samples)
-    check_model(model)
-    check_profile(model, profile)
-    check_capabilities(model, needs.capabilities)
+    check_language_model(model, profile, needs.capabilities)
     return model, profile
-
-
-def _choose_evidence_engines(needs: Needs, request: RunRequest, model: str) -> EvidenceEngines:
-    """Those that the request names, or the default ones; empty where the system needs none.
-
-    model: the identity of the run's language model. Raises InputError and its kinds, NotInstalledError.
-    """
-    store = KnowledgeStore(settings().knowledge_path)
-    knowledge: dict[str, str] = {source: store.revision(source) for source in needs.knowledge}
-    if not needs.weighs:
-        if request.embedder or request.entailer:
-            raise InputError(f"the system {request.system} compares no sentences: name no embedder and no entailer")
-        return EvidenceEngines(knowledge=knowledge)
-    embedder = find_embedder(settings().catalogue_path, request.embedder)
-    entailer = find_entailer(settings().catalogue_path, request.entailer)
-    check_here(f"the embedder {embedder.name}", embedder.engine)
-    check_here(f"the entailer {entailer.name}", entailer.engine)
-    return EvidenceEngines(
-        embedder_name=embedder.name,
-        embedder=embedder.identity(),
-        entailer_name=entailer.name,
-        entailer=entailer.identity(model),
-        knowledge=knowledge,
-        notes=tuple(note for note in (embedder.instead, entailer.instead) if note),
-    )

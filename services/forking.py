@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import Engine
 
 from cotrail.common.dotted_names import dotted
 from cotrail.common.nearest import guess
-from cotrail.core.binding import PINNED_ROLES, Binding, name_in
+from cotrail.core.binding import NAMES, OWN_FIELDS, Binding, name_in, read_binding, with_engines
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
+from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
@@ -22,7 +23,6 @@ from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.records.runs import Runs
 from cotrail.services.composing import compose
 from cotrail.services.labels import labels_of
-from cotrail.services.named_engines import named_in
 from cotrail.services.provenance import file_record
 from cotrail.services.requests import RunRequest, make_request
 from cotrail.services.shots import make_shots, read_shown
@@ -30,16 +30,20 @@ from cotrail.services.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
-NAMES = ("model", "profile", "embedder", "entailer", *PINNED_ROLES)
 NUMBERS = ("seed", "temperature")
-"""The fields of a run that a fork may change beside its system's settings."""
+FIELDS = ("model", "profile", *NUMBERS)
+"""The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
+
+ENGINE, _SETTING = "engines.", "settings."
+"""How the keys of engines and of settings begin where they are written whole."""
 
 
 class ForkRequest(Struct, frozen=True, kw_only=True):
     """Request for a fork.
 
     run: the origin's id, its beginning, or `latest`.
-    changes: values by field or setting; a setting goes by its dotted path, or by the last part where that is enough.
+    changes: values by field, role of an engine (`extractor`, or `engines.ROLE` for any) or setting; a setting goes by
+        its dotted path, or by the last part where that is enough.
     at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
         that they would have asked for too.
     questions: the ids of those to fork; all of them where none is named.
@@ -78,7 +82,10 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
 
 
 def resolve_changes(record: RunRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes with whole keys, a setting's as `settings.` and its dotted path; InputError says what there is."""
+    """The changes with whole keys, a setting's as `settings.` and its dotted path; InputError says what there is.
+
+    The key of an engine is its role.
+    """
     return {_resolved(record, key): _storable(key, value) for key, value in changes.items()}
 
 
@@ -92,19 +99,19 @@ def prepare_fork(
     """
     request = _request(record, changes)
     system = configure(find_system(record.system, record.system_version), request)
-    # With other settings the system may need less than the origin named.
-    idle = named_in(request).keys() - system.needs.roles - changes.keys()
-    request = replace(request, **dict.fromkeys(idle))
+    # With other settings the system may need fewer engines than the origin named, or others.
+    kept = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
+    request = replace(request, engines=kept | request.engines)
     if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
-    kept: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
+    recorded: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
     submission = compose(
         request,
         system,
         corpora=record.corpora,
         # The origin's own demonstrations win: its prompts must stay the same byte for byte.
         shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
-        provenance={**kept, "set": dict(changes)},
+        provenance={**recorded, "set": dict(changes)},
     )
     return replace(
         submission,
@@ -117,14 +124,12 @@ def prepare_fork(
 def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
     settings: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.settings))
     for key, value in changes.items():
-        if key.startswith("settings."):
+        if key.startswith(_SETTING):
             *parents, name = key.split(".")[1:]
             tree = settings
             for parent in parents:
                 tree = tree[parent]
             tree[name] = value
-    names = {"model": record.model_name, "embedder": record.embedder_name, "entailer": record.entailer_name}
-    names |= {role: name_in(record.knowledge.get(role, "")) for role in PINNED_ROLES}
     given: dict[str, Any] = {
         "system": record.system,
         "dataset": record.dataset,
@@ -134,22 +139,25 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
         "profile": record.profile,
         "temperature": record.temperature,
         "seed": record.seed,
-        **{key: name or None for key, name in names.items()},
+        "model": record.model_name,
     }
-    return make_request(given | {key: value for key, value in changes.items() if key in (*NAMES, *NUMBERS)})
+    others = {key: value for key, value in changes.items() if not key.startswith(_SETTING)}
+    engines = {role: name for role, name in others.items() if role not in FIELDS}
+    return make_request(given | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
+
+
+def _engine_name(record: RunRecord, role: str) -> str:
+    return str(getattr(record, NAMES[role])) if role in NAMES else name_in(record.knowledge.get(role, ""))
 
 
 def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Binding:
     """The fork's binding: the origin's, except where something is changed or new."""
-    # An entailer that asks the run's language model has that model's identity in its own.
-    judged = "entailer" in changes or ("model" in changes and record.model in record.entailer)
-    return replace(
-        fresh,
-        model=fresh.model if "model" in changes else record.model,
-        embedder=fresh.embedder if "embedder" in changes else record.embedder or fresh.embedder,
-        entailer=fresh.entailer if judged else record.entailer or fresh.entailer,
-        pins={role: pin if role in changes else record.knowledge.get(role, pin) for role, pin in fresh.pins.items()},
-    )
+    origin = read_binding(asdict(record))
+    kept = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
+    # An engine that asks the run's language model has that model's identity in its own.
+    asking = {role for role, identity in kept.items() if "model" in changes and f"+{record.model}" in identity}
+    renewed = changes.keys() | asking
+    return with_engines(fresh, {name: pin for name, pin in kept.items() if pin and name not in renewed})
 
 
 def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
@@ -169,8 +177,10 @@ def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs
 
 def _resolved(record: RunRecord, key: str) -> str:
     """The whole key that the given one stands for."""
-    if key in (*NAMES, *NUMBERS):
+    if key in FIELDS or key in ROLES:
         return key
+    if key.startswith(ENGINE):
+        return key.removeprefix(ENGINE)
     settings = tuple(path for path, _ in dotted(record.settings))
     paths = [path for path in settings if key in (path, f"settings.{path}")]
     paths = paths or [path for path in settings if path.rsplit(".", 1)[-1] == key]
@@ -178,10 +188,10 @@ def _resolved(record: RunRecord, key: str) -> str:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = (*NAMES, *NUMBERS, *settings)
+    known = (*FIELDS, *ROLES, *settings)
     # A setting is as well known by the last part of its path.
     meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
-    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(NAMES)])}"
+    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(FIELDS) + len(ROLES)])}"
     raise InputError(
         f"there is no {key!r} to set in run {record.id}{meant}{there}; `cotrail systems {record.system}` lists settings"
     )

@@ -9,13 +9,10 @@ from msgspec import Struct
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.embedding.catalogue import embedders
-from cotrail.engines.entailment.catalogue import entailers
-from cotrail.engines.extraction.catalogue import extractors
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile, unknown_model
-from cotrail.engines.models_file import ModelKind
+from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.optional_packages import check_library
-from cotrail.engines.rating.catalogue import raters
+from cotrail.engines.registry import CATALOGUES
 from cotrail.errors import InputError, NotInstalledError
 
 State = Literal["found", "missing", "server"]
@@ -23,13 +20,13 @@ State = Literal["found", "missing", "server"]
 
 
 class ListedModel(Struct, frozen=True, kw_only=True):
-    """A model; default: whether a run that names none takes it.
+    """A model; kind: of engine, as a role names it; default: whether a run that names none takes it.
 
     location: its file, folder or URL; empty where a built-in one isn't installed. problem: what is missing.
     """
 
     name: str
-    kind: ModelKind
+    kind: str
     engine: str
     built_in: bool
     default: bool
@@ -66,28 +63,23 @@ def describe_models(name: str) -> tuple[DescribedModel, ...]:
     return found
 
 
-def _engines() -> Iterator[tuple[ModelKind, str, Any]]:
+def _engines() -> Iterator[tuple[str, str, Any]]:
     path = settings().catalogue_path
     for name, spec in catalogue(path).items():
-        yield "model", name, spec.engine
-    for name, embedder in embedders(path).items():
-        yield "embedder", name, embedder
-    for name, entailer in entailers(path).items():
-        yield "entailer", name, entailer
-    for name, extractor in extractors(path).items():
-        yield "extractor", name, extractor
-    for name, rater in raters(path).items():
-        yield "rater", name, rater
+        yield LANGUAGE_MODEL, name, spec.engine
+    for kind, engines in CATALOGUES.items():
+        for name, engine in engines.all(path).items():
+            yield kind, name, engine
 
 
-def _listed(kind: ModelKind, name: str, engine: Any) -> dict[str, Any]:
+def _listed(kind: str, name: str, engine: Any) -> dict[str, Any]:
     state, location, problem = _found(engine)
     return {
         "name": name,
         "kind": kind,
         "engine": engine.engine_name,
         "built_in": not _is_table(engine),
-        "default": kind == "model" and name == settings().model,
+        "default": kind == LANGUAGE_MODEL and name == settings().model,
         "state": state,
         "location": location,
         "problem": problem,
@@ -111,9 +103,9 @@ def _found(engine: Any) -> tuple[State, str, str]:
     return "found", location, ""
 
 
-def _described(kind: ModelKind, name: str, engine: Any) -> DescribedModel:
+def _described(kind: str, name: str, engine: Any) -> DescribedModel:
     table = {key: getattr(engine, key) for key in engine.__struct_fields__ if _is_table(engine) or key == "context"}
-    listed, is_model = _listed(kind, name, engine), kind == "model"
+    listed, is_model = _listed(kind, name, engine), kind == LANGUAGE_MODEL
     can_tell = is_model and listed["state"] != "missing"
     return DescribedModel(
         **listed,

@@ -1,18 +1,21 @@
 """Requests for runs: their fields and bounds, given by options, a TOML file or a client of the API."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo, fields
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
@@ -27,65 +30,133 @@ Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 REQUIRED = ("system", "dataset", "questions")
 """The fields that have no default."""
 
-PATHS = ("questions", "official", "demonstrations", "title_demonstrations", "sets", "prompt")
-"""The fields that are paths; in a run file they are relative to that file."""
-
 LABELS = ("name", "tags")
 """The fields that aren't part of what a run records of its request, since they may be changed later."""
 
+ENGINES = "The model"
+"""The group of the fields that name engines."""
+
+
+def _field(group: str, value: str, meaning: str) -> Meta:
+    """What people read about a field; value: what stands for its value, as in `--limit N`."""
+    return Meta(extra={"group": group, "value": value, "meaning": meaning})
+
+
+_what = partial(_field, "What to run")
+_how = partial(_field, "How the system works")
+_model = partial(_field, ENGINES)
+
+
+def described(field: FieldInfo) -> dict[str, str]:
+    """What people read about a field of a request: its `group`, `value` and `meaning`; empty where nothing is said."""
+    about = (each for each in getattr(field.type, "__metadata__", ()) if isinstance(each, Meta))
+    return next((each.extra for each in about if each.extra), {})
+
 
 class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Request for a run; a run file has the same keys.
+    """Request for a run; a run file has the same keys, and `cotrail submit` an option for each field that has a group.
 
-    official: the dataset's own file, for processed questions that lack what it has.
-    corpus: the name of the corpus that is searched; corpora: those of several, of which a search means the first unless
-        it names one.
-    title_demonstrations: those of the step that names pages, for questions that pin a passage (IIRC).
-    sets: a JSON file of lists of ids, or `released`; the list of that `set_number`, from 1, says which of the
-        demonstrations are shown and in which order.
-    prompt: the words of the system's prompt, with `{question}` where the question stands; its own unless given.
-    rules: `paper` or `released`; `settings` overrule them.
-    retrieval_count, max_sentences, reader, task, chains, variant: short for the system's settings of that name;
-        `settings` holds any others.
-    embedder, entailer: the models that compare sentences, for systems that weigh evidence.
-    extractor, duplicate_rater, relevance_rater: the models that read answers out of paragraphs, find questions that ask
-        the same, and score how far texts answer; a system that needs one has no default.
-    limit: only this many questions, from the file's beginning.
-    priority: questions of runs with a higher one begin first.
-    name, tags: by which people find the run; they may be changed later and decide nothing.
+    retrieval_count, max_sentences, reader, task, chains and variant are short for the system's settings of that name;
+    `settings` holds any others, and overrules `rules`. corpus is the only one of the corpora.
     """
 
-    system: str
-    dataset: str
-    questions: str
-    official: str | None = None
-    reader: Reader | None = None
-    rules: Rules = "paper"
+    system: Annotated[str, _what("NAME", "The system")]
+    dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
+    questions: Annotated[str, _what("PATH", "The file.")]
+    official: Annotated[
+        str | None,
+        _what(
+            "PATH",
+            "The dataset's own file, where --questions is one that the authors of IRCoT processed and lacks answers "
+            "that count (MuSiQue, 2WikiMultihopQA).",
+        ),
+    ] = None
     corpus: str | None = None
-    corpora: tuple[str, ...] = ()
-    demonstrations: str | None = None
-    title_demonstrations: str | None = None
-    sets: str | None = None
-    set_number: Positive | None = None
-    prompt: str | None = None
-    limit: Positive | None = None
-    retrieval_count: Positive | None = None
-    max_sentences: Positive | None = None
-    task: Task | None = None
-    chains: Positive | None = None
-    variant: Variant | None = None
-    model: str | None = None
-    embedder: str | None = None
-    entailer: str | None = None
-    extractor: str | None = None
-    duplicate_rater: str | None = None
-    relevance_rater: str | None = None
-    seed: Whole = 0
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
-    profile: Profile | None = None
-    priority: Priority = 0
-    name: str | None = None
-    tags: tuple[str, ...] = ()
+    corpora: Annotated[
+        tuple[str, ...],
+        _what("CORPUS", "A corpus made by `cotrail index`, the first where there are several. May be repeated."),
+    ] = ()
+    limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
+    reader: Annotated[
+        Reader | None,
+        _how(
+            "FORM",
+            "`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer.",
+        ),
+    ] = None
+    rules: Annotated[
+        Rules,
+        _how(
+            "NAME",
+            "`paper` (the default), or `released`: as the authors' code does where it departs from the paper.",
+        ),
+    ] = "paper"
+    demonstrations: Annotated[
+        str | None,
+        _how("PATH", "Solved examples that prompts begin with; none without this."),
+    ] = None
+    title_demonstrations: Annotated[
+        str | None,
+        _how(
+            "PATH",
+            "Solved examples of naming pages, for questions about a passage (IIRC).",
+        ),
+    ] = None
+    sets: Annotated[
+        str | None,
+        _how(
+            "PATH",
+            "Which of the demonstrations are shown, in which order: a JSON file of lists of ids, or `released`: the "
+            "sets of IRCoT's authors.",
+        ),
+    ] = None
+    set_number: Annotated[Positive | None, _how("N", "Which of the sets, from 1, which is the default.")] = None
+    prompt: Annotated[
+        str | None,
+        _how(
+            "PATH",
+            "The words of the system's prompt, with {question} where the question stands; its own without this.",
+        ),
+    ] = None
+    retrieval_count: Annotated[Positive | None, _how("K", "Paragraphs a search (K).")] = None
+    max_sentences: Annotated[Positive | None, _how("N", "Sentences a chain, at most.")] = None
+    task: Annotated[
+        Task | None,
+        _how(
+            "NAME",
+            "`commonsense` (yes or no), `temporal` (a text) or `tabular` (true or false), for rethinking and its "
+            "baselines; the dataset's own by default.",
+        ),
+    ] = None
+    chains: Annotated[Positive | None, _how("N", "How many chains of thought are sampled.")] = None
+    variant: Annotated[
+        Variant | None,
+        _how(
+            "NAME",
+            "Of rethinking: `basic` (the default), fact `selection`, or fact `generation`.",
+        ),
+    ] = None
+    model: Annotated[str | None, _model("NAME", "A name in `cotrail models`, which marks the default.")] = None
+    profile: Annotated[
+        Profile | None,
+        _model(
+            "NAME",
+            "`fast`, or `deterministic`: the same bytes whatever happens; the latter by default where chains are "
+            "sampled.",
+        ),
+    ] = None
+    engines: Annotated[
+        dict[str, str],
+        _model("ROLE=NAME", "The engine of any role that the system needs. May be repeated."),
+    ] = {}
+    temperature: Annotated[float, Meta(ge=0, le=10), _model("T", "0 (the default) takes the likeliest.")] = 0.0
+    seed: Annotated[Whole, _model("N", "The seed of sampling; 0 by default.")] = 0
+    priority: Annotated[
+        Priority,
+        _what("N", "Questions of runs with a higher number begin first; 0 by default."),
+    ] = 0
+    name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None
+    tags: Annotated[tuple[str, ...], _what("TAG", "A tag, to filter runs by. May be repeated.")] = ()
     settings: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -104,31 +175,58 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {field: Path(name) for field, name in named.items() if name and not _is_bundled(field, name)}
 
 
+PATHS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
+"""The fields that are paths; in a run file they are relative to that file."""
+
+
 def check_keys(given: Mapping[str, Any], where: str = "") -> None:
     """Raises InputError for a key that no request has; it may be what is missing, in another spelling.
 
     where: the file that has the keys.
     """
-    if unknown := sorted(given.keys() - set(RunRequest.__struct_fields__)):
-        said = nearest.unknown("key", unknown[0], RunRequest.__struct_fields__)
+    keys = (*RunRequest.__struct_fields__, *ROLES)
+    if unknown := sorted(given.keys() - set(keys)):
+        said = nearest.unknown("key", unknown[0], keys)
         raise InputError(f"{f'{where}: ' if where else ''}{said}; `cotrail submit --help` has all")
+
+
+def overruled(given: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of two requests in one, `by` winning; an engine may stand under its role's name in either."""
+    one, other = _gathered(given), _gathered(by)
+    if "corpus" in other or "corpora" in other:
+        one = {key: value for key, value in one.items() if key not in ("corpus", "corpora")}
+    if isinstance(one.get("engines"), dict) and isinstance(other.get("engines"), dict):
+        other["engines"] = one["engines"] | other["engines"]
+    return one | other
 
 
 def make_request(given: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> RunRequest:
     """The request with its types and bounds checked; InputError names the field.
 
-    places: where fields were given, for errors: the name of a file, or an option.
+    given: its fields, and engines by their roles. places: where they were given, for errors: the name of a file, or an
+        option.
     """
     check_keys(given)
     for field in REQUIRED:
         if given.get(field) is None:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
+    gathered = _gathered(given)
     try:
-        return msgspec.convert(dict(given), RunRequest)
+        return msgspec.convert(gathered, RunRequest)
     except msgspec.ValidationError as error:
-        said = refusal(error, RunRequest, given)
-        key = next((key for key in places if said.startswith((f"`{key}`", f"`{key}.", f"`{key}["))), "")
+        said = refusal(error, RunRequest, gathered)
+        field = said.removeprefix("`").removeprefix("engines.")
+        key = next((key for key in places if field.startswith((f"{key}`", f"{key}.", f"{key}["))), "")
         raise InputError(f"{places.get(key, 'this run')}: {said}; correct it") from error
+
+
+def _gathered(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys, with the engines that stand under their roles' names among `engines`."""
+    named = {role: given[role] for role in ROLES if given.get(role) is not None}
+    rest = {key: value for key, value in given.items() if key not in ROLES}
+    if not named or not isinstance(rest.get("engines", {}), dict):
+        return rest
+    return rest | {"engines": rest.get("engines", {}) | named}
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

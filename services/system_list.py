@@ -131,10 +131,8 @@ def _needs(needs: Needs) -> Iterator[str]:
         yield f"demonstrations, if any, in the form {forms}"
     if needs.knowledge:
         yield f"the knowledge sources {', '.join(needs.knowledge)}"
-    if needs.weighs:
-        yield "an embedder and an entailer"
-    for role in sorted(needs.roles):
-        yield f"a model as {role}"
+    for role in needs.engines:
+        yield f"a model as {role.name}{', or the default one' if role.has_default else ''}"
     if needs.samples:
         yield "several chains of each question, which only the profile deterministic repeats exactly"
     if needs.capabilities:

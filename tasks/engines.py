@@ -2,30 +2,24 @@
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
-from cotrail.core.binding import Binding, PinnedRole
+from cotrail.core.binding import MODEL, Binding
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.embedder import Comparison
-from cotrail.core.ports.entailer import EntailmentPair
-from cotrail.core.ports.extractor import Extraction
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.core.ports.rater import ROLES, By, Rating
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.replay import SystemBrokenError
-from cotrail.core.results import Embedded, Entailed, Extracted, Rated
-from cotrail.engines.embedding.catalogue import find_embedder
-from cotrail.engines.entailment.catalogue import find_entailer
-from cotrail.engines.extraction.catalogue import find_extractor
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
 from cotrail.engines.model_identity import is_pinned
-from cotrail.engines.rating.catalogue import find_rater
+from cotrail.engines.registry import find_engine
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.micro_batching import MicroBatcher
@@ -48,7 +42,7 @@ class LoadedEngines:
         # served models: one that computes may take minutes to load.
         self._opening = threading.Lock()
         self._opening_served = threading.Lock()
-        self._opening_evidence = threading.Lock()
+        self._opening_evidence = threading.RLock()
         self._language_models: dict[tuple[str, str], LanguageModel] = {}
         self._retrievers: dict[str, Corpus] = {}
         self._evidence: dict[Hashable, Any] = {}
@@ -63,10 +57,10 @@ class LoadedEngines:
                     self._language_models[name, profile] = open_model(spec, cast(Profile, profile), slots)
         return self._language_models[name, profile]
 
-    def language_model(self, run: RunPlan) -> LanguageModel:
-        """The run's language model."""
-        model = self.load(run.model_name, run.binding.profile)
-        check_model(model.identity, run.binding.model)
+    def language_model(self, run: RunPlan, role: str = MODEL) -> LanguageModel:
+        """The language model that the run has for a role."""
+        model = self.load(run.engine_name(role), run.binding.profile)
+        check_model(model.identity, run.binding.engine(role))
         return model
 
     def retriever(self, run: RunPlan, corpus: str = "") -> Corpus:
@@ -90,46 +84,21 @@ class LoadedEngines:
             for name in run.binding.corpora:
                 self._retrievers.pop(name, None)
 
-    def embedder(self, run: RunPlan) -> MicroBatcher[Comparison, Embedded]:
-        """The run's embedder; what threads hand in while it works is its next batch."""
+    def engine(self, run: RunPlan, role: BatchedRole[Any, RequestT, ResultT]) -> MicroBatcher[RequestT, ResultT]:
+        """The engine that the run has for a role; what threads hand in while it works is its next batch."""
+        pinned, profile = run.binding.engine(role.name), _profile(run)
+        which = (role.kind, run.engine_name(role.name), pinned, profile)
 
-        def open_() -> MicroBatcher[Comparison, Embedded]:
-            embedder = find_embedder(self._settings.catalogue_path, run.embedder_name).open(_profile(run))
-            check_model(embedder.identity, run.binding.embedder)
-            return MicroBatcher("embedder", embedder.compare)
+        def open_() -> Any:
+            found = find_engine(self._settings.catalogue_path, role.kind, run.engine_name(role.name))
+            engine = found.open(profile, lambda: self.language_model(run))
+            check_model(engine.identity, pinned)
+            return engine
 
-        return self._once(("embedder", run.embedder_name, run.binding.embedder, run.binding.profile), open_)
-
-    def entailer(self, run: RunPlan) -> MicroBatcher[EntailmentPair, Entailed]:
-        """The run's entailer; what threads hand in while it works is its next batch."""
-
-        def open_() -> MicroBatcher[EntailmentPair, Entailed]:
-            found = find_entailer(self._settings.catalogue_path, run.entailer_name)
-            entailer = found.open(_profile(run), lambda: self.language_model(run))
-            check_model(entailer.identity, run.binding.entailer)
-            return MicroBatcher("entailer", entailer.judge)
-
-        return self._once(("entailer", run.entailer_name, run.binding.entailer, run.binding.profile), open_)
-
-    def extractor(self, run: RunPlan) -> MicroBatcher[Extraction, Extracted]:
-        """The run's extractor; what threads hand in while it works is its next batch."""
-
-        def open_(name: str, pinned: str) -> MicroBatcher[Extraction, Extracted]:
-            extractor = find_extractor(self._settings.catalogue_path, name).open(_profile(run))
-            check_model(extractor.identity, pinned)
-            return MicroBatcher("extractor", extractor.extract)
-
-        return self._pinned_for(run, "extractor", open_)
-
-    def rater(self, run: RunPlan, role: PinnedRole) -> MicroBatcher[Rating, Rated]:
-        """The run's rater of that role; what threads hand in while it works is its next batch."""
-
-        def open_(name: str, pinned: str) -> MicroBatcher[Rating, Rated]:
-            rater = find_rater(self._settings.catalogue_path, name).open(_profile(run))
-            check_model(rater.identity, pinned)
-            return MicroBatcher(role, rater.rate)
-
-        return self._pinned_for(run, role, open_)
+        # Roles that have the same engine share it, and each has batches of its own.
+        return self._once(
+            (role.name, *which), lambda: MicroBatcher(role.name, partial(role.carry_out, self._once(which, open_)))
+        )
 
     def knowledge(self, run: RunPlan, source: Source) -> Knowledge:
         """A knowledge source as the run was submitted with it."""
@@ -157,11 +126,6 @@ class LoadedEngines:
         self._language_models.clear()
         self._evidence.clear()
 
-    def _pinned_for(self, run: RunPlan, role: PinnedRole, open_: Callable[[str, str], Opened]) -> Opened:
-        """The engine that a run pins for a role, by its name and identity."""
-        name, pinned = run.binding.name_of(role), run.binding.pins.get(role, "")
-        return self._once((role, pinned, run.binding.profile), lambda: open_(name, pinned))
-
     def _once(self, key: Hashable, open_: Callable[[], Opened]) -> Opened:
         with self._opening_evidence:
             if key not in self._evidence:
@@ -187,9 +151,10 @@ class StepEngines:
         """See `Engines`."""
         return self._cancellation
 
-    def language_model(self) -> LanguageModel:
+    def language_model(self, role: str = MODEL) -> LanguageModel:
         """See `Engines`."""
-        return self._loaded.language_model(self._run)
+        self._check_role(role)
+        return self._loaded.language_model(self._run, role)
 
     def splitter(self, name: str) -> Splitter:
         """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""
@@ -211,25 +176,13 @@ class StepEngines:
         check_declared(f'knowledge=("{source}",)', self.binding.pins.get(source))
         return self._loaded.knowledge(self._run, source)
 
-    def compare(self, comparison: Comparison) -> Embedded:
+    def ask(self, role: BatchedRole[Any, RequestT, ResultT], request: RequestT) -> ResultT:
         """See `Engines`."""
-        check_declared("weighs=True", self.binding.embedder)
-        return self._loaded.embedder(self._run).do(comparison)
+        self._check_role(role.name)
+        return self._loaded.engine(self._run, role).do(request)
 
-    def judge(self, pair: EntailmentPair) -> Entailed:
-        """See `Engines`."""
-        check_declared("weighs=True", self.binding.entailer)
-        return self._loaded.entailer(self._run).do(pair)
-
-    def extract(self, extraction: Extraction) -> Extracted:
-        """See `Engines`."""
-        check_declared("extracts=True", self.binding.pins.get("extractor"))
-        return self._loaded.extractor(self._run).do(extraction)
-
-    def rate(self, by: By, rating: Rating) -> Rated:
-        """See `Engines`."""
-        check_declared(f'rates=frozenset({{"{by}"}})', self.binding.pins.get(ROLES[by]))
-        return self._loaded.rater(self._run, ROLES[by]).do(rating)
+    def _check_role(self, role: str) -> None:
+        check_declared(f"engines=({role.upper()},)", self.binding.engine(role))
 
 
 def check_declared(need: str, pinned: str | None) -> None:

@@ -14,8 +14,7 @@ from benchmarks.contenders.workers import running, wait_until, worker
 from benchmarks.slow_search_worker import FACTS, SECONDS
 from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
-from cotrail.engines.embedding.catalogue import find_embedder
-from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.registry import find_engine
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.submission import submit
 from cotrail.models.schema.database import connect
@@ -59,8 +58,8 @@ def submission() -> Submission:
     base = cotrail.submission()
     path = settings().catalogue_path
     weighed = {
-        "embedder": find_embedder(path, "same").identity(),
-        "entailer": find_entailer(path, "same").identity(base.binding.model),
+        "embedder": find_engine(path, "embedder", "same").identity(),
+        "entailer": find_engine(path, "entailer", "same").identity(base.binding.model),
     }
     return replace(
         base,

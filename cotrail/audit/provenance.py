@@ -12,6 +12,7 @@ import msgspec
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.binding import FURTHER_CORPUS, PINS
 from cotrail.errors import CotrailError
 
 
@@ -110,12 +111,13 @@ class _Document:
     def _engines(self, step: Row) -> list[str]:
         """Add the engine that carried a step out, if its kind names one; returns the agent's name."""
         kind = KINDS[text(step, "kind")]
-        name = kind.pinned_as(msgspec.json.decode(text(step, "request"))) if kind.pinned_as else None
-        label = msgspec.json.decode(text(self._run, "knowledge")).get(name)
-        if label is None and kind.pinned is not None:
-            name, label = kind.pinned, self._run[kind.pinned]
-        if name is None:
+        if kind.pinned is None:
             return []
+        name = kind.pinned if isinstance(kind.pinned, str) else kind.pinned(msgspec.json.decode(text(step, "request")))
+        further = msgspec.json.decode(text(self._run, "knowledge"))
+        if name.startswith(FURTHER_CORPUS) and name not in further:  # the first corpus has a column of its own
+            name = "corpus_revision"
+        label = self._run[name] if name in (*PINS, "corpus_revision") else further.get(name)
         self._element("agent", f"agent/{name}", "prov:SoftwareAgent", label=label)
         return [name]
 

@@ -1,14 +1,21 @@
 """Binding of a run: what it pins beside its system, and what therefore decides the results of its steps."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-PinnedRole = Literal["extractor", "duplicate_rater", "relevance_rater"]
-"""The engines of further roles, by the names under which runs name and pin them."""
+MODEL = "model"
+"""The role of the run's own language model."""
 
-PINNED_ROLES: tuple[PinnedRole, ...] = get_args(PinnedRole)
+OWN_FIELDS = (MODEL, "embedder", "entailer")
+"""The roles whose engines have a field of their own in a binding, as sealed columns do; `pins` holds all others."""
+
+
+_DIGEST = re.compile(r"@[0-9a-f]+(?:\+|$)")
+"""The digest in an engine's identity; behind it stands the language model that the engine asks, if any."""
 
 
 class Binding(Struct, frozen=True, kw_only=True):
@@ -18,8 +25,7 @@ class Binding(Struct, frozen=True, kw_only=True):
     corpora: the revision of each corpus's index by its name; actions that name none mean the first.
     embedder, entailer: name and digest of the models that compare sentences.
     pins: the revision of each knowledge source, by its name. An engine of a further role is pinned here too, by the
-        role's name: its identity then belongs to the run's sealed configuration without a column of its own. The name
-        by which it is opened is the beginning of its identity (`name_of`).
+        role's name: its identity then belongs to the run's sealed configuration without a column of its own.
     All of these are empty where the system needs none.
     """
 
@@ -37,14 +43,22 @@ class Binding(Struct, frozen=True, kw_only=True):
         name = name or next(iter(self.corpora), "")
         return name, self.corpora.get(name, "")
 
-    def name_of(self, role: PinnedRole) -> str:
-        """The name of the engine that is pinned for a role; empty where none is."""
-        return name_in(self.pins.get(role, ""))
+    def engine(self, role: str) -> str:
+        """The identity of the engine that is pinned for a role; empty where none is."""
+        identity: str = getattr(self, role) if role in OWN_FIELDS else self.pins.get(role, "")
+        return identity
+
+
+def with_engines(binding: Binding, identities: Mapping[str, str]) -> Binding:
+    """The binding with these engines, by role."""
+    own = {role: identity for role, identity in identities.items() if role in OWN_FIELDS}
+    others = {role: identity for role, identity in identities.items() if role not in OWN_FIELDS}
+    return replace(binding, **own, pins=binding.pins | others)
 
 
 def name_in(identity: str) -> str:
-    """The name that an identity begins with, before its digest."""
-    return identity.rpartition("@")[0]
+    """The name that the identity of an engine in `pins` begins with, by which it is opened."""
+    return _DIGEST.split(identity, maxsplit=1)[0]
 
 
 PINS = tuple(name for name in Binding.__struct_fields__ if name not in ("corpora", "pins"))

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -36,9 +36,23 @@ def script_digest(script: Struct) -> str:
     return hashlib.sha256(canonical(script)).hexdigest()
 
 
-def script_identity(script: Struct, name: str) -> str:
-    """The identity of a scripted model of that name."""
-    return model_identity(name, script_digest(script))
+class ScriptedEngine(Generic[Form]):
+    """An engine that answers by a script.
+
+    form: the class of its scripts. source: a script, its file, or a mapping of the same content; name: the identity's
+    name. Raises InputError where a file is malformed.
+    """
+
+    form: ClassVar[type[Struct]]
+
+    def __init__(self, source: Form | Path | Mapping[str, object], name: str = "scripted") -> None:
+        self._script: Form = read_script(source, cast(type[Form], self.form))
+        self._identity = model_identity(name, script_digest(self._script))
+
+    @property
+    def identity(self) -> str:
+        """The engine's name and the digest of its script."""
+        return self._identity
 
 
 def _read(path: Path, form: type[Form]) -> Form:

@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
-from cotrail.core.binding import PinnedRole
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
 from cotrail.core.ports.knowledge import Source
-from cotrail.core.ports.rater import ROLES, By
+from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
@@ -28,10 +27,9 @@ class Needs(Struct, frozen=True, kw_only=True):
     prompt: whether a run may bring the words of the system's prompt.
     corpus: whether paragraphs are searched for, or opened by their titles; knowledge: the other sources that are asked.
     evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
-    weighs: whether sentences are embedded and entailment is judged.
-    extracts: whether answers are read out of paragraphs; rates: what texts are scored by. A run names the models.
+    engines: the roles of the engines that it asks beside the run's own language model; a run names and pins them.
     samples: whether several chains are drawn, which only the profile `deterministic` repeats exactly.
-    capabilities: what its actions ask of the language model beyond the continuation of plain text.
+    capabilities: what its actions ask of the run's own language model beyond the continuation of plain text.
     """
 
     forms: frozenset[AnswerForm] = frozenset()
@@ -40,17 +38,9 @@ class Needs(Struct, frozen=True, kw_only=True):
     corpus: bool = False
     evidence: bool = False
     knowledge: tuple[Source, ...] = ()
-    weighs: bool = False
-    extracts: bool = False
-    rates: frozenset[By] = frozenset()
+    engines: tuple[EngineRole, ...] = ()
     samples: bool = False
     capabilities: frozenset[Capability] = frozenset()
-
-    @property
-    def roles(self) -> frozenset[PinnedRole]:
-        """The roles whose engines a run has to name."""
-        raters: frozenset[PinnedRole] = frozenset(ROLES[by] for by in self.rates)
-        return raters | {"extractor"} if self.extracts else raters
 
 
 class SystemSpec(Struct, frozen=True, kw_only=True):

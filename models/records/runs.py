@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from cotrail.core.binding import NAMES, Binding, read_binding
+from cotrail.core.binding import NAMES, Binding, name_in, read_binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
@@ -56,6 +56,11 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     served: bool = False
     embedder_name: str = ""
     entailer_name: str = ""
+
+    def engine_name(self, role: str) -> str:
+        """The name of the engine that the run has for a role; empty where it has none."""
+        name: str = getattr(self, NAMES[role]) if role in NAMES else name_in(self.binding.pins.get(role, ""))
+        return name
 
     def open(self, question: Question, find_system: FindSystem) -> Callable[[], System]:
         """Return what starts the run's system on a question; raises UnknownVersionError where this process lacks it."""

@@ -27,9 +27,6 @@ from cotrail.services.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
-ENGINES = ("extractor", "duplicate_rater", "relevance_rater")
-"""The engines of a request that only some settings of a system have a use for."""
-
 
 class Schedule:
     """The runs of an experiment; paths that its file names are relative to `folder`.
@@ -124,8 +121,8 @@ class Schedule:
 
 def _with_used_engines(request: RunRequest, needs: Needs) -> RunRequest:
     """The request without the engines that its run has no use for: a file names them for all of its runs."""
-    unused = [role for role in ENGINES if role not in needs.roles]
-    return replace(request, **dict.fromkeys([*unused, *(() if needs.weighs else ("embedder", "entailer"))]))
+    used = {role.name for role in needs.engines}
+    return replace(request, engines={role: name for role, name in request.engines.items() if role in used})
 
 
 def _pinned(submissions: Sequence[Submission]) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
-from cotrail.core.binding import FURTHER_CORPUS, PINNED_ROLES
+from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.ports.knowledge import Source
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.provenance import INSTEAD
 
@@ -30,9 +31,9 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     for name, revision in record.corpora.items():
         yield "corpus", f"{name}, revision {shortened(revision)}"
     sampling = f"temperature {record.temperature:g}, seed {record.seed}"
-    engines = {role: identity for role, identity in record.knowledge.items() if role in PINNED_ROLES}
-    knowledge = {name: pin for name, pin in record.knowledge.items() if not name.startswith(FURTHER_CORPUS)}
-    for source, revision in sorted(knowledge.items() - engines.items()):
+    pins = {name: pin for name, pin in record.knowledge.items() if not name.startswith(FURTHER_CORPUS)}
+    engines = {role: identity for role, identity in pins.items() if role not in get_args(Source)}
+    for source, revision in sorted(pins.items() - engines.items()):
         yield "knowledge", f"{source}, revision {shortened(revision)}"
     yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
     for name in ("embedder", "entailer"):

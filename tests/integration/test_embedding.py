@@ -16,8 +16,8 @@ from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding import sentence_transformers as adapter
-from cotrail.engines.embedding.catalogue import find_embedder
-from cotrail.engines.evidence_models import EvidenceSpec
+from cotrail.engines.embedding.embedders import EMBEDDERS
+from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 
 ARISTOTLE = Paragraph(
@@ -55,15 +55,15 @@ def actions(seed: int = 1, count: int = 12) -> list[Embed]:
 
 
 @pytest.fixture(scope="module")
-def spec(tmp_path_factory: pytest.TempPathFactory) -> EvidenceSpec[Embedder]:
+def spec(tmp_path_factory: pytest.TempPathFactory) -> NamedEngine[Embedder]:
     try:
-        return find_embedder(tmp_path_factory.mktemp("home") / "models.toml", "all-minilm-l6-v2")
+        return EMBEDDERS.find(tmp_path_factory.mktemp("home") / "models.toml", "all-minilm-l6-v2")
     except NotInstalledError as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
-def deterministic(spec: EvidenceSpec[Embedder]) -> Embedder:
+def deterministic(spec: NamedEngine[Embedder]) -> Embedder:
     return spec.open("deterministic")
 
 
@@ -98,7 +98,7 @@ def test_without_paragraphs_sentences_are_compared_with_one_another(deterministi
     assert rows[1][2] > rows[0][1]
 
 
-def test_the_same_similarities_as_the_library_s_own(spec: EvidenceSpec[Embedder], deterministic: Embedder) -> None:
+def test_the_same_similarities_as_the_library_s_own(spec: NamedEngine[Embedder], deterministic: Embedder) -> None:
     paragraphs = (ARISTOTLE, LAPTOP, FACT)
     model = adapter._load(spec.engine.folder())  # type: ignore[attr-defined]
     expected = model.similarity(model.encode(list(SENTENCES)), model.encode([each.statement for each in paragraphs]))
@@ -108,7 +108,7 @@ def test_the_same_similarities_as_the_library_s_own(spec: EvidenceSpec[Embedder]
 
 
 def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
-    spec: EvidenceSpec[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
+    spec: NamedEngine[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bits: dict[str, set[bytes]] = {}
     encode = adapter.SentenceTransformerEmbedder._encode
@@ -134,7 +134,7 @@ def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_each_text_is_read_once_and_remembered(
-    spec: EvidenceSpec[Embedder], passes: list[list[str]], monkeypatch: pytest.MonkeyPatch, profile: Profile
+    spec: NamedEngine[Embedder], passes: list[list[str]], monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     embedder = spec.open(profile)
     first = embedder.compare([Embed(sentences=SENTENCES, paragraphs=(FACT,)), Embed(sentences=SENTENCES[:2])])
@@ -160,7 +160,7 @@ def close(one: Sequence[Embedded], other: Sequence[Embedded]) -> bool:
 
 
 def test_fast_reads_texts_of_like_lengths_together(
-    spec: EvidenceSpec[Embedder], deterministic: Embedder, passes: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    spec: NamedEngine[Embedder], deterministic: Embedder, passes: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "CHARACTERS_AT_ONCE", {"cpu": 2000, "cuda": 2000})
     asked = actions(seed=2)
@@ -173,7 +173,7 @@ def test_fast_reads_texts_of_like_lengths_together(
 
 
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
-    spec: EvidenceSpec[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
+    spec: NamedEngine[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encode = adapter.SentenceTransformerEmbedder._encode
     sizes = []
@@ -206,17 +206,15 @@ def test_nothing_asked_is_nothing_compared(deterministic: Embedder) -> None:
     assert deterministic.compare([Embed(sentences=())]) == [Embedded(similarities=())]
 
 
-def test_the_identity_is_known_before_the_model_is_loaded(
-    spec: EvidenceSpec[Embedder], deterministic: Embedder
-) -> None:
+def test_the_identity_is_known_before_the_model_is_loaded(spec: NamedEngine[Embedder], deterministic: Embedder) -> None:
     assert spec.identity() == deterministic.identity
     assert spec.identity().startswith("all-minilm-l6-v2@")
 
 
-def test_a_folder_of_one_s_own_opens_under_its_name(spec: EvidenceSpec[Embedder], tmp_path: Path) -> None:
+def test_a_folder_of_one_s_own_opens_under_its_name(spec: NamedEngine[Embedder], tmp_path: Path) -> None:
     folder = spec.engine.folder()  # type: ignore[attr-defined]
     (tmp_path / "models.toml").write_text(f'[embedders.mine]\nengine = "sentence-transformers"\npath = "{folder}"\n')
-    mine = find_embedder(tmp_path / "models.toml", "mine")
+    mine = EMBEDDERS.find(tmp_path / "models.toml", "mine")
     assert mine.identity() == spec.identity().replace("all-minilm-l6-v2", "mine")
     assert mine.open("fast").identity == mine.identity()
 
@@ -225,7 +223,7 @@ def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "sentence-transformers"\npath = "."\n')
-    spec = find_embedder(tmp_path / "models.toml", "mine")
+    spec = EMBEDDERS.find(tmp_path / "models.toml", "mine")
     assert spec.identity().startswith("mine@")
     with pytest.raises(InputError, match="sentence-transformers can't load"):
         spec.open("fast")

@@ -28,8 +28,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import Entailer
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
+from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.entailment import transformers as adapter
-from cotrail.engines.entailment.catalogue import EntailerSpec, find_entailer
+from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError
 
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
@@ -96,11 +97,11 @@ def no_model() -> Any:
     raise AssertionError("no language model is needed")
 
 
-def find(folder: Path, more: str = "") -> EntailerSpec:
+def find(folder: Path, more: str = "") -> NamedEngine[Entailer]:
     home = folder / "home"
     home.mkdir(exist_ok=True)
     (home / "models.toml").write_text(f'[entailers.mine]\nengine = "transformers"\npath = "{folder}"\n{more}\n')
-    return find_entailer(home / "models.toml", "mine")
+    return ENTAILERS.find(home / "models.toml", "mine")
 
 
 def load(folder: Path, profile: Profile = "deterministic", more: str = "") -> Entailer:

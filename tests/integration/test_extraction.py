@@ -30,9 +30,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.extractor import MOST_TOKENS, Extractor
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
-from cotrail.engines.evidence_models import EvidenceSpec
+from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.extraction import transformers as adapter
-from cotrail.engines.extraction.catalogue import find_extractor
+from cotrail.engines.extraction.extractors import EXTRACTORS
 from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
 from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
 
@@ -67,11 +67,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: save(tmp_path_factory.mktemp(kind), make(), tokenizer(kind)) for kind, make in KINDS.items()}
 
 
-def find(folder: Path) -> EvidenceSpec[Extractor]:
+def find(folder: Path) -> NamedEngine[Extractor]:
     home = folder / "home"
     home.mkdir(exist_ok=True)
     (home / "models.toml").write_text(f'[extractors.mine]\nengine = "transformers"\npath = "{folder}"\n')
-    return find_extractor(home / "models.toml", "mine")
+    return EXTRACTORS.find(home / "models.toml", "mine")
 
 
 def load(folder: Path, profile: Profile = "deterministic") -> Extractor:

@@ -476,7 +476,7 @@ def test_a_trace_marks_what_was_taken_over(home: Path, origin: Engine, cotrail: 
         (("--set", "reader=maybe"), "settings of ircot: "),
         (("--set", "seed=many"), "this run: `seed` must be a whole number"),
         (("--set", "model=none"), "none"),
-        (("--set", "embedder=small"), "compares no sentences"),
+        (("--set", "embedder=small"), "needs no embedder: name none"),
         (("--at", "reader"), "'reader' is no step to fork at"),
         (("--question", "q9"), "has no question 'q9'"),
         (("--at", "99"), "no question has a step 99 to fork at; the longest has steps 0 to 6, or -1 to -7"),

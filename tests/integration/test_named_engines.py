@@ -17,7 +17,8 @@ from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.ports.rater import By
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import DUPLICATE_RATER, RELEVANCE_RATER
 from cotrail.core.questions import Question
 from cotrail.core.results import Extracted, Rated, Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
@@ -86,8 +87,8 @@ def page_reading(question: Question, _: Any, settings: PageSettings) -> System:
 
 
 def needs(settings: PageSettings) -> Needs:
-    compared: frozenset[By] = frozenset({"duplicate"}) if settings.compares else frozenset()
-    return Needs(corpus=True, extracts=True, rates=compared | {"relevance"})
+    compared = (DUPLICATE_RATER,) if settings.compares else ()
+    return Needs(corpus=True, engines=(EXTRACTOR, *compared, RELEVANCE_RATER))
 
 
 SPEC = SystemSpec(
@@ -316,7 +317,7 @@ def test_an_outage_is_told_by_the_engine(
             {"extractor": None},
             r"page-reading reads answers .*: name its `extractor`, .* `\[extractors.NAME\]` of models",
         ),
-        ({"duplicate_rater": None}, r"looks for questions .*: name its `duplicate_rater`, .* `\[raters.NAME\]`"),
+        ({"duplicate_rater": None}, r"finds questions .*: name its `duplicate_rater`, .* `\[raters.NAME\]`"),
         ({"relevance_rater": None}, "scores how far texts answer: name its `relevance_rater`"),
         ({"settings": {"compares": False}}, "page-reading needs no duplicate_rater: name none"),
         ({"system": "needless", **dict.fromkeys(NAMED), "extractor": "reader"}, "needless needs no extractor"),

@@ -23,9 +23,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rater import Rater, second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.evidence_models import EvidenceSpec
+from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating import cross_encoder as adapter
-from cotrail.engines.rating.catalogue import find_rater
+from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
 from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
 
@@ -64,11 +64,11 @@ def relevance(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("relevance"), BertForSequenceClassification(config))
 
 
-def find(folder: Path) -> EvidenceSpec[Rater]:
+def find(folder: Path) -> NamedEngine[Rater]:
     home = folder / "home"
     home.mkdir(exist_ok=True)
     (home / "models.toml").write_text(f'[raters.mine]\nengine = "sentence-transformers"\npath = "{folder}"\n')
-    return find_rater(home / "models.toml", "mine")
+    return RATERS.find(home / "models.toml", "mine")
 
 
 def load(folder: Path, profile: Profile = "deterministic") -> Rater:

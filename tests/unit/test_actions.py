@@ -1,7 +1,6 @@
 import json
 from hashlib import sha256
-from types import SimpleNamespace
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason, sampling
-from cotrail.core.actions.kind import EngineNames
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -28,6 +26,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Failure
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action, StepFailed
+from cotrail.models.records.runs import RunPlan
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpora={"hp": "hp@9a2b"})
 FIELDS: dict[str, Any] = {
@@ -273,13 +272,20 @@ def test_of_the_binding_counts_what_the_action_depends_on(change: dict[str, obje
     assert changed == concerns
 
 
+def test_a_model_of_another_role_writes_what_the_run_s_own_would_if_it_is_the_same() -> None:
+    judged = replace(REASON, model="judge")
+    assert fingerprint(judged, replace(BINDING, pins={"judge": BINDING.model})) == fingerprint(REASON, BINDING)
+    assert fingerprint(judged, replace(BINDING, pins={"judge": "other@1f0c"})) != fingerprint(REASON, BINDING)
+    assert kind_of(judged).request(judged) == kind_of(REASON).request(REASON) | {"model": "judge"}
+
+
 def test_every_field_is_covered_above() -> None:
     weighing = {"embedder", "entailer", "pins"}
     assert set(Binding.__struct_fields__) == {"corpora", "model", "profile", "temperature", "seed"} | weighing
     searched = {"query", "count", "titles", "scope", "field", "distinct"}
     assert set(Retrieve.__struct_fields__) == searched | {"options", "corpus"}
     drawn = {"temperature", "top_p", "top_k", "repetition_penalty", "sample"}
-    assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "stop", "scored"} | drawn
+    assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "stop", "scored", "model"} | drawn
     assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter"}
     assert set(Lookup.__struct_fields__) == {"source", "text", "other"}
     assert set(Embed.__struct_fields__) == {"sentences", "paragraphs"}
@@ -310,11 +316,23 @@ def test_every_action_has_its_name() -> None:
 
 def test_an_engine_that_may_be_away_goes_by_its_name_in_the_run() -> None:
     pins = {"extractor": "dpr-reader@1f0c", "relevance_rater": "ms@marco@9a2b", "wordnet": "wordnet@77aa"}
-    names = cast(EngineNames, SimpleNamespace(binding=replace(BINDING, pins=pins)))
-    assert [kind_of(action).needed(action, names) for action in (EXTRACT, RATE, OPEN)] == [
+    names = RunPlan(
+        id="run",
+        system="ircot",
+        system_version=1,
+        settings={},
+        shots={},
+        binding=replace(BINDING, pins=pins),
+        model_name="smollm2",
+        shared_in=None,
+        entailer_name="nli",
+    )
+    assert [kind_of(action).needed(action, names) for action in (EXTRACT, RATE, OPEN, REASON, ENTAIL)] == [
         "the extractor dpr-reader",
         "the rater ms@marco",
         "the corpus hp",
+        "the model smollm2",
+        "the entailer nli beside the model smollm2",
     ]
 
 

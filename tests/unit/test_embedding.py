@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import Embedder
-from cotrail.engines.embedding import catalogue
-from cotrail.engines.embedding.catalogue import find_embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
+from cotrail.engines.embedding.embedders import EMBEDDERS, SentenceTransformers
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
-from cotrail.engines.evidence_models import BuiltIn
+from cotrail.engines.engine_catalogue import EngineCatalogue
+from cotrail.engines.engine_tables import BuiltIn
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
@@ -94,7 +95,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text(json.dumps(SCRIPT, indent=3, sort_keys=True))
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "scripted"\npath = "script.json"\n')
-    spec = find_embedder(tmp_path / "models.toml", "mine")
+    spec = EMBEDDERS.find(tmp_path / "models.toml", "mine")
     assert spec.identity() == spec.open("fast").identity == ScriptedEmbedder(SCRIPT, "mine").identity
     assert spec.identity() != ScriptedEmbedder(SCRIPT | {"default": 0.5}, "mine").identity
     assert spec.instead == ""
@@ -111,7 +112,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
 def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "script.json").write_text(content)
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "scripted"\npath = "script.json"\n')
-    spec = find_embedder(tmp_path / "models.toml", "mine")
+    spec = EMBEDDERS.find(tmp_path / "models.toml", "mine")
     with pytest.raises(InputError, match=problem):
         spec.identity()
 
@@ -134,55 +135,60 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 def test_a_broken_list_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "models.toml").write_text(content)
     with pytest.raises(InputError, match=problem):
-        find_embedder(tmp_path / "models.toml", "m")
+        EMBEDDERS.find(tmp_path / "models.toml", "m")
 
 
 def test_an_unknown_embedder_is_answered_with_those_there_are(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "scripted"\npath = "x"\n')
     with pytest.raises(UnknownNameError, match="all-minilm-l6-v2, all-mpnet-base-v2, mine"):
-        find_embedder(tmp_path / "models.toml", "theirs")
+        EMBEDDERS.find(tmp_path / "models.toml", "theirs")
 
 
 def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "sentence-transformers"\npath = "."\n')
     with pytest.raises(InputError, match="neither model"):
-        find_embedder(tmp_path / "models.toml", "mine").identity()
+        EMBEDDERS.find(tmp_path / "models.toml", "mine").identity()
 
 
 @pytest.fixture
-def lacking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Path]:
-    """The built-in embedders with made-up folders in their places; those that aren't in the mapping aren't at hand."""
-    at_hand: dict[str, Path] = {}
+def at_hand() -> dict[str, Path]:
+    """The folders of the built-in embedders that are at hand."""
+    return {}
+
+
+@pytest.fixture
+def lacking(at_hand: dict[str, Path]) -> EngineCatalogue[Embedder]:
+    """The built-in embedders with made-up folders in their places; those that aren't at hand have none."""
 
     def folder(name: str) -> Path:
         if name not in at_hand:
             raise NotInstalledError(f"{name} is nowhere: get it")
         return at_hand[name]
 
-    engine = catalogue.SentenceTransformers
-    entries: dict[str, BuiltIn[Embedder]] = {
-        name: BuiltIn(partial(folder, name), engine) for name in catalogue.BUILT_IN
-    }
-    monkeypatch.setattr(catalogue, "BUILT_IN", entries)
-    return at_hand
+    entries = {name: BuiltIn[Embedder](partial(folder, name), SentenceTransformers) for name in EMBEDDERS.built_in}
+    return replace(EMBEDDERS, built_in=entries)
 
 
-def test_the_default_is_the_paper_s_model_where_it_is_at_hand(lacking: dict[str, Path], tmp_path: Path) -> None:
-    lacking |= {"all-mpnet-base-v2": tmp_path, "all-minilm-l6-v2": tmp_path}
-    spec = find_embedder(tmp_path / "models.toml", None)
+def test_the_default_is_the_paper_s_model_where_it_is_at_hand(
+    at_hand: dict[str, Path], lacking: EngineCatalogue[Embedder], tmp_path: Path
+) -> None:
+    at_hand |= {"all-mpnet-base-v2": tmp_path, "all-minilm-l6-v2": tmp_path}
+    spec = lacking.find(tmp_path / "models.toml", None)
     assert (spec.name, spec.instead) == ("all-mpnet-base-v2", "")
 
 
-def test_the_default_says_what_it_stands_in_for_and_why(lacking: dict[str, Path], tmp_path: Path) -> None:
-    lacking |= {"all-minilm-l6-v2": tmp_path}
-    spec = find_embedder(tmp_path / "models.toml", None)
+def test_the_default_says_what_it_stands_in_for_and_why(
+    at_hand: dict[str, Path], lacking: EngineCatalogue[Embedder], tmp_path: Path
+) -> None:
+    at_hand |= {"all-minilm-l6-v2": tmp_path}
+    spec = lacking.find(tmp_path / "models.toml", None)
     assert spec.name == "all-minilm-l6-v2"
     assert spec.instead == "all-minilm-l6-v2 stands in for all-mpnet-base-v2: all-mpnet-base-v2 is nowhere: get it"
 
 
-def test_what_is_asked_for_by_name_has_to_be_at_hand(lacking: dict[str, Path], tmp_path: Path) -> None:
+def test_what_is_asked_for_by_name_has_to_be_at_hand(lacking: EngineCatalogue[Embedder], tmp_path: Path) -> None:
     with pytest.raises(NotInstalledError, match="all-minilm-l6-v2 is nowhere: get it"):
-        find_embedder(tmp_path / "models.toml", "all-minilm-l6-v2")
+        lacking.find(tmp_path / "models.toml", "all-minilm-l6-v2")
     with pytest.raises(NotInstalledError, match="none of all-mpnet-base-v2, all-minilm-l6-v2 is installed"):
-        find_embedder(tmp_path / "models.toml", None)
+        lacking.find(tmp_path / "models.toml", None)

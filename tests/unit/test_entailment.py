@@ -1,17 +1,20 @@
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.results import Entailed
-from cotrail.engines.entailment import catalogue
-from cotrail.engines.entailment.catalogue import find_entailer
+from cotrail.engines.engine_tables import BuiltIn
+from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.engines.entailment.labels import Label, Order, label_order
 from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer
 from cotrail.engines.entailment.scripted import ScriptedEntailer
@@ -128,11 +131,10 @@ def test_a_script_knows_premises_by_title_text_or_a_piece(
 def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text(json.dumps(SCRIPT, indent=3, sort_keys=True))
     (tmp_path / "models.toml").write_text('[entailers.mine]\nengine = "scripted"\npath = "script.json"\n')
-    spec = find_entailer(tmp_path / "models.toml", "mine")
+    spec = ENTAILERS.find(tmp_path / "models.toml", "mine")
     opened = spec.open("fast", no_model)
     assert spec.identity("m@1") == spec.identity("m@2") == opened.identity == ScriptedEntailer(SCRIPT, "mine").identity
     assert spec.identity("m@1") != ScriptedEntailer(SCRIPT | {"default": {}}, "mine").identity
-    assert not spec.asks_model
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_a_script_s_identity_is_its_content(tmp_path: Path) -> None:
 def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "script.json").write_text(content)
     (tmp_path / "models.toml").write_text('[entailers.mine]\nengine = "scripted"\npath = "script.json"\n')
-    spec = find_entailer(tmp_path / "models.toml", "mine")
+    spec = ENTAILERS.find(tmp_path / "models.toml", "mine")
     with pytest.raises(InputError, match=problem):
         spec.identity("")
 
@@ -193,9 +195,8 @@ def test_what_a_language_model_never_says_divides_nothing_by_zero() -> None:
 
 
 def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
-    spec = find_entailer(tmp_path / "models.toml", "prompted")
+    spec = ENTAILERS.find(tmp_path / "models.toml", "prompted")
     model = ScriptedModel({"name": "s", "questions": {}})
-    assert spec.asks_model
     assert spec.identity(model.identity) == spec.open("fast", lambda: model).identity
     assert spec.identity("m@1").startswith("prompted@")
     assert spec.identity("m@1").endswith("+m@1")
@@ -222,12 +223,12 @@ def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
 def test_a_broken_list_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "models.toml").write_text(content)
     with pytest.raises(InputError, match=problem):
-        find_entailer(tmp_path / "models.toml", "m")
+        ENTAILERS.find(tmp_path / "models.toml", "m")
 
 
 def test_an_unknown_entailer_is_answered_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="albert-xxlarge-anli, prompted, roberta-large-anli"):
-        find_entailer(tmp_path / "models.toml", "theirs")
+        ENTAILERS.find(tmp_path / "models.toml", "theirs")
 
 
 @pytest.mark.parametrize(
@@ -239,18 +240,23 @@ def test_an_unknown_entailer_is_answered_with_those_there_are(tmp_path: Path) ->
     ],
 )
 def test_the_default_is_the_paper_s_model_or_says_what_it_stands_in_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_hand: set[str], name: str, instead: list[str]
+    tmp_path: Path, at_hand: set[str], name: str, instead: list[str]
 ) -> None:
-    def cached(repository: str) -> Path:
+    def cached(each: Any) -> Path:
+        (repository,) = each.folder.args
         if not any(each in repository for each in at_hand):
             raise NotInstalledError(f"hf download {repository}")
         return tmp_path
 
-    monkeypatch.setattr(catalogue, "hugging_face_folder", cached)
-    spec = find_entailer(tmp_path / "models.toml", None)
+    published = {
+        name: replace(each, folder=partial(cached, each)) if isinstance(each, BuiltIn) else each
+        for name, each in ENTAILERS.built_in.items()
+    }
+    entailers = replace(ENTAILERS, built_in=published)
+    spec = entailers.find(tmp_path / "models.toml", None)
     assert spec.name == name
     assert bool(spec.instead) == bool(instead)
     assert all(part in spec.instead for part in instead)
     if "albert" not in at_hand:
         with pytest.raises(NotInstalledError, match="hf download ynie/albert"):
-            find_entailer(tmp_path / "models.toml", "albert-xxlarge-anli")
+            entailers.find(tmp_path / "models.toml", "albert-xxlarge-anli")

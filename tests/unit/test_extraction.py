@@ -1,7 +1,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.extract import Extract
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Extracted
-from cotrail.engines.extraction import catalogue
-from cotrail.engines.extraction.catalogue import find_extractor
+from cotrail.engines.extraction.extractors import EXTRACTORS
 from cotrail.engines.extraction.scripted import ScriptedExtractor
 from cotrail.engines.extraction.spans import best_span, trimmed
 from cotrail.errors import InputError, NotInstalledError, StepError, UnknownNameError
@@ -104,7 +103,7 @@ def listed(tmp_path: Path, table: str) -> Path:
 
 def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps({"default": {"text": "Amber Sea", "confidence": 2}}))
-    spec = find_extractor(listed(tmp_path, 'engine = "scripted"\npath = "answers.json"'), "mine")
+    spec = EXTRACTORS.find(listed(tmp_path, 'engine = "scripted"\npath = "answers.json"'), "mine")
     opened = spec.open("deterministic")
     assert spec.identity() == opened.identity
     assert opened.identity.startswith("mine@")
@@ -122,23 +121,23 @@ def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
 )
 def test_a_malformed_table_is_refused(table: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=problem):
-        find_extractor(listed(tmp_path, table), "mine")
+        EXTRACTORS.find(listed(tmp_path, table), "mine")
 
 
 def test_names_that_are_unknown_taken_or_not_installed_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UnknownNameError, match=r"there is no extractor 'yours'; there are: dpr-reader-multiset, "):
-        find_extractor(tmp_path / "models.toml", "yours")
+        EXTRACTORS.find(tmp_path / "models.toml", "yours")
     (tmp_path / "models.toml").write_text('[extractors.dpr-reader-nq]\nengine = "scripted"\npath = "x"\n')
     with pytest.raises(InputError, match="dpr-reader-nq is the name of a built-in extractor"):
-        find_extractor(tmp_path / "models.toml", "dpr-reader-nq")
+        EXTRACTORS.find(tmp_path / "models.toml", "dpr-reader-nq")
 
     def absent(repository: str) -> Path:
         raise NotInstalledError(f"{repository} isn't here")
 
-    published: Any = catalogue.BUILT_IN["dpr-reader-nq"]
+    published: Any = EXTRACTORS.built_in["dpr-reader-nq"]
     missing = replace(published, folder=partial(absent, *published.folder.args))
-    monkeypatch.setitem(catalogue.BUILT_IN, "dpr-reader-nq", missing)
+    monkeypatch.setitem(cast(dict[str, Any], EXTRACTORS.built_in), "dpr-reader-nq", missing)
     with pytest.raises(NotInstalledError, match="facebook/dpr-reader-single-nq-base isn't here"):
-        find_extractor(tmp_path / "nothing.toml", "dpr-reader-nq")
+        EXTRACTORS.find(tmp_path / "nothing.toml", "dpr-reader-nq")

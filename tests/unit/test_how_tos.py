@@ -76,5 +76,5 @@ def test_the_action_is_stored_read_back_fingerprinted_and_carried_out(kind: Any)
     other = kind.Rerank(claim="It fell.", candidates=PARAGRAPHS)
     assert len({fingerprint(each, binding) for each in (action, other)}) == 2
     judged = Entailed(entailment=0.9, neutral=0.1, contradiction=0.0)
-    engines = cast(Engines, SimpleNamespace(judge=lambda _: judged))
+    engines = cast(Engines, SimpleNamespace(ask=lambda *_: judged))
     assert record.carry_out(action, engines) == kind.Reranked(scores=(0.9, 0.9))

@@ -7,7 +7,7 @@ from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rater import second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.rating.catalogue import find_rater
+from cotrail.engines.rating.raters import RATERS
 from cotrail.engines.rating.scripted import ScriptedRater
 from cotrail.errors import InputError, UnknownNameError
 
@@ -36,7 +36,7 @@ def listed(tmp_path: Path, table: str) -> Path:
 
 def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "scores.json").write_text(json.dumps({"default": 0.5}))
-    spec = find_rater(listed(tmp_path, 'engine = "scripted"\npath = "scores.json"'), "mine")
+    spec = RATERS.find(listed(tmp_path, 'engine = "scripted"\npath = "scores.json"'), "mine")
     opened = spec.open("deterministic")
     assert spec.identity() == opened.identity
     assert opened.identity.startswith("mine@")
@@ -45,6 +45,6 @@ def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
 
 def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are: sentence-transformers, scripted"):
-        find_rater(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
+        RATERS.find(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
     with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; there are: mine, ms-marco-"):
-        find_rater(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")
+        RATERS.find(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from cotrail.core.demonstrations import AnswerForm
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs
@@ -42,7 +44,7 @@ def test_demonstrations_are_needed_in_these_forms(system: str, settings: dict[st
 
 @pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: spec.name)
 def test_only_rethinking_compares_sentences(spec: Any) -> None:
-    assert spec.needs(spec.settings()).weighs == (spec.name == "rethinking")
+    assert spec.needs(spec.settings()).engines == ((EMBEDDER, ENTAILER) if spec.name == "rethinking" else ())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompt
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import DUPLICATE_RATER
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Extracted, Generated, Rated, Result
 from cotrail.core.system import Action, Answer, Together
@@ -405,10 +407,13 @@ def test_released_rules_take_an_extractor_a_rater_and_no_tracing() -> None:
     [
         ({}, Needs(prompt=True, corpus=True, capabilities=frozenset({"turns", "scores"}))),
         ({"retrieve": False}, Needs(prompt=True, capabilities=frozenset({"turns"}))),
-        ({"reader": "extractor"}, Needs(prompt=True, corpus=True, extracts=True, capabilities=frozenset({"turns"}))),
+        (
+            {"reader": "extractor"},
+            Needs(prompt=True, corpus=True, engines=(EXTRACTOR,), capabilities=frozenset({"turns"})),
+        ),
         (
             {"verify": False, "complete": False, "reader": "extractor", "duplicates": "rater"},
-            Needs(prompt=True, corpus=True, rates=frozenset({"duplicate"}), capabilities=frozenset({"turns"})),
+            Needs(prompt=True, corpus=True, engines=(DUPLICATE_RATER,), capabilities=frozenset({"turns"})),
         ),
     ],
 )

@@ -14,7 +14,7 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.forking import prepare_fork
-from cotrail.services.requests import make_request, read_run_file
+from cotrail.services.requests import make_request, overruled, read_run_file
 from cotrail.services.submission import prepare
 from cotrail.services.system_settings import system_settings
 from cotrail.systems.registry import find_system
@@ -217,3 +217,26 @@ def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
     prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))
     assert len(prepared.questions) == QUESTIONS
     assert all(question.gold for question in prepared.questions)
+
+
+def test_an_engine_goes_by_its_role_among_engines_or_beside_them(given: Given) -> None:
+    asked = overruled(given(extractor="one", relevance_rater="two"), {"engines": {"extractor": "three"}})
+    assert make_request(asked).engines == {"extractor": "three", "relevance_rater": "two"}
+    asked = overruled(given(engines={"judge": "one", "extractor": "two"}), {"extractor": "three"})
+    assert make_request(asked).engines == {"judge": "one", "extractor": "three"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"extractor": 3}, "run.toml: `engines.extractor` must be text"),
+        ({"engines": "reader"}, "run.toml: `engines` must be "),
+        ({"engines": 3, "extractor": "one"}, "run.toml: `engines` must be "),
+        ({"extracter": "one"}, "did you mean extractor"),
+    ],
+)
+def test_an_engine_s_name_that_is_none_is_refused_with_its_place(
+    given: Given, asked: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        make_request(given(**asked), dict.fromkeys(asked, "run.toml"))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,13 @@ from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import RELEVANCE_RATER
+from cotrail.core.ports.role import BatchedRole
 from cotrail.core.replay import SystemBrokenError
+from cotrail.core.system import Action
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.engines import LoadedEngines, StepEngines
 from tests.replay.driving import BINDING
@@ -37,16 +44,25 @@ RUN = RunPlan(
     [
         (lambda engines: engines.retriever(), "add corpus=True,"),
         (lambda engines: engines.knowledge("wordnet"), 'add knowledge=("wordnet",),'),
-        (lambda engines: engines.compare(Embed(sentences=("A.",))), "add weighs=True,"),
-        (lambda engines: engines.judge(Entail(premise=PAGE, hypothesis="A.")), "add weighs=True,"),
-        (lambda engines: engines.extract(Extract(question="A?", paragraph=PAGE)), "add extracts=True,"),
-        (
-            lambda engines: engines.rate("relevance", Rate(by="relevance", text="A")),
-            'add rates=frozenset({"relevance"}),',
-        ),
+        (lambda engines: engines.language_model("judge"), "add engines=(JUDGE,),"),
     ],
 )
 def test_it_says_what_is_to_be_declared(ask: Callable[[StepEngines], object], missing: str, tmp_path: Path) -> None:
     engines = StepEngines(LoadedEngines(Settings(home=tmp_path)), RUN, Cancellation())
     with pytest.raises(SystemBrokenError, match=re.escape(missing)):
         ask(engines)
+
+
+@pytest.mark.parametrize(
+    ("role", "action"),
+    [
+        (EMBEDDER, Embed(sentences=("A.",))),
+        (ENTAILER, Entail(premise=PAGE, hypothesis="A.")),
+        (EXTRACTOR, Extract(question="A?", paragraph=PAGE)),
+        (RELEVANCE_RATER, Rate(by="relevance", text="A")),
+    ],
+)
+def test_so_it_does_of_a_role(role: BatchedRole[Any, Any, Any], action: Action, tmp_path: Path) -> None:
+    engines = StepEngines(LoadedEngines(Settings(home=tmp_path)), RUN, Cancellation())
+    with pytest.raises(SystemBrokenError, match=re.escape(f"add engines=({role.name.upper()},),")):
+        engines.ask(role, action)

@@ -6,6 +6,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.results import Embedded, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -39,7 +40,7 @@ def _paragraphs(action: Embed) -> tuple[Paragraph, ...]:
 
 
 def _carry_out(action: Embed, engines: Engines) -> Embedded:
-    return engines.compare(action)
+    return engines.ask(EMBEDDER, action)
 
 
 def _decides(action: Embed, binding: Binding) -> Json:
@@ -48,7 +49,7 @@ def _decides(action: Embed, binding: Binding) -> Json:
 
 
 def _embedder(_: Embed, names: EngineNames) -> str:
-    return f"the embedder {names.embedder_name}"
+    return f"the embedder {names.engine_name(EMBEDDER.name)}"
 
 
 EMBED = ActionKind(

@@ -4,8 +4,9 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
-from cotrail.core.binding import Binding
+from cotrail.core.binding import MODEL, Binding
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.results import Entailed, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -40,7 +41,7 @@ def _paragraphs(action: Entail) -> tuple[Paragraph, ...]:
 
 
 def _carry_out(action: Entail, engines: Engines) -> Entailed:
-    return engines.judge(action)
+    return engines.ask(ENTAILER, action)
 
 
 def _decides(action: Entail, binding: Binding) -> Json:
@@ -50,7 +51,7 @@ def _decides(action: Entail, binding: Binding) -> Json:
 
 def _entailer(_: Entail, names: EngineNames) -> str:
     # An entailer that works by prompts asks the run's language model: it is that model's server which may be away.
-    return f"the entailer {names.entailer_name} beside the model {names.model_name}"
+    return f"the entailer {names.engine_name(ENTAILER.name)} beside the model {names.engine_name(MODEL)}"
 
 
 ENTAIL = ActionKind(

@@ -6,6 +6,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.extractor import EXTRACTOR
 from cotrail.core.results import Extracted, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -40,16 +41,16 @@ def _paragraphs(action: Extract) -> tuple[Paragraph, ...]:
 
 
 def _carry_out(action: Extract, engines: Engines) -> Extracted:
-    return engines.extract(action)
+    return engines.ask(EXTRACTOR, action)
 
 
 def _decides(action: Extract, binding: Binding) -> Json:
-    model = {"extractor": binding.pins.get("extractor", ""), "profile": binding.profile}
+    model = {"extractor": binding.engine(EXTRACTOR.name), "profile": binding.profile}
     return {"question": action.question, "paragraph": action.paragraph.digest, **model}
 
 
 def _extractor(_: Extract, names: EngineNames) -> str:
-    return f"the extractor {names.binding.name_of('extractor')}"
+    return f"the extractor {names.engine_name(EXTRACTOR.name)}"
 
 
 EXTRACT = ActionKind(
@@ -63,7 +64,7 @@ EXTRACT = ActionKind(
     request=_request,
     read_back=_read_back,
     paragraphs=_paragraphs,
-    pinned_as=lambda _: "extractor",
+    pinned=EXTRACTOR.name,
     need="the extractor",
     named_need=_extractor,
 )

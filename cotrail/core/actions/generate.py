@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
-from cotrail.core.binding import Binding
+from cotrail.core.binding import MODEL, Binding
 from cotrail.core.demonstrations import Drop
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES, Sampling, Until
@@ -33,6 +33,7 @@ class Prompted(Action, frozen=True, kw_only=True):
     temperature: the run's where None; top_p, top_k, repetition_penalty: see `Sampling`.
     sample: which of several this is, from 0, drawn by a seed of its own; None where there is but one.
     scored: whether the log probability of each token is asked for.
+    model: the role of the language model that writes, which is the run's own unless the system's `Needs` have another.
     """
 
     prompt: Prompt
@@ -45,6 +46,7 @@ class Prompted(Action, frozen=True, kw_only=True):
     repetition_penalty: float = 1.0
     sample: int | None = None
     scored: bool = False
+    model: str = MODEL
 
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
@@ -72,15 +74,15 @@ def _seed(seed: int, sample: int) -> int:
 
 
 def generation_request(action: Prompted, binding: Binding, until: Until | None = None) -> GenerationRequest:
-    """What the run's language model is asked for; until: in place of the action's own."""
+    """What the language model is asked for; until: in place of the action's own."""
     drawn = sampling(action, binding)
     return GenerationRequest(action.prompt, until or action.until, action.max_tokens, drawn, action.stop, action.scored)
 
 
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
-    """Has the run's language model continue the prompt; until: in place of the action's own."""
+    """Has the language model continue the prompt; until: in place of the action's own."""
     request = generation_request(action, engines.binding, until)
-    written = engines.language_model().generate(request, engines.cancellation)
+    written = engines.language_model(action.model).generate(request, engines.cancellation)
     return written if action.sample is None else replace(written, seed=request.sampling.seed)
 
 
@@ -91,7 +93,7 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
         "prompt": action.prompt.digest,
         "until": action.until,
         "max_tokens": action.max_tokens,
-        "model": binding.model,
+        "model": binding.engine(action.model),
         "profile": binding.profile,
         "temperature": drawn.temperature,
         "seed": drawn.seed,
@@ -119,7 +121,7 @@ def prompt_request(action: Prompted) -> Json:
         **record_prompt(action.prompt),
         "max_tokens": action.max_tokens,
         "until": action.until,
-        **unusual(action, "splitter", "sample", "temperature", *LATER),
+        **unusual(action, "splitter", "sample", "temperature", "model", *LATER),
     }
 
 
@@ -135,6 +137,7 @@ class PromptedRecord(PromptRecord, frozen=True, kw_only=True, omit_defaults=True
     repetition_penalty: float = 1.0
     sample: int | None = None
     scored: bool = False
+    model: str = MODEL
 
     def fields(self, stored: Stored) -> dict[str, Any]:
         """The fields of the action; raises what `prompt` does."""
@@ -184,9 +187,13 @@ def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
     return action.prompt.paragraphs + long_texts(action.prompt)
 
 
-def model_need(_: Prompted, names: EngineNames) -> str:
-    """The run's language model, in words."""
-    return f"the model {names.model_name}"
+def model_need(action: Prompted, names: EngineNames) -> str:
+    """The language model that writes, in words."""
+    return f"the model {names.engine_name(action.model)}"
+
+
+def _model_role(request: Json) -> str:
+    return str(request.get("model", MODEL))
 
 
 class Reason(Prompted, frozen=True, kw_only=True):
@@ -244,7 +251,7 @@ REASON = ActionKind(
     request=prompt_request,
     read_back=_read_reason,
     paragraphs=prompt_paragraphs,
-    pinned="model",
+    pinned=_model_role,
     need="the model server",
     named_need=model_need,
 )
@@ -268,7 +275,7 @@ READ = ActionKind(
     request=prompt_request,
     read_back=_read_read,
     paragraphs=prompt_paragraphs,
-    pinned="model",
+    pinned=_model_role,
     need="the model server",
     named_need=model_need,
 )

@@ -5,22 +5,19 @@ one of that shape, and a record; and a line in `registry`.
 """
 
 from collections.abc import Callable
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.binding import Binding
+from cotrail.core.binding import MODEL, Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.embedder import Comparison
-from cotrail.core.ports.entailer import EntailmentPair
-from cotrail.core.ports.extractor import Extraction
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel
-from cotrail.core.ports.rater import By, Rating
 from cotrail.core.ports.retriever import Corpus
-from cotrail.core.results import Embedded, Entailed, Extracted, Json, Rated, Result, Retrieved
+from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
+from cotrail.core.results import Json, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 
@@ -51,8 +48,8 @@ class Engines(Protocol):
     def cancellation(self) -> Cancellation:
         """Cuts off a generation whose step was lost or cancelled."""
 
-    def language_model(self) -> LanguageModel:
-        """The run's language model."""
+    def language_model(self, role: str = MODEL) -> LanguageModel:
+        """The language model that the run has for a role: its own, or one of those that its system needs beside it."""
 
     def splitter(self, name: str) -> Splitter:
         """A pipeline that splits sentences, as NAME@VERSION."""
@@ -63,17 +60,8 @@ class Engines(Protocol):
     def knowledge(self, source: Source) -> Knowledge:
         """A knowledge source."""
 
-    def compare(self, comparison: Comparison) -> Embedded:
-        """Has the run's embedder compare sentences, together with what other steps ask for meanwhile."""
-
-    def judge(self, pair: EntailmentPair) -> Entailed:
-        """Has the run's entailer judge a pair, together with what other steps ask for meanwhile."""
-
-    def extract(self, extraction: Extraction) -> Extracted:
-        """Has the run's extractor read a paragraph, together with what other steps ask for meanwhile."""
-
-    def rate(self, by: By, rating: Rating) -> Rated:
-        """Has the run's rater of this kind score a text, together with what other steps ask for meanwhile."""
+    def ask(self, role: BatchedRole[Any, RequestT, ResultT], request: RequestT) -> ResultT:
+        """The result of the engine that the run has for a role, together with what other steps ask of it meanwhile."""
 
 
 class EngineNames(Protocol):
@@ -81,19 +69,10 @@ class EngineNames(Protocol):
 
     @property
     def binding(self) -> Binding:
-        """Everything that the run pins, which names the engines of further roles."""
+        """Everything that the run pins, its corpora by name."""
 
-    @property
-    def model_name(self) -> str:
-        """The language model."""
-
-    @property
-    def embedder_name(self) -> str:
-        """The embedder."""
-
-    @property
-    def entailer_name(self) -> str:
-        """The entailer."""
+    def engine_name(self, role: str) -> str:
+        """The engine of a role."""
 
 
 A = TypeVar("A", bound=Action)
@@ -113,8 +92,8 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
         some, and `demonstrations` one digest. read_back: the reverse; see `read`.
     paragraphs: those that an action refers to, which are stored apart, and its long texts as paragraphs.
     query: for a kind whose result is `Retrieved`: which field of the action and of the request is searched for.
-    pinned_as: under which name `runs.knowledge` has the engine that carries an action out, by the request; pinned:
-        which column of `runs` has it otherwise. For provenance.
+    pinned: under which name the run pins the engine that carries the kind out: a column of `runs`, or a name in
+        `Binding.pins`; a function where the request decides it.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
     """
 
@@ -129,8 +108,7 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     read_back: Callable[[Json, Stored], A] | None = None
     paragraphs: Callable[[A], tuple[Paragraph, ...]] = lambda _: ()
     query: str | None = None
-    pinned: str | None = None
-    pinned_as: Callable[[Json], str] | None = None
+    pinned: str | Callable[[Json], str] | None = None
     need: str = ""
     named_need: Callable[[A, EngineNames], str] | None = None
 

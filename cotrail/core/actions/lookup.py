@@ -40,7 +40,7 @@ LOOKUP = ActionKind(
     carry_out=_carry_out,
     decides=_decides,
     query="text",
-    pinned_as=lambda request: str(request["source"]),
+    pinned=lambda request: str(request["source"]),
     need="the knowledge source",
     named_need=_source,
 )

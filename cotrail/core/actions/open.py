@@ -45,8 +45,7 @@ OPEN = ActionKind(
     decides=_decides,
     request=lambda action: without_unused(action, "corpus"),
     query="title",
-    pinned="corpus_revision",
-    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
+    pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

@@ -6,7 +6,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.rater import ROLES, By
+from cotrail.core.ports.rater import RATERS, By
 from cotrail.core.results import Json, Rated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -49,16 +49,16 @@ def _paragraphs(action: Rate) -> tuple[Paragraph, ...]:
 
 
 def _carry_out(action: Rate, engines: Engines) -> Rated:
-    return engines.rate(action.by, action)
+    return engines.ask(RATERS[action.by], action)
 
 
 def _decides(action: Rate, binding: Binding) -> Json:
-    model = {"rater": binding.pins.get(ROLES[action.by], ""), "profile": binding.profile}
+    model = {"rater": binding.engine(RATERS[action.by].name), "profile": binding.profile}
     return {**_request(action), **model}
 
 
 def _rater(action: Rate, names: EngineNames) -> str:
-    return f"the rater {names.binding.name_of(ROLES[action.by])}"
+    return f"the rater {names.engine_name(RATERS[action.by].name)}"
 
 
 RATE = ActionKind(
@@ -72,7 +72,7 @@ RATE = ActionKind(
     request=_request,
     read_back=_read_back,
     paragraphs=_paragraphs,
-    pinned_as=lambda request: ROLES[request["by"]],
+    pinned=lambda request: RATERS[request["by"]].name,
     need="the rater",
     named_need=_rater,
 )

@@ -66,8 +66,7 @@ RETRIEVE = ActionKind(
     decides=_decides,
     request=lambda action: without_unused(action, "options", "corpus"),
     query="query",
-    pinned="corpus_revision",
-    pinned_as=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
+    pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.role import BatchedRole
 from cotrail.core.results import Embedded
 
 
@@ -34,3 +35,12 @@ class Embedder(Protocol):
 
         Paragraphs count as their `statement`. Raises StepError, TransientStepError.
         """
+
+
+EMBEDDER: BatchedRole[Embedder, Comparison, Embedded] = BatchedRole(
+    name="embedder",
+    kind="embedder",
+    work="compares sentences",
+    has_default=True,
+    carry_out=lambda embedder, comparisons: embedder.compare(comparisons),
+)

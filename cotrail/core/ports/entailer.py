@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.role import BatchedRole
 from cotrail.core.results import Entailed
 
 DECIMALS = 6
@@ -35,6 +36,15 @@ class Entailer(Protocol):
         In the order of the pairs, as `entailed` rounds them. Raises StepError, TransientStepError, and
         UnavailableError where it asks a server that is away.
         """
+
+
+ENTAILER: BatchedRole[Entailer, EntailmentPair, Entailed] = BatchedRole(
+    name="entailer",
+    kind="entailer",
+    work="judges whether evidence entails a sentence",
+    has_default=True,
+    carry_out=lambda entailer, pairs: entailer.judge(pairs),
+)
 
 
 def entailed(entailment: float, neutral: float, contradiction: float) -> Entailed:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.role import BatchedRole
 from cotrail.core.results import Extracted
 
 DECIMALS = 6
@@ -37,3 +38,11 @@ class Extractor(Protocol):
 
         Raises StepError, TransientStepError, and PromptTooLongError where a question leaves no room for its paragraph.
         """
+
+
+EXTRACTOR: BatchedRole[Extractor, Extraction, Extracted] = BatchedRole(
+    name="extractor",
+    kind="extractor",
+    work="reads answers out of paragraphs",
+    carry_out=lambda extractor, extractions: extractor.extract(extractions),
+)

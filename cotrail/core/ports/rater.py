@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from cotrail.core.binding import PinnedRole
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.role import BatchedRole
 from cotrail.core.results import Rated
 
 By = Literal["duplicate", "relevance"]
 """What is scored: whether two questions ask the same, or how far a text answers a query."""
-
-ROLES: dict[By, PinnedRole] = {"duplicate": "duplicate_rater", "relevance": "relevance_rater"}
-"""The role under which a run names the rater of each."""
 
 DECIMALS = 6
 """Decimals of a score; further ones depend on the machine that computed it."""
@@ -45,6 +42,24 @@ class Rater(Protocol):
 
         Paragraphs count as their `statement`. Raises StepError, TransientStepError.
         """
+
+
+RaterRole = BatchedRole[Rater, Rating, Rated]
+
+
+def _rate(rater: Rater, ratings: Sequence[Rating]) -> Sequence[Rated]:
+    return rater.rate(ratings)
+
+
+DUPLICATE_RATER: RaterRole = BatchedRole(
+    name="duplicate_rater", kind="rater", work="finds questions that ask the same", carry_out=_rate
+)
+RELEVANCE_RATER: RaterRole = BatchedRole(
+    name="relevance_rater", kind="rater", work="scores how far texts answer", carry_out=_rate
+)
+
+RATERS: dict[By, RaterRole] = {"duplicate": DUPLICATE_RATER, "relevance": RELEVANCE_RATER}
+"""Which rater scores what."""
 
 
 def second_texts(rating: Rating) -> list[str]:

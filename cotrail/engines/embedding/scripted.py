@@ -1,7 +1,6 @@
 """Scripted embedder: returns the similarities of a script."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -9,7 +8,7 @@ from msgspec import Meta, Struct
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import Comparison
 from cotrail.core.results import Embedded
-from cotrail.engines.script_files import read_script, script_identity
+from cotrail.engines.script_files import ScriptedEngine
 
 Similarity = Annotated[float, Meta(ge=-1, le=1)]
 
@@ -25,20 +24,10 @@ class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     default: Similarity = 0.0
 
 
-class ScriptedEmbedder:
-    """Compares texts by a script.
+class ScriptedEmbedder(ScriptedEngine[EmbeddingScript]):
+    """Compares texts by a script."""
 
-    source: a script, its file, or a mapping of the same content; name: the identity's name.
-    """
-
-    def __init__(self, source: EmbeddingScript | Path | Mapping[str, object], name: str = "scripted") -> None:
-        self._script = read_script(source, EmbeddingScript)
-        self._identity = script_identity(self._script, name)
-
-    @property
-    def identity(self) -> str:
-        """See `Embedder`."""
-        return self._identity
+    form = EmbeddingScript
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""

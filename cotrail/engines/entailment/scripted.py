@@ -1,7 +1,6 @@
 """Scripted entailer: returns the judgements of a script."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -9,7 +8,7 @@ from msgspec import Meta, Struct
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import EntailmentPair, entailed
 from cotrail.core.results import Entailed
-from cotrail.engines.script_files import read_script, script_identity
+from cotrail.engines.script_files import ScriptedEngine
 
 Probability = Annotated[float, Meta(ge=0, le=1)]
 
@@ -48,20 +47,10 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return next((each[hypothesis] for each in known if hypothesis in each), self.default)
 
 
-class ScriptedEntailer:
-    """Judges by a script.
+class ScriptedEntailer(ScriptedEngine[EntailmentScript]):
+    """Judges by a script."""
 
-    source: a script, its file, or a mapping of the same content; name: the identity's name.
-    """
-
-    def __init__(self, source: EntailmentScript | Path | Mapping[str, object], name: str = "scripted") -> None:
-        self._script = read_script(source, EntailmentScript)
-        self._identity = script_identity(self._script, name)
-
-    @property
-    def identity(self) -> str:
-        """See `Entailer`."""
-        return self._identity
+    form = EntailmentScript
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`."""

@@ -1,13 +1,12 @@
 """Scripted extractor: returns the answers of a script."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from cotrail.core.ports.extractor import Extraction
 from cotrail.core.results import Extracted
-from cotrail.engines.script_files import read_script, script_identity
+from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import StepError
 
 
@@ -34,20 +33,10 @@ class ExtractionScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return known.get(asked.paragraph.title, known.get(asked.paragraph.text, self.default))
 
 
-class ScriptedExtractor:
-    """Answers by a script.
+class ScriptedExtractor(ScriptedEngine[ExtractionScript]):
+    """Answers by a script."""
 
-    source: a script, its file, or a mapping of the same content; name: the identity's name.
-    """
-
-    def __init__(self, source: ExtractionScript | Path | Mapping[str, object], name: str = "scripted") -> None:
-        self._script = read_script(source, ExtractionScript)
-        self._identity = script_identity(self._script, name)
-
-    @property
-    def identity(self) -> str:
-        """See `Extractor`."""
-        return self._identity
+    form = ExtractionScript
 
     def extract(self, extractions: Sequence[Extraction]) -> list[Extracted]:
         """See `Extractor`; raises StepError where a script's answer isn't in the paragraph's text."""

@@ -1,14 +1,13 @@
 """Scripted rater: returns the scores of a script."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rater import Rating
 from cotrail.core.results import Rated
-from cotrail.engines.script_files import read_script, script_identity
+from cotrail.engines.script_files import ScriptedEngine
 
 
 class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,20 +21,10 @@ class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     default: float = 0.0
 
 
-class ScriptedRater:
-    """Scores by a script.
+class ScriptedRater(ScriptedEngine[RatingScript]):
+    """Scores by a script."""
 
-    source: a script, its file, or a mapping of the same content; name: the identity's name.
-    """
-
-    def __init__(self, source: RatingScript | Path | Mapping[str, object], name: str = "scripted") -> None:
-        self._script = read_script(source, RatingScript)
-        self._identity = script_identity(self._script, name)
-
-    @property
-    def identity(self) -> str:
-        """See `Rater`."""
-        return self._identity
+    form = RatingScript
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
         """See `Rater`."""

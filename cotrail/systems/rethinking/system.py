@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
@@ -104,7 +106,7 @@ def needs(settings: RethinkingSettings) -> Needs:
         evidence="evidence" in settings.sources and settings.evidence == "paragraphs",
         corpus=not {"corpus", "evidence"}.isdisjoint(settings.sources),
         knowledge=tuple(source for source in get_args(Source) if source in settings.sources),
-        weighs=True,
+        engines=(EMBEDDER, ENTAILER),
         samples=True,
     )
 

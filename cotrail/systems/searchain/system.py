@@ -12,6 +12,11 @@ from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import DUPLICATE_RATER
+from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
@@ -173,6 +178,11 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer
     )
 
 
+_READERS: dict[str | None, tuple[EngineRole, ...]] = {"extractor": (EXTRACTOR,)}
+# Runs that compare questions by embeddings have always pinned an entailer too.
+_COMPARING: dict[str, tuple[EngineRole, ...]] = {"embedder": (EMBEDDER, ENTAILER), "rater": (DUPLICATE_RATER,)}
+
+
 def needs(settings: SearChainSettings) -> Needs:
     """Conversations, a corpus, and the models that read answers and find duplicates; only the first without retrieval.
 
@@ -184,9 +194,7 @@ def needs(settings: SearChainSettings) -> Needs:
     return Needs(
         prompt=True,
         corpus=True,
-        weighs=settings.duplicates == "embedder",
-        extracts=reader == "extractor",
-        rates=frozenset({"duplicate"}) if settings.duplicates == "rater" else frozenset(),
+        engines=_READERS.get(reader, ()) + _COMPARING.get(settings.duplicates, ()),
         capabilities=frozenset({"turns", "scores"}) if reader == "model" else frozenset({"turns"}),
     )
 

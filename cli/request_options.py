@@ -1,0 +1,105 @@
+"""The options of a command that asks for a run, made from the fields of the request."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Annotated, Any
+
+import typer
+from msgspec import inspect
+from msgspec.structs import FieldInfo, fields
+
+from cotrail.cli.arguments import completing
+from cotrail.common.expected_values import parts
+from cotrail.core.ports.roles import ROLES
+from cotrail.data.datasets.registry import DATASETS
+from cotrail.errors import InputError
+from cotrail.services.requests import ENGINES, RunRequest, described
+from cotrail.systems.registry import SYSTEMS
+
+NAMES = {
+    "system": {spec.name: spec.title for spec in SYSTEMS},
+    "dataset": {name: "your own" if name == "jsonl" else "" for name in DATASETS},
+}
+"""The names that may stand for a field, each with a word on it, which help and completion list."""
+
+
+SINGULAR = {"corpora": "corpus", "engines": "engine", "tags": "tag"}
+"""The options that may be repeated: each time they name one of many."""
+
+
+def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each field of a request and each role of an engine.
+
+    The command has a parameter `options`, which gets those that were given, by the names of fields and roles.
+    """
+    made = {parameter.name: parameter for parameter in _parameters()}
+
+    @wraps(command)
+    def flat(**given: Any) -> None:
+        options = {name: given.pop(name) for name in made}
+        command(**given, options=_given(options))
+
+    first, *others = (each for each in signature(command).parameters.values() if each.name != "options")
+    parameters = [first, *made.values(), *others]
+    flat.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in parameters}
+    return flat
+
+
+def named_engines(given: Iterable[str]) -> dict[str, str]:
+    """Engines by role, from `ROLE=NAME`; raises InputError."""
+    pairs = [each.partition("=") for each in given]
+    if unnamed := next((role for role, _, name in pairs if not (role and name)), None):
+        raise InputError(f"--engine {unnamed} names no engine: write ROLE=NAME, such as extractor=mine")
+    return {role: name for role, _, name in pairs}
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given."""
+    given = {name: value for name, value in options.items() if value is not None and value != []}
+    if len(given.get("corpora", ())) == 1:
+        given["corpus"] = given.pop("corpora")[0]
+    return given | {"engines": named_engines(given["engines"])} if "engines" in given else given
+
+
+def _parameters() -> Iterator[Parameter]:
+    for field in fields(RunRequest):
+        about = described(field)
+        if about and field.name == "engines":
+            for role in ROLES.values():
+                yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES, "NAME")
+        if about:
+            yield _parameter(field.name, _type(field), _help(field.name, about), about["group"], about["value"])
+
+
+def _parameter(name: str, of: Any, text: str, group: str, value: str) -> Parameter:
+    option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
+    known = NAMES.get(name, {})
+    info = typer.Option(
+        option,
+        help=text,
+        rich_help_panel=group,
+        metavar=value,
+        show_default=False,
+        autocompletion=completing(lambda: known),
+    )
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[of | None, info])
+
+
+def _type(field: FieldInfo) -> Any:
+    """The type that typer reads an option into; bounds and choices are checked with those of a run file."""
+    for part in parts(inspect.type_info(field.type)):
+        match part:
+            case inspect.IntType():
+                return int
+            case inspect.FloatType():
+                return float
+            case inspect.VarTupleType() | inspect.DictType():
+                return list[str]
+    return str
+
+
+def _help(name: str, about: Mapping[str, str]) -> str:
+    known = (f"{each} ({words})" if words else each for each, words in NAMES.get(name, {}).items())
+    return f"{about['meaning']}: {', '.join(known)}." if name in NAMES else about["meaning"]

@@ -1,0 +1,18 @@
+"""Registry of the engines' roles: a line a role."""
+
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.rater import DUPLICATE_RATER, RELEVANCE_RATER
+from cotrail.core.ports.role import EngineRole
+
+_RECORDS: tuple[EngineRole, ...] = (
+    EMBEDDER,
+    ENTAILER,
+    EXTRACTOR,
+    DUPLICATE_RATER,
+    RELEVANCE_RATER,
+)
+
+ROLES: dict[str, EngineRole] = {role.name: role for role in _RECORDS}
+"""Every role by its name, under which run files and options name its engine, beside the run's own language model."""

@@ -1,0 +1,47 @@
+"""Catalogue of raters: the built-in ones and the tables `[raters.NAME]` of a user's `models.toml`."""
+
+from functools import partial
+from typing import ClassVar
+
+from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.rater import RELEVANCE_RATER, Rater
+from cotrail.engines.engine_catalogue import EngineCatalogue
+from cotrail.engines.engine_tables import BuiltIn, FolderTable, ScriptTable
+from cotrail.engines.model_folders import hugging_face_folder
+from cotrail.engines.optional_packages import Library
+from cotrail.engines.rating.scripted import ScriptedRater
+
+
+class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
+    """A cross-encoder that sentence-transformers saved."""
+
+    library: ClassVar[Library] = ("sentence_transformers", "evidence")
+
+    def load(self, identity: str, profile: Profile) -> Rater:
+        """See `FolderTable`."""
+        from cotrail.engines.rating.cross_encoder import CrossEncoderRater
+
+        return CrossEncoderRater(self.path, identity, profile)
+
+
+class Scripted(ScriptTable, frozen=True, tag="scripted"):
+    """A scripted rater; path: its script."""
+
+    scripted = ScriptedRater
+
+
+def _published(model: str) -> BuiltIn[Rater]:
+    return BuiltIn(partial(hugging_face_folder, f"cross-encoder/{model}"), CrossEncoders)
+
+
+RATERS: EngineCatalogue[Rater] = EngineCatalogue(
+    kind=RELEVANCE_RATER.kind,
+    tables=CrossEncoders | Scripted,
+    built_in={
+        "quora-roberta-large": _published("quora-roberta-large"),
+        "quora-distilroberta-base": _published("quora-distilroberta-base"),
+        "ms-marco-minilm-l6-v2": _published("ms-marco-MiniLM-L6-v2"),
+    },
+)
+"""Two of duplicates, and one of relevance. None is a default: what a score means, and with it a system's threshold, is
+the model's."""

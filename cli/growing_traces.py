@@ -15,11 +15,12 @@ from cotrail.cli.output import heading
 from cotrail.cli.run_speed import RunSpeed
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from cotrail.core.views import FoundParagraphs, View, WrittenText
 from cotrail.models.queries.progress import Progress
-from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_questions
+from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.database import unanswered
-from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.services.shown_steps import shown_steps
 
 Numbered = tuple[int, TracedQuestion]
 
@@ -111,9 +112,9 @@ def _lines(question: TracedQuestion) -> list[Text]:
 
 def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
     """The lines of each step that is done, by its number, and those of the answer beside the gold one."""
-    for step in question.steps:
-        if step.state == "finished":
-            yield step.sequence, _step(step, question)
+    for step in shown_steps(question):
+        if step.state == StepState.FINISHED:
+            yield step.sequence, list(_step(step.view))
     if question.status != QuestionStatus.OPEN:
         given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
         gold = question.answers[0] if question.answers else "none"
@@ -126,13 +127,13 @@ def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
         )
 
 
-def _step(step: TracedStep, question: TracedQuestion) -> list[Text]:
-    """The titles that a search added, or the sentence that the model wrote."""
-    if step.kind == "reason" and step.generated:
-        return [Text(one_line(step.generated.text), style="italic")]
-    return [
-        Text(f"+ {'★' if gold else ' '} {one_line(hit.paragraph.title)}", style="yellow" if gold else "dim")
-        for hit in step.hits
-        if hit.paragraph.digest in step.new
-        for gold in [is_gold(hit.paragraph, question.gold)]
-    ]
+def _step(view: View) -> Iterator[Text]:
+    """The titles that a search added, or the thought that the model wrote."""
+    for part in view.parts:
+        match part:
+            case WrittenText(role="thought"):
+                yield Text(one_line(part.text), style="italic")
+            case FoundParagraphs():
+                for hit in part.new:
+                    line = f"+ {'★' if hit.gold else ' '} {one_line(hit.paragraph.title)}"
+                    yield Text(line, style="yellow" if hit.gold else "dim")

@@ -2,6 +2,7 @@
 
 from sqlalchemy import Engine
 
+from cotrail.core.results import Generated
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.model_calls import read_calls
 from cotrail.models.queries.traces import read_question, rebuild_prompt
@@ -19,8 +20,8 @@ def test_each_call_has_the_prompt_that_the_model_was_shown_and_what_it_wrote(eng
             assert len(calls) == len(reasoned) > 1
             for call, step in zip(calls, reasoned, strict=True):
                 assert call.prompt.render() == rebuild_prompt(connection, "costless", key, step.sequence)
-                assert step.generated is not None
-                assert call.written == step.generated.raw
+                assert isinstance(step.result, Generated)
+                assert call.written == step.result.raw
 
 
 def test_steps_without_a_result_are_no_calls(engine: Engine) -> None:

@@ -155,10 +155,8 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
         traced = read_question(connection, "costless", "q")
         document = provenance(read_trail(connection, "costless", [find_question(connection, "costless", "q")]))
     assert traced.details == {"counts": [4, 4]}
-    assert [(step.request, step.result) for step in traced.steps][-1] == (
-        {"text": "that is all"},
-        {"words": 3, "length": 3.0},
-    )
+    last = traced.steps[-1]
+    assert (last.action, last.result) == (Count(text="that is all"), Counted(words=3, length=3.0))
     assert len(document["activity"]) == 3
     shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
     assert shown["steps"][-1]["result"] == {"words": 3, "length": 3.0}

@@ -1,13 +1,17 @@
 """Comparing sentences by embeddings."""
 
+from operator import itemgetter
+
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.humanize import count
 from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Json
+from cotrail.core.views import ComparisonFields, Note, View
 
 
 class Embed(Action, frozen=True, kw_only=True):
@@ -50,6 +54,24 @@ def _embedder(_: Embed, names: EngineNames) -> str:
     return f"the embedder {names.embedder_name}"
 
 
+def _view(action: Embed, result: Embedded | None) -> View:
+    asked = action.sentences[0] if len(action.sentences) == 1 else ""
+    return View(asked=asked, parts=() if result is None else (_nearest(action, result),))
+
+
+def _nearest(action: Embed, result: Embedded) -> Note:
+    if not action.paragraphs:
+        return Note(text=f"{count(len(action.sentences), 'sentence')} with one another")
+    similarity, nearest = max(zip(result.similarities[0], action.paragraphs, strict=True), key=itemgetter(0))
+    words = f"{similarity:.2f} like {nearest.name}, the nearest of {len(action.paragraphs)}"
+    return Note(text=words, digest=nearest.digest)
+
+
+def _fields(action: Embed, result: Embedded | None) -> ComparisonFields:
+    digests = tuple(paragraph.digest for paragraph in action.paragraphs)
+    return ComparisonFields(sentences=action.sentences, paragraphs=digests, found=result)
+
+
 EMBED = ActionKind(
     name="embed",
     action=Embed,
@@ -64,4 +86,6 @@ EMBED = ActionKind(
     pinned="embedder",
     need="the embedder",
     named_need=_embedder,
+    view=_view,
+    fields=_fields,
 )

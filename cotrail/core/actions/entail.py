@@ -8,6 +8,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Entailed, Json
+from cotrail.core.views import ComparisonFields, Note, View
 
 
 class Entail(Action, frozen=True, kw_only=True):
@@ -52,6 +53,19 @@ def _entailer(_: Entail, names: EngineNames) -> str:
     return f"the entailer {names.entailer_name} beside the model {names.model_name}"
 
 
+def _view(action: Entail, result: Entailed | None) -> View:
+    return View(asked=action.hypothesis, parts=() if result is None else (_judged(action, result),))
+
+
+def _judged(action: Entail, result: Entailed) -> Note:
+    shares = f"{result.entailment:.2f} entailed, {result.neutral:.2f} neutral, {result.contradiction:.2f} contradicted"
+    return Note(text=f"{shares}  by {action.premise.name}", digest=action.premise.digest)
+
+
+def _fields(action: Entail, result: Entailed | None) -> ComparisonFields:
+    return ComparisonFields(sentences=(action.hypothesis,), paragraphs=(action.premise.digest,), found=result)
+
+
 ENTAIL = ActionKind(
     name="entail",
     action=Entail,
@@ -65,4 +79,6 @@ ENTAIL = ActionKind(
     pinned="entailer",
     need="the model server",
     named_need=_entailer,
+    view=_view,
+    fields=_fields,
 )

@@ -8,6 +8,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Extracted, Json
+from cotrail.core.views import Note, View, WrittenText
 
 
 class Extract(Action, frozen=True, kw_only=True):
@@ -51,6 +52,15 @@ def _extractor(_: Extract, names: EngineNames) -> str:
     return f"the extractor {names.binding.name_of('extractor')}"
 
 
+def _view(action: Extract, result: Extracted | None) -> View:
+    if result is None:
+        return View(asked=action.question)
+    source = Note(
+        text=f"confidence {result.confidence:.2f}, in {action.paragraph.name}", digest=action.paragraph.digest
+    )
+    return View(asked=action.question, parts=(WrittenText(text=result.text, blank="no answer"), source))
+
+
 EXTRACT = ActionKind(
     name="extract",
     action=Extract,
@@ -65,4 +75,5 @@ EXTRACT = ActionKind(
     pinned_as=lambda _: "extractor",
     need="the extractor",
     named_need=_extractor,
+    view=_view,
 )

@@ -4,12 +4,14 @@ Both kinds stand in one file, since they are written down, fingerprinted and car
 """
 
 import hashlib
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.humanize import count
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
@@ -22,6 +24,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompt_records import PromptRecord, Stored, long_texts, record_prompt
 from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
+from cotrail.core.views import Facts, GenerationFields, View, WrittenText
 
 
 class Prompted(Action, frozen=True, kw_only=True):
@@ -187,6 +190,31 @@ def model_need(_: Prompted, names: EngineNames) -> str:
     return f"the model {names.model_name}"
 
 
+def generation_view(action: Prompted, result: Generated | None, role: Literal["thought", "answer"]) -> View:
+    """What there is to show of a generation; role: of its text."""
+    labels = () if action.sample is None else (f"chain {action.sample + 1}",)
+    if result is None:
+        return View(labels=labels)
+    facts = Facts(facts=tuple(_facts(action, result)))
+    return View(labels=labels, parts=(WrittenText(text=result.text, role=role), facts))
+
+
+def _facts(action: Prompted, result: Generated) -> Iterator[str]:
+    yield f"{count(result.prompt_tokens, 'token')} read ({result.cached_prompt_tokens:,} from the cache)"
+    yield f"{result.generated_tokens:,} written"
+    if result.drafted_tokens:
+        yield f"{result.accepted_tokens} of {result.drafted_tokens} guessed"
+    if left_out := len(action.prompt.yielding) - result.paragraphs:
+        yield f"{count(left_out, 'paragraph')} didn't fit the context"
+    if result.seed is not None:
+        yield f"seed {result.seed}"
+
+
+def generation_fields(action: Prompted, result: Generated | None) -> GenerationFields:
+    """What the JSON of a trace holds of a generation."""
+    return GenerationFields(sample=action.sample, paragraphs=len(action.prompt.paragraphs), generated=result)
+
+
 class Reason(Prompted, frozen=True, kw_only=True):
     """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
 
@@ -209,6 +237,10 @@ class _ReasonRecord(PromptedRecord, frozen=True, kw_only=True):
 def _read_reason(request: Json, stored: Stored) -> Reason:
     record = _former(request) or msgspec.convert(request, _ReasonRecord)
     return Reason(**record.fields(stored), splitter=record.splitter)
+
+
+def _view_reason(action: Reason, result: Generated | None) -> View:
+    return generation_view(action, result, "thought")
 
 
 def _decides_reason(action: Reason, binding: Binding) -> Json:
@@ -245,6 +277,8 @@ REASON = ActionKind(
     pinned="model",
     need="the model server",
     named_need=model_need,
+    view=_view_reason,
+    fields=generation_fields,
 )
 
 
@@ -254,6 +288,10 @@ class Read(Prompted, frozen=True, kw_only=True):
 
 def _read_read(request: Json, stored: Stored) -> Read:
     return Read(**(_former(request) or msgspec.convert(request, PromptedRecord)).fields(stored))
+
+
+def _view_read(action: Read, result: Generated | None) -> View:
+    return generation_view(action, result, "answer")
 
 
 READ = ActionKind(
@@ -269,4 +307,6 @@ READ = ActionKind(
     pinned="model",
     need="the model server",
     named_need=model_need,
+    view=_view_read,
+    fields=generation_fields,
 )

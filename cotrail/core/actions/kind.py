@@ -5,7 +5,7 @@ one of that shape, and a record; and a line in `registry`.
 """
 
 from collections.abc import Callable
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,7 @@ from cotrail.core.ports.rater import By, Rating
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Entailed, Extracted, Json, Rated, Result, Retrieved
+from cotrail.core.views import StepFields, View
 
 Role = Literal["generation", "retrieval", "evidence"]
 """Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
@@ -30,6 +31,22 @@ with the models that compare and read texts."""
 
 class Action(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step that a system yields; each kind is a class of its own."""
+
+
+class UnreadAction(Action, frozen=True, kw_only=True):
+    """An action that this version can't read, since it doesn't know its kind or its form: the request alone."""
+
+    request: Json
+
+
+class UnreadResult(Result, frozen=True, kw_only=True):
+    """The result of an action that this version can't read, as it is recorded."""
+
+    result: Any
+
+    def recorded(self) -> Any:
+        """See `Result`."""
+        return self.result
 
 
 class Splitter(Protocol):
@@ -123,6 +140,8 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     pinned: which column of `runs` names the engine that carries the kind out, in provenance. pinned_as: for an engine
         in `Binding.pins`, under which name it is there, by the request.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
+    view: what there is to show of an action and its result; request and result as they are recorded where it is None.
+    fields: the same for what the JSON of a trace holds.
     """
 
     name: str
@@ -140,6 +159,8 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     pinned_as: Callable[[Json], str] | None = None
     need: str = ""
     named_need: Callable[[A, EngineNames], str] | None = None
+    view: Callable[[A, R | None], View] | None = None
+    fields: Callable[[A, R | None], StepFields] | None = None
 
     @property
     def finds_paragraphs(self) -> bool:
@@ -172,12 +193,7 @@ def engine_of(kind: str) -> str:
 
 def digests_in(request: object) -> list[str]:
     """Digests of the paragraphs and long texts that a stored request refers to, as far as they can be read."""
-    return [*paragraphs_in(request), *_digests(request, "texts")]
-
-
-def paragraphs_in(request: object) -> list[str]:
-    """Digests of the paragraphs alone."""
-    return _digests(request, "paragraphs")
+    return [*_digests(request, "paragraphs"), *_digests(request, "texts")]
 
 
 def _digests(request: object, name: str) -> list[str]:

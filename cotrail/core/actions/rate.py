@@ -9,6 +9,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rater import ROLES, By
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Json, Rated
+from cotrail.core.views import ScoredText, ScoredTexts, View
 
 
 class Rate(Action, frozen=True, kw_only=True):
@@ -60,6 +61,19 @@ def _rater(action: Rate, names: EngineNames) -> str:
     return f"the rater {names.binding.name_of(ROLES[action.by])}"
 
 
+def _view(action: Rate, result: Rated | None) -> View:
+    return View(asked=action.text, labels=(action.by,), parts=() if result is None else (_scores(action, result),))
+
+
+def _scores(action: Rate, result: Rated) -> ScoredTexts:
+    named = [*((other, "") for other in action.others), *((each.name, each.digest) for each in action.paragraphs)]
+    rows = (
+        ScoredText(score=score, text=text, digest=digest)
+        for score, (text, digest) in zip(result.scores, named, strict=True)
+    )
+    return ScoredTexts(rows=tuple(rows))
+
+
 RATE = ActionKind(
     name="rate",
     action=Rate,
@@ -74,4 +88,5 @@ RATE = ActionKind(
     pinned_as=lambda request: ROLES[request["by"]],
     need="the rater",
     named_need=_rater,
+    view=_view,
 )

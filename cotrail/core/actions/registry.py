@@ -8,12 +8,14 @@ from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.generate import READ, REASON, Prompted
-from cotrail.core.actions.kind import Action, ActionKind, Role
+from cotrail.core.actions.kind import Action, ActionKind, Role, UnreadAction
 from cotrail.core.actions.lookup import LOOKUP
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
+from cotrail.core.results import Result
+from cotrail.core.views import Recorded, StepFields, View
 
 _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     RETRIEVE,
@@ -64,3 +66,20 @@ def has_prompt(name: str | None) -> bool:
     """Return whether steps of this kind have a prompt; False for a kind that this version doesn't know."""
     kind = KINDS.get(name or "")
     return kind is not None and issubclass(kind.action, Prompted)
+
+
+def view_of(action: Action, result: Result | None) -> View:
+    """What there is to show of a step; request and result as they are recorded where its kind has no view."""
+    view = None if isinstance(action, UnreadAction) else kind_of(action).view
+    return view(action, result) if view else View(parts=(_recorded(action, result),))
+
+
+def fields_of(action: Action, result: Result | None) -> StepFields:
+    """What the JSON of a trace holds of a step; request and result as they are recorded where its kind has no own."""
+    fields = None if isinstance(action, UnreadAction) else kind_of(action).fields
+    return fields(action, result) if fields else _recorded(action, result)
+
+
+def _recorded(action: Action, result: Result | None) -> Recorded:
+    request = action.request if isinstance(action, UnreadAction) else kind_of(action).request(action)
+    return Recorded(request=request, result=None if result is None else result.recorded())

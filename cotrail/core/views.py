@@ -1,0 +1,147 @@
+"""Views of steps: what there is to show of an action and its result.
+
+A kind of action makes its view (`ActionKind.view`). Terminals, pages and programs draw the parts of a view, and know no
+kind. What JSON holds of a step beside it is a record too: `StepFields`.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.core.paragraphs import Hit
+from cotrail.core.results import Embedded, Entailed, Generated, Retrieved
+
+
+class Part(Struct, frozen=True, kw_only=True, tag_field="is"):
+    """A part of what came out of a step; `is` says which in JSON."""
+
+
+class WrittenText(Part, frozen=True, tag="text"):
+    """A text.
+
+    role: a thought on the way to the answer, or an answer, which may be that to a question of the system's own.
+    blank: what is said where it is empty.
+    """
+
+    text: str
+    role: Literal["thought", "answer"] = "answer"
+    blank: str = "nothing"
+
+
+class FoundParagraph(Hit, frozen=True, kw_only=True):
+    """A paragraph that was found.
+
+    digest: its name in the store; new: whether the question collected it at this step; gold: whether the dataset marks
+    it as needed. A kind's view leaves both False, since they depend on the question.
+    """
+
+    digest: str
+    new: bool = False
+    gold: bool = False
+
+
+class FoundParagraphs(Part, frozen=True, tag="found"):
+    """Paragraphs that a search found, the best first."""
+
+    hits: tuple[FoundParagraph, ...]
+
+    @property
+    def new(self) -> Iterator[FoundParagraph]:
+        """Those that the question collected at this step."""
+        return (hit for hit in self.hits if hit.new)
+
+
+class ScoredText(Struct, frozen=True, kw_only=True):
+    """A text with its score; digest: of the paragraph that the text names, empty where it stands for itself."""
+
+    score: float
+    text: str
+    digest: str = ""
+
+
+class ScoredTexts(Part, frozen=True, tag="scores"):
+    """Texts with their scores, in the order asked for."""
+
+    rows: tuple[ScoredText, ...]
+
+
+class Note(Part, frozen=True, tag="note"):
+    """A line in words; digest: of the paragraph that it names, empty where it names none."""
+
+    text: str
+    digest: str = ""
+
+
+class Facts(Part, frozen=True, tag="facts"):
+    """How it came about, a few words each; displays add the step's own, such as its time."""
+
+    facts: tuple[str, ...]
+
+
+class Recorded(Part, frozen=True, tag="recorded"):
+    """Request and result as they are recorded, of a kind without a view of its own."""
+
+    request: Any
+    result: Any
+
+
+class View(Struct, frozen=True, kw_only=True):
+    """What there is to show of a step.
+
+    asked: what it was about, such as a query; empty where no short text says it.
+    verb: what was done with `asked`, as in `searched for “bridges”`; empty where the kind's name says it.
+    labels: what tells it apart from other steps of its kind: `wordnet`, `chain 3`.
+    parts: what came out of it; none before it has a result.
+    """
+
+    asked: str = ""
+    verb: str = ""
+    labels: tuple[str, ...] = ()
+    parts: tuple[WrittenText | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
+
+
+class SearchFields(Struct, frozen=True, kw_only=True):
+    """A search in JSON; source: the knowledge source that was asked instead of the corpus."""
+
+    query: str
+    source: str | None
+    hits: tuple[Hit, ...]
+
+
+class GenerationFields(Struct, frozen=True, kw_only=True):
+    """A generation in JSON; sample: which of several chains it is; paragraphs: how many the prompt was made of."""
+
+    sample: int | None
+    paragraphs: int
+    generated: Generated | None
+
+
+class ComparisonFields(Struct, frozen=True, kw_only=True):
+    """A comparison in JSON; paragraphs: the digests of those that the sentences were compared with."""
+
+    sentences: tuple[str, ...]
+    paragraphs: tuple[str, ...]
+    found: Embedded | Entailed | None
+
+
+StepFields = Recorded | SearchFields | GenerationFields | ComparisonFields
+"""What the JSON of a trace holds of a step beside what all steps have."""
+
+
+def search_view(verb: str, query: str, result: Retrieved | None, *labels: str) -> View:
+    """The view of a step that finds paragraphs."""
+    view = View(asked=query, verb=verb, labels=labels)
+    if result is None:
+        return view
+    hits = (
+        FoundParagraph(paragraph=hit.paragraph, rank=hit.rank, score=hit.score, digest=hit.paragraph.digest)
+        for hit in result.hits
+    )
+    return replace(view, parts=(FoundParagraphs(hits=tuple(hits)),))
+
+
+def search_fields(query: str, result: Retrieved | None, source: str | None = None) -> SearchFields:
+    """The JSON of a step that finds paragraphs."""
+    return SearchFields(query=query, source=source, hits=() if result is None else result.hits)

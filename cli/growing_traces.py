@@ -15,7 +15,7 @@ from cotrail.cli.output import heading
 from cotrail.cli.run_speed import RunSpeed
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
-from cotrail.core.views import FoundParagraphs, View, WrittenText
+from cotrail.core.views import View, WrittenText
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.database import unanswered
@@ -129,11 +129,10 @@ def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
 
 def _step(view: View) -> Iterator[Text]:
     """The titles that a search added, or the thought that the model wrote."""
+    for hit in view.found:
+        if hit.new:
+            line = f"+ {'★' if hit.gold else ' '} {one_line(hit.paragraph.title)}"
+            yield Text(line, style="yellow" if hit.gold else "dim")
     for part in view.parts:
-        match part:
-            case WrittenText(role="thought"):
-                yield Text(one_line(part.text), style="italic")
-            case FoundParagraphs():
-                for hit in part.new:
-                    line = f"+ {'★' if hit.gold else ' '} {one_line(hit.paragraph.title)}"
-                    yield Text(line, style="yellow" if hit.gold else "dim")
+        if isinstance(part, WrittenText) and part.role == "thought":
+            yield Text(one_line(part.text), style="italic")

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from cotrail.common.printable_text import printable_json
 from cotrail.core.actions.registry import fields_of
 from cotrail.core.results import Failure, Generated
-from cotrail.core.views import FoundParagraph, FoundParagraphs
+from cotrail.core.views import FoundParagraph
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
@@ -21,33 +21,32 @@ from cotrail.services.shown_steps import ShownStep, facts_of, shown_steps
 Format = Literal["jsonl", "hotpotqa", "musique"]
 
 
-class CollectedParagraph(Struct, frozen=True, kw_only=True):
+class ExportedParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph that was found; gold: whether the dataset marks it as needed."""
+
+    rank: int
+    score: float
+    id: str
+    title: str
+    text: str
+    gold: bool
+
+
+class CollectedParagraph(ExportedParagraph, frozen=True, kw_only=True):
     """A paragraph that a question collected, and the search that first found it."""
 
-    id: str
-    title: str
-    text: str
     step: int
-    rank: int
-    score: float
     query: str
-    gold: bool
 
 
-class TracedHit(Struct, frozen=True, kw_only=True):
+class TracedHit(ExportedParagraph, frozen=True, kw_only=True):
     """A paragraph that a step found; new: whether the question collected it there first."""
 
-    rank: int
-    score: float
-    id: str
-    title: str
-    text: str
     new: bool
-    gold: bool
 
 
 class StepTrace(StepFacts, frozen=True, kw_only=True):
-    """A step; what `StepFields` of its kind doesn't have isn't in its JSON.
+    """A step; what a kind doesn't have isn't in its JSON.
 
     paragraphs: of a generation, how many its prompt was made of; of a comparison, the digests of those compared with.
     """
@@ -167,12 +166,10 @@ def _collected(each: Collected, question: TracedQuestion) -> CollectedParagraph:
 
 
 def _step(step: TracedStep, shown: ShownStep) -> StepTrace:
-    own = msgspec.structs.asdict(fields_of(step.action, step.result))
-    if "hits" in own:
-        own["hits"] = tuple(
-            _hit(hit) for part in shown.view.parts if isinstance(part, FoundParagraphs) for hit in part.hits
-        )
-    return StepTrace(**facts_of(step), **own)
+    if step.query is None:
+        return StepTrace(**facts_of(step), **fields_of(step.action, step.result))
+    source = getattr(step.action, "source", None)
+    return StepTrace(**facts_of(step), query=step.query, source=source, hits=tuple(map(_hit, shown.view.found)))
 
 
 def _hit(hit: FoundParagraph) -> TracedHit:

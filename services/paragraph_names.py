@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from cotrail.common.printable_text import one_line
 from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.views import name_of
 from cotrail.models.queries.traces import TracedQuestion
 
 
@@ -16,7 +17,7 @@ def found_in(question: TracedQuestion) -> dict[str, Paragraph]:
 
 def names_in(question: TracedQuestion) -> dict[str, str]:
     """The names of all paragraphs that a question found or collected, by digest."""
-    return {digest: paragraph.name for digest, paragraph in found_in(question).items()}
+    return {digest: name_of(paragraph) for digest, paragraph in found_in(question).items()}
 
 
 def named(digest: str, names: Mapping[str, str]) -> str:

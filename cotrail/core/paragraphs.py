@@ -5,11 +5,6 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from cotrail.common.humanize import cut
-
-NAME = 60
-"""Characters of a sentence without a title that name it."""
-
 
 class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
     """A titled paragraph; `id` is its name in its corpus and takes no part in its identity."""
@@ -22,11 +17,6 @@ class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
     def digest(self) -> str:
         """The name of this content in the store: the SHA-256 of title and text, which hold no NUL."""
         return hashlib.sha256(f"{self.title}\0{self.text}".encode()).hexdigest()
-
-    @property
-    def name(self) -> str:
-        """The title; a knowledge source's sentence is its own name."""
-        return self.title or cut(self.text, NAME)
 
     @property
     def statement(self) -> str:

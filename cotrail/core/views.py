@@ -1,17 +1,22 @@
 """Views of steps: what there is to show of an action and its result.
 
 A kind of action makes its view (`ActionKind.view`). Terminals, pages and programs draw the parts of a view, and know no
-kind. What JSON holds of a step beside it is a record too: `StepFields`.
+kind.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Hit
-from cotrail.core.results import Embedded, Entailed, Generated, Retrieved
+from cotrail.common.humanize import cut
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.results import Retrieved
+
+NAME = 60
+"""Characters of a sentence without a title that name it."""
+
+TextRole = Literal["thought", "answer"]
+"""What a text is: a thought on the way to the answer, or an answer, maybe that to a question of the system's own."""
 
 
 class Part(Struct, frozen=True, kw_only=True, tag_field="is"):
@@ -19,14 +24,10 @@ class Part(Struct, frozen=True, kw_only=True, tag_field="is"):
 
 
 class WrittenText(Part, frozen=True, tag="text"):
-    """A text.
-
-    role: a thought on the way to the answer, or an answer, which may be that to a question of the system's own.
-    blank: what is said where it is empty.
-    """
+    """A text; blank: what is said where it is empty."""
 
     text: str
-    role: Literal["thought", "answer"] = "answer"
+    role: TextRole = "answer"
     blank: str = "nothing"
 
 
@@ -46,11 +47,6 @@ class FoundParagraphs(Part, frozen=True, tag="found"):
     """Paragraphs that a search found, the best first."""
 
     hits: tuple[FoundParagraph, ...]
-
-    @property
-    def new(self) -> Iterator[FoundParagraph]:
-        """Those that the question collected at this step."""
-        return (hit for hit in self.hits if hit.new)
 
 
 class ScoredText(Struct, frozen=True, kw_only=True):
@@ -101,47 +97,22 @@ class View(Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     parts: tuple[WrittenText | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
 
-
-class SearchFields(Struct, frozen=True, kw_only=True):
-    """A search in JSON; source: the knowledge source that was asked instead of the corpus."""
-
-    query: str
-    source: str | None
-    hits: tuple[Hit, ...]
-
-
-class GenerationFields(Struct, frozen=True, kw_only=True):
-    """A generation in JSON; sample: which of several chains it is; paragraphs: how many the prompt was made of."""
-
-    sample: int | None
-    paragraphs: int
-    generated: Generated | None
-
-
-class ComparisonFields(Struct, frozen=True, kw_only=True):
-    """A comparison in JSON; paragraphs: the digests of those that the sentences were compared with."""
-
-    sentences: tuple[str, ...]
-    paragraphs: tuple[str, ...]
-    found: Embedded | Entailed | None
-
-
-StepFields = Recorded | SearchFields | GenerationFields | ComparisonFields
-"""What the JSON of a trace holds of a step beside what all steps have."""
+    @property
+    def found(self) -> list[FoundParagraph]:
+        """All paragraphs that were found."""
+        return [hit for part in self.parts if isinstance(part, FoundParagraphs) for hit in part.hits]
 
 
 def search_view(verb: str, query: str, result: Retrieved | None, *labels: str) -> View:
     """The view of a step that finds paragraphs."""
-    view = View(asked=query, verb=verb, labels=labels)
-    if result is None:
-        return view
     hits = (
         FoundParagraph(paragraph=hit.paragraph, rank=hit.rank, score=hit.score, digest=hit.paragraph.digest)
-        for hit in result.hits
+        for hit in (result.hits if result else ())
     )
-    return replace(view, parts=(FoundParagraphs(hits=tuple(hits)),))
+    parts = (FoundParagraphs(hits=tuple(hits)),) if result else ()
+    return View(asked=query, verb=verb, labels=labels, parts=parts)
 
 
-def search_fields(query: str, result: Retrieved | None, source: str | None = None) -> SearchFields:
-    """The JSON of a step that finds paragraphs."""
-    return SearchFields(query=query, source=source, hits=() if result is None else result.hits)
+def name_of(paragraph: Paragraph) -> str:
+    """Its title; a knowledge source's sentence is its own name."""
+    return paragraph.title or cut(paragraph.text, NAME)

@@ -130,14 +130,14 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
     """Yield all questions of a run in their order."""
-    ids, store = read_question_ids(connection, run_id), _Store(connection)
+    ids, paragraphs = read_question_ids(connection, run_id), ParagraphCache()
     for start in range(0, len(ids), CHUNK):
-        yield from _read(connection, ids[start : start + CHUNK].tolist(), store)
+        yield from _read(connection, ids[start : start + CHUNK].tolist(), paragraphs)
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
     """Return one question by the dataset's id or, where no question has it, by its number in the run, from 1."""
-    return next(_read(connection, [find_question(connection, run_id, key)], _Store(connection)))
+    return next(_read(connection, [find_question(connection, run_id, key)], ParagraphCache()))
 
 
 def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
@@ -163,7 +163,7 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
     if row is None:
         count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
         raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
-    action = KINDS[row["kind"]].read(row["request"], _Store(connection).read([row]))
+    action = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
     if not isinstance(action, Prompted):
         raise InputError(f"step {sequence} is a {row['kind']} step and has no prompt; name a reason or read step")
     if row["result"] is None:
@@ -203,8 +203,8 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
     return int(found)
 
 
-def _read(connection: Connection, ids: Sequence[int], store: "_Store") -> Iterator[TracedQuestion]:
-    steps_of = _read_steps(connection, ids, store)
+def _read(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> Iterator[TracedQuestion]:
+    steps_of = _read_steps(connection, ids, paragraphs)
     written = _read_sentences(connection, ids)
     rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
     for row in rows.mappings():
@@ -250,23 +250,15 @@ def _collected_so_far(traced: Sequence[TracedStep]) -> Iterable[str]:
     return collected
 
 
-class _Store:
-    """The contents that steps refer to; each is read once."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._paragraphs = ParagraphCache()
-        self._demonstrations = cache(partial(read_demonstrations, connection))
-
-    def read(self, rows: Iterable[RowMapping]) -> Stored:
-        """Return those of these rows' requests and hits, as far as they are there."""
-        digests = (
-            digest for row in rows for digest in (*digests_in(row["request"]), *(hit[0] for hit in row["hits"] or ()))
-        )
-        return Stored(self._paragraphs.read(self._connection, digests), self._demonstrations)
+def _stored(connection: Connection, rows: Iterable[RowMapping], paragraphs: ParagraphCache) -> Stored:
+    """Return what the requests and hits of these rows refer to, as far as it is there."""
+    digests = (
+        digest for row in rows for digest in (*digests_in(row["request"]), *(hit[0] for hit in row["hits"] or ()))
+    )
+    return Stored(paragraphs.read(connection, digests), cache(partial(read_demonstrations, connection)))
 
 
-def _read_steps(connection: Connection, ids: Sequence[int], store: _Store) -> dict[int, list[TracedStep]]:
+def _read_steps(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
         select(steps, executions.label("attempts"), HITS)
@@ -274,7 +266,7 @@ def _read_steps(connection: Connection, ids: Sequence[int], store: _Store) -> di
         .order_by(steps.c.question_id, steps.c.sequence)
     )
     rows = connection.execute(query).mappings().all()
-    stored, grouped = store.read(rows), defaultdict(list)
+    stored, grouped = _stored(connection, rows, paragraphs), defaultdict(list)
     for row in rows:
         grouped[row["question_id"]].append(_step(row, stored))
     return grouped

@@ -15,6 +15,7 @@ from cotrail.core.views import (
     Recorded,
     ScoredTexts,
     WrittenText,
+    name_of,
 )
 from cotrail.models.schema.states import StepState
 from cotrail.services.shown_steps import ShownStep
@@ -62,7 +63,7 @@ def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:
     return replace(
         common,
         text="\n".join(part.text or part.blank for part in view.parts if isinstance(part, WrittenText)),
-        found=tuple(_hit(hit) for part in view.parts if isinstance(part, FoundParagraphs) for hit in part.new),
+        found=tuple(_hit(hit) for hit in view.found if hit.new),
         note="\n".join(filter(None, (_facts(step, turn), *map(_line, view.parts), state))),
     )
 
@@ -78,7 +79,7 @@ def _line(part: Part) -> str:
     """What the note under a step says of a part; empty where it stands above."""
     match part:
         case FoundParagraphs():
-            others = "; ".join(one_line(hit.paragraph.name) for hit in part.hits if not hit.new)
+            others = "; ".join(one_line(name_of(hit.paragraph)) for hit in part.hits if not hit.new)
             left_out = f"found too, but there already or left out: {others}" if others else ""
             return left_out if part.hits else "nothing was found"
         case Note():
@@ -92,7 +93,7 @@ def _line(part: Part) -> str:
 
 def _hit(hit: FoundParagraph) -> ReportedHit:
     return ReportedHit(
-        title=hit.paragraph.name,
+        title=name_of(hit.paragraph),
         snippet=cut(hit.paragraph.text, SNIPPET),
         anchor=anchor_of(hit.digest),
         rank=hit.rank,

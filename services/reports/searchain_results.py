@@ -1,10 +1,11 @@
 """Results of Search-in-the-Chain and its ablations, read from the store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from cotrail.core.actions.generate import REASON
+from cotrail.core.actions.generate import Reason
+from cotrail.core.results import Generated
 from cotrail.data.datasets.musique import hops
 from cotrail.evaluation.experiments.searchain.experiment import SearChainExperiment
 from cotrail.evaluation.experiments.searchain.protocol import Trial, trials
@@ -14,7 +15,6 @@ from cotrail.evaluation.metrics.cover_em import cover_em
 from cotrail.evaluation.metrics.long_answers import DATASETS as LONG_ANSWERS
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.models.queries.experiments import read_experiment
-from cotrail.models.queries.model_calls import read_calls
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.services.reports.costs import run_cost
@@ -32,23 +32,19 @@ def read_searches(connection: Connection, experiment: SearChainExperiment) -> li
 def _read_run(connection: Connection, run_id: str, trial: Trial) -> SearChainRun:
     record = read_run(connection, run_id)
     spec = find_system(record.system, record.system_version)
-    words = {
-        key: words_of([call.prompt for call in calls], [call.written for call in calls])
-        for key, calls in read_calls(connection, run_id, REASON.name)
-    }
     return SearChainRun(
         id=trial.name,
         dataset=trial.dataset,
         model=trial.model,
         variation=trial.variation,
-        questions=tuple(_searched(record.dataset, spec, each, words) for each in read_questions(connection, run_id)),
+        questions=tuple(_searched(record.dataset, spec, each) for each in read_questions(connection, run_id)),
         corpus=record.corpus,
         scores_overlap=record.dataset in LONG_ANSWERS,
         cost=run_cost(connection, run_id),
     )
 
 
-def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: Mapping[str, WordCounts]) -> Searched:
+def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion) -> Searched:
     details = spec.details_in(question.details)
     tree = details if isinstance(details, Tree) else None
     return Searched(
@@ -58,8 +54,18 @@ def _searched(dataset: str, spec: SystemSpec, question: TracedQuestion, words: M
         hops=hops(question.kinds),
         tree=tree,
         gold=_gold(question),
-        words=words.get(question.key),
+        words=_words(question),
     )
+
+
+def _words(question: TracedQuestion) -> WordCounts | None:
+    """The words of the question's calls of the model; None where there are none yet."""
+    calls = [
+        (step.action.prompt, step.result.raw)
+        for step in question.steps
+        if isinstance(step.action, Reason) and isinstance(step.result, Generated)
+    ]
+    return words_of(*zip(*calls, strict=True)) if calls else None
 
 
 def _score(dataset: str, text: str, answers: Sequence[str]) -> float | None:

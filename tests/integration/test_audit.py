@@ -22,7 +22,6 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Failure, Generated, Retrieved
-from cotrail.core.views import FoundParagraphs
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.tantivy import open_corpus
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
@@ -284,8 +283,7 @@ def test_a_trace_shows_which_search_first_found_each_collected_paragraph(
         step = traced.steps[each.step]
         assert each.query == step.query
         assert step.hits[each.rank - 1].paragraph == each.paragraph
-    marked = [part for step in shown_steps(traced) for part in step.view.parts if isinstance(part, FoundParagraphs)]
-    new = [hit.digest for part in marked for hit in part.new]
+    new = [hit.digest for step in shown_steps(traced) for hit in step.view.found if hit.new]
     assert new == [each.paragraph.digest for each in traced.collected]
 
 

@@ -11,7 +11,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Json
-from cotrail.core.views import ComparisonFields, Note, View
+from cotrail.core.views import Note, View, name_of
 
 
 class Embed(Action, frozen=True, kw_only=True):
@@ -63,13 +63,12 @@ def _nearest(action: Embed, result: Embedded) -> Note:
     if not action.paragraphs:
         return Note(text=f"{count(len(action.sentences), 'sentence')} with one another")
     similarity, nearest = max(zip(result.similarities[0], action.paragraphs, strict=True), key=itemgetter(0))
-    words = f"{similarity:.2f} like {nearest.name}, the nearest of {len(action.paragraphs)}"
+    words = f"{similarity:.2f} like {name_of(nearest)}, the nearest of {len(action.paragraphs)}"
     return Note(text=words, digest=nearest.digest)
 
 
-def _fields(action: Embed, result: Embedded | None) -> ComparisonFields:
-    digests = tuple(paragraph.digest for paragraph in action.paragraphs)
-    return ComparisonFields(sentences=action.sentences, paragraphs=digests, found=result)
+def _fields(action: Embed, result: Embedded | None) -> Json:
+    return {**_request(action), "found": result}
 
 
 EMBED = ActionKind(

@@ -8,7 +8,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Entailed, Json
-from cotrail.core.views import ComparisonFields, Note, View
+from cotrail.core.views import Note, View, name_of
 
 
 class Entail(Action, frozen=True, kw_only=True):
@@ -59,11 +59,11 @@ def _view(action: Entail, result: Entailed | None) -> View:
 
 def _judged(action: Entail, result: Entailed) -> Note:
     shares = f"{result.entailment:.2f} entailed, {result.neutral:.2f} neutral, {result.contradiction:.2f} contradicted"
-    return Note(text=f"{shares}  by {action.premise.name}", digest=action.premise.digest)
+    return Note(text=f"{shares}  by {name_of(action.premise)}", digest=action.premise.digest)
 
 
-def _fields(action: Entail, result: Entailed | None) -> ComparisonFields:
-    return ComparisonFields(sentences=(action.hypothesis,), paragraphs=(action.premise.digest,), found=result)
+def _fields(action: Entail, result: Entailed | None) -> Json:
+    return {"sentences": (action.hypothesis,), "paragraphs": (action.premise.digest,), "found": result}
 
 
 ENTAIL = ActionKind(

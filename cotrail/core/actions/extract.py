@@ -8,7 +8,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Extracted, Json
-from cotrail.core.views import Note, View, WrittenText
+from cotrail.core.views import Note, View, WrittenText, name_of
 
 
 class Extract(Action, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def _view(action: Extract, result: Extracted | None) -> View:
     if result is None:
         return View(asked=action.question)
     source = Note(
-        text=f"confidence {result.confidence:.2f}, in {action.paragraph.name}", digest=action.paragraph.digest
+        text=f"confidence {result.confidence:.2f}, in {name_of(action.paragraph)}", digest=action.paragraph.digest
     )
     return View(asked=action.question, parts=(WrittenText(text=result.text, blank="no answer"), source))
 

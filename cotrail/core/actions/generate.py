@@ -5,7 +5,8 @@ Both kinds stand in one file, since they are written down, fingerprinted and car
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +25,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompt_records import PromptRecord, Stored, long_texts, record_prompt
 from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
-from cotrail.core.views import Facts, GenerationFields, View, WrittenText
+from cotrail.core.views import Facts, TextRole, View, WrittenText
 
 
 class Prompted(Action, frozen=True, kw_only=True):
@@ -190,7 +191,7 @@ def model_need(_: Prompted, names: EngineNames) -> str:
     return f"the model {names.model_name}"
 
 
-def generation_view(action: Prompted, result: Generated | None, role: Literal["thought", "answer"]) -> View:
+def generation_view(role: TextRole, action: Prompted, result: Generated | None) -> View:
     """What there is to show of a generation; role: of its text."""
     labels = () if action.sample is None else (f"chain {action.sample + 1}",)
     if result is None:
@@ -210,9 +211,9 @@ def _facts(action: Prompted, result: Generated) -> Iterator[str]:
         yield f"seed {result.seed}"
 
 
-def generation_fields(action: Prompted, result: Generated | None) -> GenerationFields:
+def generation_fields(action: Prompted, result: Generated | None) -> Json:
     """What the JSON of a trace holds of a generation."""
-    return GenerationFields(sample=action.sample, paragraphs=len(action.prompt.paragraphs), generated=result)
+    return {"sample": action.sample, "paragraphs": len(action.prompt.paragraphs), "generated": result}
 
 
 class Reason(Prompted, frozen=True, kw_only=True):
@@ -237,10 +238,6 @@ class _ReasonRecord(PromptedRecord, frozen=True, kw_only=True):
 def _read_reason(request: Json, stored: Stored) -> Reason:
     record = _former(request) or msgspec.convert(request, _ReasonRecord)
     return Reason(**record.fields(stored), splitter=record.splitter)
-
-
-def _view_reason(action: Reason, result: Generated | None) -> View:
-    return generation_view(action, result, "thought")
 
 
 def _decides_reason(action: Reason, binding: Binding) -> Json:
@@ -277,7 +274,7 @@ REASON = ActionKind(
     pinned="model",
     need="the model server",
     named_need=model_need,
-    view=_view_reason,
+    view=partial(generation_view, "thought"),
     fields=generation_fields,
 )
 
@@ -288,10 +285,6 @@ class Read(Prompted, frozen=True, kw_only=True):
 
 def _read_read(request: Json, stored: Stored) -> Read:
     return Read(**(_former(request) or msgspec.convert(request, PromptedRecord)).fields(stored))
-
-
-def _view_read(action: Read, result: Generated | None) -> View:
-    return generation_view(action, result, "answer")
 
 
 READ = ActionKind(
@@ -307,6 +300,6 @@ READ = ActionKind(
     pinned="model",
     need="the model server",
     named_need=model_need,
-    view=_view_read,
+    view=partial(generation_view, "answer"),
     fields=generation_fields,
 )

@@ -22,7 +22,7 @@ from cotrail.core.ports.rater import By, Rating
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Embedded, Entailed, Extracted, Json, Rated, Result, Retrieved
-from cotrail.core.views import StepFields, View
+from cotrail.core.views import View
 
 Role = Literal["generation", "retrieval", "evidence"]
 """Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
@@ -141,7 +141,7 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
         in `Binding.pins`, under which name it is there, by the request.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
     view: what there is to show of an action and its result; request and result as they are recorded where it is None.
-    fields: the same for what the JSON of a trace holds.
+    fields: the same for the JSON of a trace, which has its own for what finds paragraphs.
     """
 
     name: str
@@ -160,7 +160,7 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     need: str = ""
     named_need: Callable[[A, EngineNames], str] | None = None
     view: Callable[[A, R | None], View] | None = None
-    fields: Callable[[A, R | None], StepFields] | None = None
+    fields: Callable[[A, R | None], Json] | None = None
 
     @property
     def finds_paragraphs(self) -> bool:

@@ -4,7 +4,7 @@ from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.results import Json, Retrieved
-from cotrail.core.views import SearchFields, View, search_fields, search_view
+from cotrail.core.views import search_view
 
 
 class Lookup(Action, frozen=True, kw_only=True):
@@ -31,14 +31,6 @@ def _source(action: Lookup, _: EngineNames) -> str:
     return f"the knowledge source {action.source}"
 
 
-def _view(action: Lookup, result: Retrieved | None) -> View:
-    return search_view(f"asked {action.source} about", action.text, result, action.source)
-
-
-def _fields(action: Lookup, result: Retrieved | None) -> SearchFields:
-    return search_fields(action.text, result, action.source)
-
-
 LOOKUP = ActionKind(
     name="lookup",
     action=Lookup,
@@ -51,6 +43,5 @@ LOOKUP = ActionKind(
     pinned_as=lambda request: str(request["source"]),
     need="the knowledge source",
     named_need=_source,
-    view=_view,
-    fields=_fields,
+    view=lambda action, result: search_view(f"asked {action.source} about", action.text, result, action.source),
 )

@@ -4,7 +4,7 @@ from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit
 from cotrail.core.results import Json, Retrieved
-from cotrail.core.views import SearchFields, View, search_fields, search_view
+from cotrail.core.views import search_view
 
 SCORE = 1.0
 """The score of each paragraph of an opened page: a title is it or isn't."""
@@ -29,14 +29,6 @@ def _corpus(_: Open, names: EngineNames) -> str:
     return f"the corpus {names.corpus}"
 
 
-def _view(action: Open, result: Retrieved | None) -> View:
-    return search_view("opened", action.title, result)
-
-
-def _fields(action: Open, result: Retrieved | None) -> SearchFields:
-    return search_fields(action.title, result)
-
-
 OPEN = ActionKind(
     name="open",
     action=Open,
@@ -49,6 +41,5 @@ OPEN = ActionKind(
     pinned="corpus_revision",
     need="the search server",
     named_need=_corpus,
-    view=_view,
-    fields=_fields,
+    view=lambda action, result: search_view("opened", action.title, result),
 )

@@ -9,7 +9,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rater import ROLES, By
 from cotrail.core.prompt_records import Stored
 from cotrail.core.results import Json, Rated
-from cotrail.core.views import ScoredText, ScoredTexts, View
+from cotrail.core.views import ScoredText, ScoredTexts, View, name_of
 
 
 class Rate(Action, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def _view(action: Rate, result: Rated | None) -> View:
 
 
 def _scores(action: Rate, result: Rated) -> ScoredTexts:
-    named = [*((other, "") for other in action.others), *((each.name, each.digest) for each in action.paragraphs)]
+    named = [*((other, "") for other in action.others), *((name_of(each), each.digest) for each in action.paragraphs)]
     rows = (
         ScoredText(score=score, text=text, digest=digest)
         for score, (text, digest) in zip(result.scores, named, strict=True)

@@ -14,8 +14,8 @@ from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
-from cotrail.core.results import Result
-from cotrail.core.views import Recorded, StepFields, View
+from cotrail.core.results import Json, Result
+from cotrail.core.views import Recorded, View
 
 _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     RETRIEVE,
@@ -71,15 +71,15 @@ def has_prompt(name: str | None) -> bool:
 def view_of(action: Action, result: Result | None) -> View:
     """What there is to show of a step; request and result as they are recorded where its kind has no view."""
     view = None if isinstance(action, UnreadAction) else kind_of(action).view
-    return view(action, result) if view else View(parts=(_recorded(action, result),))
+    return view(action, result) if view else View(parts=(Recorded(**_recorded(action, result)),))
 
 
-def fields_of(action: Action, result: Result | None) -> StepFields:
+def fields_of(action: Action, result: Result | None) -> Json:
     """What the JSON of a trace holds of a step; request and result as they are recorded where its kind has no own."""
     fields = None if isinstance(action, UnreadAction) else kind_of(action).fields
-    return fields(action, result) if fields else _recorded(action, result)
+    return (fields or _recorded)(action, result)
 
 
-def _recorded(action: Action, result: Result | None) -> Recorded:
+def _recorded(action: Action, result: Result | None) -> Json:
     request = action.request if isinstance(action, UnreadAction) else kind_of(action).request(action)
-    return Recorded(request=request, result=None if result is None else result.recorded())
+    return {"request": request, "result": None if result is None else result.recorded()}

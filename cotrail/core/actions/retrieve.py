@@ -5,7 +5,7 @@ from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Field, Retriever, Scope
 from cotrail.core.results import Json, Retrieved
-from cotrail.core.views import SearchFields, View, search_fields, search_view
+from cotrail.core.views import search_view
 
 
 class Retrieve(Action, frozen=True, kw_only=True):
@@ -49,14 +49,6 @@ def _corpus(_: Retrieve, names: EngineNames) -> str:
     return f"the corpus {names.corpus}"
 
 
-def _view(action: Retrieve, result: Retrieved | None) -> View:
-    return search_view("searched for", action.query, result)
-
-
-def _fields(action: Retrieve, result: Retrieved | None) -> SearchFields:
-    return search_fields(action.query, result)
-
-
 RETRIEVE = ActionKind(
     name="retrieve",
     action=Retrieve,
@@ -69,6 +61,5 @@ RETRIEVE = ActionKind(
     pinned="corpus_revision",
     need="the search server",
     named_need=_corpus,
-    view=_view,
-    fields=_fields,
+    view=lambda action, result: search_view("searched for", action.query, result),
 )

@@ -167,6 +167,20 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
 
 
 @pytest.mark.usefixtures("answered")
+def test_where_it_is_not_known_its_steps_are_traced_as_they_are_recorded(
+    cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = json.loads(cotrail("trace", "costless", "q", "--json").output)
+    with monkeypatch.context() as patch:
+        patch.delitem(KINDS, COUNT.name)
+        shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
+        told = cotrail("trace", "costless", "q").output
+    assert shown == known
+    assert '{"text":"that is all"}' in told
+    assert '{"words":3,"length":3.0}' in told
+
+
+@pytest.mark.usefixtures("answered")
 def test_code_that_asks_for_something_else_departs_from_the_record(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,6 @@ from cotrail.core.views import (
     ScoredTexts,
     WrittenText,
 )
-from cotrail.models.schema.states import StepState
 from cotrail.services.shown_steps import ShownStep
 
 SNIPPET = 160
@@ -32,7 +31,7 @@ def step_head(step: ShownStep, turn: str) -> Text:
     """Its number and kind, and what it was about; turn: what it is in a conversation, empty in others."""
     text = Text(f"{step.sequence:>2} ", style="dim")
     text.append(step.kind, style="bold cyan")
-    for label in (turn, *step.view.labels):
+    for label in (turn, step.view.source, *step.view.labels):
         if label:
             text.append(f"  {label}", style="cyan")
     if step.view.asked:
@@ -45,9 +44,7 @@ def step_body(step: ShownStep, *, full: bool) -> RenderableType:
     if step.failure:
         return Text(f"failed: {step.failure.type}: {step.failure.message}", style="red")
     parts = [_part(part, step, full=full) for part in step.view.parts]
-    if not parts or step.state != StepState.FINISHED:
-        parts.append(Text(step.state, style="dim"))
-    return Group(*parts)
+    return Group(*parts, Text(step.pending, style="dim")) if step.pending else Group(*parts)
 
 
 def _part(part: Part, step: ShownStep, *, full: bool) -> RenderableType:

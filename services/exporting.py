@@ -168,8 +168,8 @@ def _collected(each: Collected, question: TracedQuestion) -> CollectedParagraph:
 def _step(step: TracedStep, shown: ShownStep) -> StepTrace:
     if step.query is None:
         return StepTrace(**facts_of(step), **fields_of(step.action, step.result))
-    source = getattr(step.action, "source", None)
-    return StepTrace(**facts_of(step), query=step.query, source=source, hits=tuple(map(_hit, shown.view.found)))
+    hits = tuple(map(_hit, shown.view.found))
+    return StepTrace(**facts_of(step), query=step.query, source=shown.view.source, hits=hits)
 
 
 def _hit(hit: FoundParagraph) -> TracedHit:

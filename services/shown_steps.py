@@ -10,12 +10,18 @@ from cotrail.core.actions.registry import view_of
 from cotrail.core.views import FoundParagraph, FoundParagraphs, View
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.traces import StepFacts, TracedQuestion
+from cotrail.models.schema.states import StepState
 
 
 class ShownStep(StepFacts, frozen=True, kw_only=True):
     """A step with its view, in which the paragraphs found are marked as new and as gold."""
 
     view: View
+
+    @property
+    def pending(self) -> str:
+        """Its state, where its parts aren't what came of it; empty where they are."""
+        return "" if self.view.parts and self.state == StepState.FINISHED else self.state
 
     @property
     def words(self) -> Iterator[str]:

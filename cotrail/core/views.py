@@ -88,12 +88,14 @@ class View(Struct, frozen=True, kw_only=True):
 
     asked: what it was about, such as a query; empty where no short text says it.
     verb: what was done with `asked`, as in `searched for “bridges”`; empty where the kind's name says it.
-    labels: what tells it apart from other steps of its kind: `wordnet`, `chain 3`.
+    source: the knowledge source that was asked, instead of a corpus.
+    labels: what else tells it apart from other steps of its kind: `chain 3`.
     parts: what came out of it; none before it has a result.
     """
 
     asked: str = ""
     verb: str = ""
+    source: str | None = None
     labels: tuple[str, ...] = ()
     parts: tuple[WrittenText | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
 
@@ -103,14 +105,14 @@ class View(Struct, frozen=True, kw_only=True):
         return [hit for part in self.parts if isinstance(part, FoundParagraphs) for hit in part.hits]
 
 
-def search_view(verb: str, query: str, result: Retrieved | None, *labels: str) -> View:
+def search_view(verb: str, query: str, result: Retrieved | None, source: str | None = None) -> View:
     """The view of a step that finds paragraphs."""
     hits = (
         FoundParagraph(paragraph=hit.paragraph, rank=hit.rank, score=hit.score, digest=hit.paragraph.digest)
         for hit in (result.hits if result else ())
     )
     parts = (FoundParagraphs(hits=tuple(hits)),) if result else ()
-    return View(asked=query, verb=verb, labels=labels, parts=parts)
+    return View(asked=query, verb=verb, source=source, parts=parts)
 
 
 def name_of(paragraph: Paragraph) -> str:

@@ -17,7 +17,6 @@ from cotrail.core.views import (
     WrittenText,
     name_of,
 )
-from cotrail.models.schema.states import StepState
 from cotrail.services.shown_steps import ShownStep
 
 SNIPPET = 190
@@ -59,20 +58,17 @@ def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:
     common = ReportedStep(sequence=step.sequence, kind=step.kind, verb=view.verb, asked=view.asked)
     if step.failure:
         return replace(common, text=f"{step.failure.type}: {step.failure.message}", failed=True)
-    state = "" if view.parts and step.state == StepState.FINISHED else step.state
     return replace(
         common,
         text="\n".join(part.text or part.blank for part in view.parts if isinstance(part, WrittenText)),
         found=tuple(_hit(hit) for hit in view.found if hit.new),
-        note="\n".join(filter(None, (_facts(step, turn), *map(_line, view.parts), state))),
+        note="\n".join(filter(None, (_facts(step, turn), *map(_line, view.parts), step.pending))),
     )
 
 
 def _facts(step: ShownStep, turn: str) -> str:
-    # A verb has the labels' words.
-    labels = () if step.view.verb else step.view.labels
     facts = [fact for part in step.view.parts if isinstance(part, Facts) for fact in part.facts]
-    return ", ".join((*filter(None, (turn,)), *labels, *facts, *(step.words if facts else ())))
+    return ", ".join((*filter(None, (turn,)), *step.view.labels, *facts, *(step.words if facts else ())))
 
 
 def _line(part: Part) -> str:

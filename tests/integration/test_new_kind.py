@@ -67,6 +67,11 @@ def _decides(action: Count, _: Binding) -> Json:
 
 COUNT = ActionKind(name="count", action=Count, result=Counted, role="retrieval", carry_out=_carry_out, decides=_decides)
 
+
+def _unreadable(*_: object) -> Count:
+    raise ValueError("a form of a later version")
+
+
 # The system: what its file would hold.
 
 
@@ -167,12 +172,15 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
 
 
 @pytest.mark.usefixtures("answered")
-def test_where_it_is_not_known_its_steps_are_traced_as_they_are_recorded(
-    cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unread", [{}, {COUNT.name: replace(COUNT, read_back=_unreadable)}], ids=["kind", "form"])
+def test_where_its_steps_cannot_be_read_they_are_traced_as_they_are_recorded(
+    unread: dict[str, Any], cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = json.loads(cotrail("trace", "costless", "q", "--json").output)
     with monkeypatch.context() as patch:
         patch.delitem(KINDS, COUNT.name)
+        for name, kind in unread.items():
+            patch.setitem(KINDS, name, kind)
         shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
         told = cotrail("trace", "costless", "q").output
     assert shown == known

@@ -1,7 +1,7 @@
 """Registry of the kinds of actions: a line a kind."""
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import EMBED
@@ -14,8 +14,8 @@ from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
-from cotrail.core.results import Json, Result
-from cotrail.core.views import Recorded, View
+from cotrail.core.results import Json, Result, Retrieved
+from cotrail.core.views import Recorded, View, search_view
 
 _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     RETRIEVE,
@@ -69,9 +69,16 @@ def has_prompt(name: str | None) -> bool:
 
 
 def view_of(action: Action, result: Result | None) -> View:
-    """What there is to show of a step; request and result as they are recorded where its kind has no view."""
-    view = None if isinstance(action, UnreadAction) else kind_of(action).view
-    return view(action, result) if view else View(parts=(Recorded(**_recorded(action, result)),))
+    """What there is to show of a step.
+
+    Of a kind without a view, the paragraphs that it found or, where it finds none, request and result as recorded.
+    """
+    kind = None if isinstance(action, UnreadAction) else kind_of(action)
+    if kind and kind.view:
+        return kind.view(action, result)
+    if kind and kind.query:
+        return search_view("searched for", getattr(action, kind.query), cast("Retrieved | None", result))
+    return View(parts=(Recorded(**_recorded(action, result)),))
 
 
 def fields_of(action: Action, result: Result | None) -> Json:

@@ -5,7 +5,6 @@ from cotrail.core.actions.kind import Action, ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Field, Retriever, Scope
 from cotrail.core.results import Json, Retrieved
-from cotrail.core.views import search_view
 
 
 class Retrieve(Action, frozen=True, kw_only=True):
@@ -61,5 +60,4 @@ RETRIEVE = ActionKind(
     pinned="corpus_revision",
     need="the search server",
     named_need=_corpus,
-    view=lambda action, result: search_view("searched for", action.query, result),
 )

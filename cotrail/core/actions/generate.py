@@ -211,11 +211,6 @@ def _facts(action: Prompted, result: Generated) -> Iterator[str]:
         yield f"seed {result.seed}"
 
 
-def generation_fields(action: Prompted, result: Generated | None) -> Json:
-    """What the JSON of a trace holds of a generation."""
-    return {"sample": action.sample, "paragraphs": len(action.prompt.paragraphs), "generated": result}
-
-
 class Reason(Prompted, frozen=True, kw_only=True):
     """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
 
@@ -274,8 +269,6 @@ REASON = ActionKind(
     pinned="model",
     need="the model server",
     named_need=model_need,
-    view=partial(generation_view, "thought"),
-    fields=generation_fields,
 )
 
 
@@ -301,5 +294,4 @@ READ = ActionKind(
     need="the model server",
     named_need=model_need,
     view=partial(generation_view, "answer"),
-    fields=generation_fields,
 )

@@ -140,8 +140,9 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     pinned: which column of `runs` names the engine that carries the kind out, in provenance. pinned_as: for an engine
         in `Binding.pins`, under which name it is there, by the request.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
-    view: what there is to show of an action and its result; see `view_of` for what has none.
-    fields: what the JSON of a trace holds of them; by default request and result as they are recorded.
+    view: what there is to show of an action and its result; see `view_of` for a kind without one.
+    fields: what the JSON of a trace holds of them, of a kind without prompts that finds no paragraphs; by default
+        request and result as they are recorded.
     """
 
     name: str

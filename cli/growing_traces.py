@@ -13,8 +13,10 @@ from cotrail.cli.following import progress_bars, progress_lines
 from cotrail.cli.output import heading
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
+from cotrail.core.views import View, WrittenText
 from cotrail.services.run_speed import WatchedRun
-from cotrail.services.tracing import QuestionStatus, TracedQuestion, TracedStep, is_gold, read_growing
+from cotrail.services.shown_steps import shown_steps
+from cotrail.services.tracing import QuestionStatus, StepState, TracedQuestion, read_growing
 from cotrail.services.watching import Show
 
 Numbered = tuple[int, TracedQuestion]
@@ -96,9 +98,9 @@ def _lines(question: TracedQuestion) -> list[Text]:
 
 def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
     """The lines of each step that is done, by its number, and those of the answer beside the gold one."""
-    for step in question.steps:
-        if step.state == "finished":
-            yield step.sequence, _step(step, question)
+    for step in shown_steps(question):
+        if step.state == StepState.FINISHED:
+            yield step.sequence, list(_step(step.view))
     if question.status != QuestionStatus.OPEN:
         given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
         gold = question.answers[0] if question.answers else "none"
@@ -111,13 +113,12 @@ def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
         )
 
 
-def _step(step: TracedStep, question: TracedQuestion) -> list[Text]:
-    """The titles that a search added, or the sentence that the model wrote."""
-    if step.kind == "reason" and step.generated:
-        return [Text(one_line(step.generated.text), style="italic")]
-    return [
-        Text(f"+ {'★' if gold else ' '} {one_line(hit.paragraph.title)}", style="yellow" if gold else "dim")
-        for hit in step.hits
-        if hit.paragraph.digest in step.new
-        for gold in [is_gold(hit.paragraph, question.gold)]
-    ]
+def _step(view: View) -> Iterator[Text]:
+    """The titles that a search added, or the thought that the model wrote."""
+    for hit in view.found:
+        if hit.new:
+            line = f"+ {'★' if hit.gold else ' '} {one_line(hit.paragraph.title)}"
+            yield Text(line, style="yellow" if hit.gold else "dim")
+    for part in view.parts:
+        if isinstance(part, WrittenText) and part.role == "thought":
+            yield Text(one_line(part.text), style="italic")

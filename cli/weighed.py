@@ -9,21 +9,14 @@ from rich.text import Text
 from cotrail.cli.output import grid
 from cotrail.common.printable_text import one_line
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
-from cotrail.services.evidence_texts import comparison, named
-from cotrail.services.tracing import TracedStep
-
-
-def compared(step: TracedStep, names: Mapping[str, str]) -> Text | None:
-    """The result of an embed or an entail step; None where it has none.
-
-    names: the paragraphs' names by digest.
-    """
-    found = comparison(step, names)
-    return None if found is None else Text(found)
+from cotrail.services.paragraph_names import named
 
 
 def weighed(weighing: Weighing, names: Mapping[str, str]) -> RenderableType:
-    """Every chain with its sentences' scores, what a variant chose, and every prediction with its weight."""
+    """Every chain with its sentences' scores, what a variant chose, and every prediction with its weight.
+
+    names: the paragraphs' names by digest.
+    """
     parts: list[RenderableType] = [_chains(weighing, names)]
     if weighing.facts:
         parts += [Text(), _facts(weighing.facts, names)]

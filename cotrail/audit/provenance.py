@@ -11,7 +11,7 @@ import msgspec
 
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
-from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.actions.registry import KINDS, finds_paragraphs, view_of
 from cotrail.core.binding import FURTHER_CORPUS, PINS
 from cotrail.errors import CotrailError
 
@@ -30,10 +30,6 @@ def provenance(records: Iterable[Record]) -> dict[str, Any]:
         raise CotrailError(
             "what is recorded of the question can't be read; `cotrail audit verify RUN` names what was changed"
         ) from error
-
-
-_ASKED = ("query", "text", "hypothesis", "question", "title")
-"""Fields of requests that hold what a step asks."""
 
 
 class _Document:
@@ -148,9 +144,10 @@ class _Document:
             shots = [f"demonstrations/{digest}" for digest in referred.demonstrations]
             self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
-        searched = next((request[name] for name in _ASKED if request.get(name)), "")
-        query = self._texts.get(searched, self._question_name)
-        return list(dict.fromkeys([query, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
+        # Sentences that a step compares with others are all used; what another kind asks is one text.
+        text_asked = "" if sentences else view_of(self._contents.action(step), None).asked
+        asked = self._texts.get(text_asked, self._question_name)
+        return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 
     def _derive(self, made: str, used: Iterable[str]) -> None:
         for entity in used:

@@ -158,15 +158,6 @@ def chain_length(request: Mapping[str, Any]) -> int:
     return len(request["sentences"]) if "sentences" in request else int(request.get("written", 0))
 
 
-def parts_that_may_go(request: Mapping[str, Any]) -> int:
-    """How many of a recorded prompt's pieces may be left out where not all fit."""
-    if "turns" not in request:
-        return len(request["paragraphs"])
-    pieces = [piece for turn in msgspec.convert(request["turns"], tuple[_Turn, ...]) for piece in turn.pieces]
-    texts = sum(isinstance(piece, _Text | _Written) and piece.yields > 0 for piece in pieces)
-    return texts + sum(piece.count for piece in pieces if isinstance(piece, _Shown) and piece.yields)
-
-
 def _turn(turn: Turn, places: Mapping[str, int]) -> Json:
     record: Json = {"role": turn.role} if turn.role else {}
     record["pieces"] = _pieces(turn.pieces, places)

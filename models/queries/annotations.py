@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.results import Generated
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import TracedQuestion, read_question
@@ -51,8 +53,9 @@ def chain_of(record: RunRecord, question: TracedQuestion) -> tuple[str, ...]:
         return ()
     if question.sentences or record.settings["reading"]["reader"] != "cot":
         return question.sentences
-    written = [step.generated.text for step in question.steps if step.kind == "read" and step.generated]
-    return sentences_of(written[-1]) if written else ()
+    written = [step.result for step in question.steps if isinstance(step.action, Read)]
+    texts = [result.text for result in written if isinstance(result, Generated)]
+    return sentences_of(texts[-1]) if texts else ()
 
 
 def read_annotations(connection: Connection, run_id: str) -> tuple[AnnotatedChain, ...]:
@@ -88,8 +91,9 @@ def _paragraphs_before(question: TracedQuestion, position: int) -> tuple[Paragra
     written = [
         step.sequence
         for step in question.steps
-        if step.kind == "reason" and step.sentences == position and step.generated
-        if question.sentences[position : position + 1] == (step.generated.text,)
+        if isinstance(step.action, Reason) and len(step.action.prompt.written) == position
+        if isinstance(step.result, Generated)
+        if question.sentences[position : position + 1] == (step.result.text,)
     ]
     found = tuple(each.paragraph for each in question.collected if not written or each.step < written[-1])
     if question.pinned is None:

@@ -1,8 +1,8 @@
 """Traces of questions: each step, what it found or wrote, and the exact prompt that it was given."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -11,24 +11,22 @@ from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
 from cotrail.audit.records import UNREADABLE
-from cotrail.core.actions.embed import EMBED
-from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.kind import digests_in, paragraphs_in
-from cotrail.core.actions.registry import KINDS, finds_paragraphs, has_prompt
+from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.prompt_records import chain_length, parts_that_may_go
-from cotrail.core.prompts import Prompt
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
-from cotrail.core.results import Embedded, Entailed, Failure, Generated
+from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.stored_parts import Stored
-from cotrail.errors import CotrailError, InputError, UnknownNameError
+from cotrail.core.system import Action
+from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
 from cotrail.models.records.contents import read_demonstrations
-from cotrail.models.records.paragraphs import hit_of
+from cotrail.models.records.histories import HITS, read_result
+from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, sentences, steps
+from cotrail.models.schema.tables import attempts, questions, sentences, steps
 
 CHUNK = 100
 """The number of questions read at once."""
@@ -44,17 +42,10 @@ class Collected(Struct, frozen=True, kw_only=True):
     score: float
 
 
-class TracedStep(Struct, frozen=True, kw_only=True):
-    """A step as it was carried out.
+class StepFacts(Struct, frozen=True, kw_only=True):
+    """What all steps have, whatever their kind.
 
-    query: what a search was for; source: the knowledge source or the corpus that it named, None for the run's first
-        corpus; hits: what was found; new: the digests of those that were collected here first.
-    sentences, paragraphs: how many of them the prompt was made of; left_out: how many of its parts but demonstrations
-        didn't fit the context; generated: what the model wrote; sample: which of several chains it is.
-    compared: the sentences that were embedded, or the one that was judged; against: the digests of the paragraphs that
-        they were compared with; embedded, entailed: what was found.
-    request, result: as they are recorded, of a kind that none of the fields above shows.
-    batch: equal for the steps that the system asked for together.
+    milliseconds: how long the last execution took; None before its end.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
     """
 
@@ -65,23 +56,30 @@ class TracedStep(Struct, frozen=True, kw_only=True):
     attempts: int
     milliseconds: float | None
     adopted: bool = False
-    batch: str = ""
-    query: str | None = None
-    source: str | None = None
-    hits: tuple[Hit, ...] = ()
-    new: frozenset[str] = frozenset()
-    sentences: int = 0
-    paragraphs: int = 0
-    left_out: int = 0
-    generated: Generated | None = None
-    sample: int | None = None
-    compared: tuple[str, ...] = ()
-    against: tuple[str, ...] = ()
-    embedded: Embedded | None = None
-    entailed: Entailed | None = None
-    request: dict[str, Any] | None = None
-    result: Any = None
     failure: Failure | None = None
+
+
+class TracedStep(StepFacts, frozen=True, kw_only=True):
+    """A step as it was carried out.
+
+    action, result: `UnreadAction` and `UnreadResult` where this version can't read them; no result: there is none yet.
+    batch: equal for the steps that the system asked for together.
+    """
+
+    action: Action
+    result: Result | None = None
+    batch: str = ""
+
+    @property
+    def query(self) -> str | None:
+        """What a search was for; None for a step that finds no paragraphs."""
+        kind = KINDS.get(self.kind)
+        return getattr(self.action, kind.query, None) if kind and kind.query else None
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The paragraphs that a search found."""
+        return self.result.hits if isinstance(self.result, Retrieved) else ()
 
 
 class TracedQuestion(Struct, frozen=True, kw_only=True):
@@ -118,14 +116,14 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
     """Yield all questions of a run in their order."""
-    ids = read_question_ids(connection, run_id)
+    ids, paragraphs = read_question_ids(connection, run_id), ParagraphCache()
     for start in range(0, len(ids), CHUNK):
-        yield from _read(connection, ids[start : start + CHUNK].tolist())
+        yield from _read(connection, ids[start : start + CHUNK].tolist(), paragraphs)
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
     """Return one question by the dataset's id or, where no question has it, by its number in the run, from 1."""
-    return next(_read(connection, [find_question(connection, run_id, key)]))
+    return next(_read(connection, [find_question(connection, run_id, key)], ParagraphCache()))
 
 
 def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
@@ -146,16 +144,18 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
 
 def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
     chosen = steps.c.question_id == question_id
-    query = select(steps.c.kind, steps.c.request, steps.c.result).where(chosen, steps.c.sequence == sequence)
-    row = connection.execute(query).one_or_none()
+    query = select(steps.c.kind, steps.c.request, steps.c.result, HITS).where(chosen, steps.c.sequence == sequence)
+    row = connection.execute(query).mappings().one_or_none()
     if row is None:
         count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
         raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
-    prompt = _prompt(connection, row.kind, row.request, sequence)
-    if row.result is None:
-        return prompt.render()
-    seen = msgspec.convert(row.result, Generated)
-    prompt = prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
+    action = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
+    if not isinstance(action, Prompted):
+        raise InputError(f"step {sequence} is a {row['kind']} step and has no prompt; name a reason or read step")
+    if row["result"] is None:
+        return action.prompt.render()
+    seen = msgspec.convert(row["result"], Generated)
+    prompt = action.prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
     if prompt.digest != seen.prompt_digest:
         raise CotrailError(
             f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest}, "
@@ -189,34 +189,20 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
     return int(found)
 
 
-def _prompt(connection: Connection, kind: str, request: dict[str, Any], sequence: int) -> Prompt:
-    wanted = select(paragraphs).where(paragraphs.c.digest.in_(digests_in(request)))
-    known = {row.digest: Paragraph(id=row.digest, title=row.title, text=row.text) for row in connection.execute(wanted)}
-    stored = Stored(known, partial(read_demonstrations, connection))
-    action = KINDS[kind].read(request, stored)
-    if not isinstance(action, Prompted):
-        raise InputError(f"step {sequence} is a {kind} step and has no prompt; name a reason or read step")
-    return action.prompt
-
-
-def _read(connection: Connection, ids: Sequence[int]) -> Iterator[TracedQuestion]:
-    hits = _read_hits(connection, ids)
-    steps_of = _read_steps(connection, ids)
+def _read(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> Iterator[TracedQuestion]:
+    steps_of = _read_steps(connection, ids, paragraphs)
     written = _read_sentences(connection, ids)
     rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
     for row in rows.mappings():
-        yield _question(row, steps_of[row["id"]], hits, written[row["id"]])
+        yield _question(row, steps_of[row["id"]], written[row["id"]])
 
 
-def _question(
-    row: RowMapping, rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]], written: Sequence[str]
-) -> TracedQuestion:
+def _question(row: RowMapping, traced: Sequence[TracedStep], written: Sequence[str]) -> TracedQuestion:
     found: dict[str, Collected] = {}
-    for step in rows:
-        for each in hits.get(step["id"], ()):
-            found.setdefault(each["digest"], _collected(each, step["sequence"]))
-    digests = row["collected"] if row["collected"] is not None else _collected_so_far(rows, hits)
-    kept = {digest: found[digest] for digest in digests if digest in found}
+    for step in traced:
+        for hit in step.hits:
+            found.setdefault(hit.paragraph.digest, _collected(hit, step))
+    digests = row["collected"] if row["collected"] is not None else _collected_so_far(traced)
     return TracedQuestion(
         key=row["key"],
         text=row["text"],
@@ -228,107 +214,71 @@ def _question(
         answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
         reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
         sentences=tuple(written if row["sentences"] is None else row["sentences"]),
-        collected=tuple(kept.values()),
-        steps=tuple(_step(step, hits.get(step["id"], ()), kept) for step in rows),
+        collected=tuple(found[digest] for digest in digests if digest in found),
+        steps=tuple(traced),
         details=row["weighing"],
     )
 
 
-def _collected_so_far(rows: Sequence[RowMapping], hits: dict[int, list[RowMapping]]) -> list[str]:
+def _collected(hit: Hit, step: TracedStep) -> Collected:
+    return Collected(
+        paragraph=hit.paragraph, step=step.sequence, query=step.query or "", rank=hit.rank, score=hit.score
+    )
+
+
+def _collected_so_far(traced: Sequence[TracedStep]) -> Iterable[str]:
     """Return the digests of the latest prompt's paragraphs, followed by those found since."""
     collected: dict[str, None] = {}
-    for step in rows:
-        if has_prompt(step["kind"]):
-            collected = dict.fromkeys(paragraphs_in(step["request"]))
-        collected |= dict.fromkeys(each["digest"] for each in hits.get(step["id"], ()))
-    return list(collected)
+    for step in traced:
+        if isinstance(step.action, Prompted):
+            collected = dict.fromkeys(each.digest for each in step.action.prompt.paragraphs)
+        collected |= dict.fromkeys(hit.paragraph.digest for hit in step.hits)
+    return collected
 
 
-def _step(row: RowMapping, hits: Sequence[RowMapping], kept: dict[str, Collected]) -> TracedStep:
-    request = row["request"]
-    common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
-    common["adopted"] = row["adopted_from"] is not None
-    common["batch"] = row["previous"]
-    common["failure"] = msgspec.convert(row["failure"], Failure | None)
-    if finds_paragraphs(row["kind"]):
-        return TracedStep(
-            **common,
-            query=request[KINDS[row["kind"]].query],
-            source=request.get("source") or request.get("corpus"),
-            hits=tuple(_hit(each) for each in hits),
-            new=frozenset(
-                each["digest"]
-                for each in hits
-                if each["digest"] in kept and kept[each["digest"]].step == row["sequence"]
-            ),
-        )
-    if has_prompt(row["kind"]):
-        generated = msgspec.convert(row["result"], Generated | None)
-        return TracedStep(
-            **common,
-            sentences=chain_length(request),
-            paragraphs=len(paragraphs_in(request)),
-            left_out=0 if generated is None else parts_that_may_go(request) - generated.paragraphs,
-            generated=generated,
-            sample=request.get("sample"),
-        )
-    shown = _COMPARISONS.get(row["kind"], _as_recorded)
-    return TracedStep(**common, **shown(row))
+def _stored(connection: Connection, rows: Iterable[RowMapping], paragraphs: ParagraphCache) -> Stored:
+    """Return what the requests and hits of these rows refer to, as far as it is there."""
+    digests = (
+        digest for row in rows for digest in (*digests_in(row["request"]), *(hit[0] for hit in row["hits"] or ()))
+    )
+    return Stored(paragraphs.read(connection, digests), cache(partial(read_demonstrations, connection)))
 
 
-def _embedding(row: RowMapping) -> dict[str, Any]:
-    request = row["request"]
-    embedded = msgspec.convert(row["result"], Embedded | None)
-    return {"compared": tuple(request["sentences"]), "against": tuple(paragraphs_in(request)), "embedded": embedded}
-
-
-def _entailment(row: RowMapping) -> dict[str, Any]:
-    request = row["request"]
-    entailed = msgspec.convert(row["result"], Entailed | None)
-    return {"compared": (request["hypothesis"],), "against": tuple(paragraphs_in(request)), "entailed": entailed}
-
-
-def _as_recorded(row: RowMapping) -> dict[str, Any]:
-    return {"request": row["request"], "result": row["result"]}
-
-
-_COMPARISONS = {EMBED.name: _embedding, ENTAIL.name: _entailment}
-
-
-def _hit(row: RowMapping) -> Hit:
-    return hit_of(row["rank"], row["paragraph_id"], row["title"], row["text"], row["score"])
-
-
-def _collected(row: RowMapping, sequence: int) -> Collected:
-    found = _hit(row)
-    return Collected(paragraph=found.paragraph, step=sequence, query=row["query"], rank=found.rank, score=found.score)
-
-
-def _read_steps(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
+def _read_steps(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
-        select(steps, executions.label("attempts"))
+        select(steps, executions.label("attempts"), HITS)
         .where(steps.c.question_id.in_(ids))
         .order_by(steps.c.question_id, steps.c.sequence)
     )
-    grouped = defaultdict(list)
-    for row in connection.execute(query).mappings():
-        grouped[row["question_id"]].append(row)
+    rows = connection.execute(query).mappings().all()
+    stored, grouped = _stored(connection, rows, paragraphs), defaultdict(list)
+    for row in rows:
+        grouped[row["question_id"]].append(_step(row, stored))
     return grouped
 
 
-def _read_hits(connection: Connection, ids: Sequence[int]) -> dict[int, list[RowMapping]]:
-    """Return what each search step found, in the order of rank, by the step's id."""
-    query = (
-        select(paragraph_sets, paragraphs.c.title, paragraphs.c.text)
-        .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
-        .where(paragraph_sets.c.question_id.in_(ids))
-        .order_by(paragraph_sets.c.step_id, paragraph_sets.c.rank)
+def _step(row: RowMapping, stored: Stored) -> TracedStep:
+    action, result = _carried_out(row, stored)
+    common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
+    return TracedStep(
+        **common,
+        adopted=row["adopted_from"] is not None,
+        failure=msgspec.convert(row["failure"], Failure | None),
+        action=action,
+        result=result,
+        batch=row["previous"],
     )
-    grouped = defaultdict(list)
-    for row in connection.execute(query).mappings():
-        grouped[row["step_id"]].append(row)
-    return grouped
+
+
+def _carried_out(row: RowMapping, stored: Stored) -> tuple[Action, Result | None]:
+    """Return a step's action and its result; as they are recorded where this version can't read them."""
+    try:
+        action = KINDS[row["kind"]].read(row["request"], stored)
+        return action, None if row["result"] is None else read_result(row, stored.paragraphs)
+    except (*UNREADABLE, UnreadableError):
+        result = None if row["result"] is None else UnreadResult(result=row["result"])
+        return UnreadAction(request=row["request"]), result
 
 
 def _read_sentences(connection: Connection, ids: Sequence[int]) -> dict[int, list[str]]:

@@ -19,12 +19,15 @@ from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import paragraph_sets, questions, steps
 
 _HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
-_HITS = (
+_FOUND = (
     select(func.jsonb_agg(aggregate_order_by(func.jsonb_build_array(*_HIT), paragraph_sets.c.rank)))
     .where(paragraph_sets.c.step_id == steps.c.id)
     .correlate(steps)
     .scalar_subquery()
 )
+
+HITS = case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _FOUND)).label("hits")
+"""What a step found, in the order of rank: digest, id in the corpus and score of each paragraph."""
 
 RECORD = (
     steps.c.kind,
@@ -33,7 +36,7 @@ RECORD = (
     steps.c.result,
     steps.c.failure,
     steps.c.worker,
-    case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _HITS)).label("hits"),
+    HITS,
 )
 """The columns of a step that `read_records` needs."""
 
@@ -122,7 +125,7 @@ def _recorded(row: RowMapping, contents: Mapping[str, Paragraph]) -> Recorded:
     try:
         match row["state"]:
             case StepState.FINISHED:
-                return Recorded(**common, outcome=_result(row, contents))
+                return Recorded(**common, outcome=read_result(row, contents))
             case StepState.FAILED:
                 return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
             case _:
@@ -131,7 +134,8 @@ def _recorded(row: RowMapping, contents: Mapping[str, Paragraph]) -> Recorded:
         return Recorded(**common, unreadable=str(error))
 
 
-def _result(row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
+def read_result(row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
+    """Return the result of a row of kind, result and `HITS`; raises what reading a damaged record does."""
     kind = KINDS[row["kind"]]
     if kind.finds_paragraphs:
         hits = (

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from cotrail.core.actions.generate import Prompted
+from cotrail.core.results import Generated
 from cotrail.evaluation.experiments.experiment_file import Experiment
-from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.recorded_runs import ModelCall, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.models.queries.annotations import chain_of, read_annotations
 from cotrail.models.queries.experiments import read_experiment
-from cotrail.models.queries.model_calls import read_calls
 from cotrail.models.queries.progress import is_complete, read_progress, read_standings
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
@@ -65,7 +66,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
         model=record.model_name,
         corpus=record.corpus,
         questions=_questions(connection, record, spec),
-        calls=partial(read_calls, connection, run_id),
+        calls=partial(_calls, connection, run_id),
         annotations=read_annotations(connection, run_id),
         finished=read_progress(connection, run_id).questions[QuestionStatus.FINISHED],
         cost=run_cost(connection, run_id),
@@ -86,3 +87,15 @@ def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> I
             gold=question.gold,
             paragraphs=tuple(hit.paragraph for step in question.steps for hit in step.hits),
         )
+
+
+def _calls(connection: Connection, run_id: str, kind: str) -> Iterator[tuple[str, tuple[ModelCall, ...]]]:
+    """The key of each question with finished steps of a kind with prompts, with these in order."""
+    for question in read_questions(connection, run_id):
+        calls = tuple(
+            ModelCall(prompt=step.action.prompt, written=step.result.raw)
+            for step in question.steps
+            if step.kind == kind and isinstance(step.action, Prompted) and isinstance(step.result, Generated)
+        )
+        if calls:
+            yield question.key, calls

@@ -15,9 +15,11 @@ from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.answer_details import details_of
 from cotrail.services.gold_paragraphs import FoundGold, gold_paragraphs
+from cotrail.services.paragraph_names import names_in
 from cotrail.services.reasoning_trees import ShownTree, shown_tree, turns
-from cotrail.services.reports.reported_steps import ReportedStep, anchor_of, names_in, reported_step
+from cotrail.services.reports.reported_steps import ReportedStep, anchor_of, reported_step
 from cotrail.services.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
+from cotrail.services.shown_steps import shown_steps
 from cotrail.systems.searchain.tree import Tree
 
 Verdict = Literal["right", "wrong", "unscored", "unfinished"]
@@ -115,7 +117,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         recall=number(row["paragraph_recall"], 2),
         gold_paragraphs=gold_paragraphs(question, record.dataset),
         reason=f"{question.reason.type}: {question.reason.message}" if question.reason else "",
-        steps=tuple(reported_step(step, question, names, turn=said.get(step.sequence, "")) for step in question.steps),
+        steps=tuple(reported_step(step, turn=said.get(step.sequence, "")) for step in shown_steps(question)),
         reasoning=tree,
         weighing=weighed,
         details=other,

@@ -11,8 +11,8 @@ from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.services.evidence_texts import named
-from cotrail.services.reports.reported_steps import SNIPPET, anchor_of, found_in, names_in
+from cotrail.services.paragraph_names import found_in, named, names_in
+from cotrail.services.reports.reported_steps import SNIPPET, anchor_of
 
 SUMMED = "Weight: the sum of its chains' f(R), without voting the highest."
 

@@ -20,7 +20,7 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.results import Failure, Retrieved
+from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.folders import open_index
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
@@ -38,6 +38,7 @@ from cotrail.models.schema.tables import paragraphs, runs, steps
 from cotrail.services.reports.costs import run_cost
 from cotrail.services.requests import make_request
 from cotrail.services.run_speed import RunSpeed
+from cotrail.services.shown_steps import shown_steps
 from cotrail.services.submission import prepare
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
@@ -281,10 +282,10 @@ def test_a_trace_shows_which_search_first_found_each_collected_paragraph(
     )
     for each in traced.collected:
         step = traced.steps[each.step]
-        assert each.paragraph.digest in step.new
         assert each.query == step.query
         assert step.hits[each.rank - 1].paragraph == each.paragraph
-    assert sum(len(step.new) for step in traced.steps) == len(traced.collected)
+    new = [hit.digest for step in shown_steps(traced) for hit in step.view.found if hit.new]
+    assert new == [each.paragraph.digest for each in traced.collected]
 
 
 def test_an_unfinished_question_shows_what_there_is_so_far(engine: Engine, submitted: Submitted, hands: Hands) -> None:
@@ -312,9 +313,9 @@ def test_every_prompt_is_rebuilt_byte_for_byte(engine: Engine, submitted: Submit
     with engine.connect() as connection:
         for traced in read_questions(connection, run):
             for step in traced.steps:
-                if step.generated:
+                if isinstance(step.result, Generated):
                     prompt = rebuild_prompt(connection, run, traced.key, step.sequence)
-                    assert sha256(prompt.encode()).hexdigest() == step.generated.prompt_digest
+                    assert sha256(prompt.encode()).hexdigest() == step.result.prompt_digest
 
 
 def test_trace_prints_the_exact_prompt_and_nothing_else(
@@ -323,9 +324,9 @@ def test_trace_prints_the_exact_prompt_and_nothing_else(
     run = hands.finish(submitted(limit=1))
     with engine.connect() as connection:
         step = read_question(connection, run, "1").steps[1]
-    assert step.generated
+    assert isinstance(step.result, Generated)
     printed = cotrail("trace", run, "sample-01", "--prompt", 1).stdout_bytes
-    assert sha256(printed).hexdigest() == step.generated.prompt_digest
+    assert sha256(printed).hexdigest() == step.result.prompt_digest
 
 
 def test_a_prompt_whose_parts_were_changed_is_not_passed_off_as_what_the_model_saw(

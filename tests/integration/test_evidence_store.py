@@ -177,12 +177,16 @@ def test_every_step_and_the_weighing_can_be_read_back(engine: Engine, ledger: Le
     with engine.begin() as connection:
         traced = read_question(connection, "costless", "q")
     *samples, lookup, embed, entail = traced.steps
-    assert [step.sample for step in samples] == [0, 1, 2]
-    assert (lookup.source, lookup.query, [hit.paragraph for hit in lookup.hits]) == ("wordnet", "laptop", [KNOWN])
-    assert (embed.compared, embed.against) == ((FACT,), (LIVES.digest, MADE.digest, KNOWN.digest))
-    assert embed.embedded == Embedded(similarities=((0.8, 0.1, 0.2),))
-    assert (entail.compared, entail.against) == ((FACT,), (LIVES.digest,))
-    assert entail.entailed == Entailed(entailment=0.9, neutral=0.08, contradiction=0.02)
+    assert [step.action.sample for step in samples if isinstance(step.action, Reason)] == [0, 1, 2]
+    assert (lookup.action, lookup.query) == (Lookup(source="wordnet", text="laptop", other="computer"), "laptop")
+    assert [hit.paragraph for hit in lookup.hits] == [KNOWN]
+    assert isinstance(embed.action, Embed)
+    assert embed.action.sentences == (FACT,)
+    assert [each.digest for each in embed.action.paragraphs] == [LIVES.digest, MADE.digest, KNOWN.digest]
+    assert embed.result == Embedded(similarities=((0.8, 0.1, 0.2),))
+    assert isinstance(entail.action, Entail)
+    assert (entail.action.hypothesis, entail.action.premise.text) == (FACT, LIVES.text)
+    assert entail.result == Entailed(entailment=0.9, neutral=0.08, contradiction=0.02)
     assert msgspec.convert(traced.details, Weighing) == weighing(KNOWN)
     assert traced.paragraphs == (KNOWN,)
 

@@ -203,7 +203,8 @@ def test_the_record_replays_and_is_traced_and_told_in_prov(done: str, engine: En
     opened, *_, read = traced.steps
     assert [(hit.rank, hit.paragraph.text, hit.score) for hit in opened.hits] == [(1, PAGE[0], 1.0), (2, PAGE[1], 1.0)]
     assert opened.query == "Vell"
-    assert read.request == {"question": QUESTION, "paragraphs": [opened.hits[1].paragraph.digest]}
+    assert isinstance(read.action, Extract)
+    assert (read.action.question, read.action.paragraph.text) == (QUESTION, PAGE[1])
     labels = {name: each.get("prov:label") for name, each in document["agent"].items()}
     assert labels.items() >= {f"cotrail:agent/{role}": pin for role, pin in record.knowledge.items()}.items()
     shown = dict(configuration(record))
@@ -215,7 +216,7 @@ def test_the_record_replays_and_is_traced_and_told_in_prov(done: str, engine: En
     assert "relevance  “Where does the Vell end?”" in told
     assert "7.00  Vell" in told
     assert "0.90  Which sea does the Vell flow into?" in told
-    assert "Amber Sea  confidence 2.50, in Vell" in told
+    assert "   Amber Sea\n   confidence 2.50, in Vell" in told
 
 
 def test_the_report_shows_the_page_and_the_answer(done: str, cotrail: Cotrail, tmp_path: Path) -> None:

@@ -67,6 +67,11 @@ def _decides(action: Count, _: Binding) -> Json:
 
 COUNT = ActionKind(name="count", action=Count, result=Counted, role="retrieval", carry_out=_carry_out, decides=_decides)
 
+
+def _unreadable(*_: object) -> Count:
+    raise ValueError("a form of a later version")
+
+
 # The system: what its file would hold.
 
 
@@ -155,10 +160,8 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
         traced = read_question(connection, "costless", "q")
         document = provenance(read_trail(connection, "costless", [find_question(connection, "costless", "q")]))
     assert traced.details == {"counts": [4, 4]}
-    assert [(step.request, step.result) for step in traced.steps][-1] == (
-        {"text": "that is all"},
-        {"words": 3, "length": 3.0},
-    )
+    last = traced.steps[-1]
+    assert (last.action, last.result) == (Count(text="that is all"), Counted(words=3, length=3.0))
     assert len(document["activity"]) == 3
     shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
     assert shown["steps"][-1]["result"] == {"words": 3, "length": 3.0}
@@ -166,6 +169,23 @@ def test_its_record_replays_and_is_traced_and_told_in_prov(engine: Engine, cotra
     assert '{"words":3,"length":3.0}' in told
     assert '{"counts":[4,4]}' in told
     assert shown["details"] == {"counts": [4, 4]}
+
+
+@pytest.mark.usefixtures("answered")
+@pytest.mark.parametrize("unread", [{}, {COUNT.name: replace(COUNT, read_back=_unreadable)}], ids=["kind", "form"])
+def test_where_its_steps_cannot_be_read_they_are_traced_as_they_are_recorded(
+    unread: dict[str, Any], cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = json.loads(cotrail("trace", "costless", "q", "--json").output)
+    with monkeypatch.context() as patch:
+        patch.delitem(KINDS, COUNT.name)
+        for name, kind in unread.items():
+            patch.setitem(KINDS, name, kind)
+        shown = json.loads(cotrail("trace", "costless", "q", "--json").output)
+        told = cotrail("trace", "costless", "q").output
+    assert shown == known
+    assert '{"text":"that is all"}' in told
+    assert '{"words":3,"length":3.0}' in told
 
 
 @pytest.mark.usefixtures("answered")

@@ -33,6 +33,7 @@ from cotrail.services.forking import ForkRequest
 from cotrail.services.reports.configuration import configuration
 from cotrail.services.requests import make_request
 from cotrail.services.run_list import read_filter, read_page
+from cotrail.services.shown_steps import shown_steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
@@ -161,7 +162,7 @@ def test_each_corpus_is_searched_by_its_name_with_its_own_engine(
     revisions = {name: each.revision for name, each in corpora_of(settings()).manifests().items()}
     assert record.corpora == {name: revisions[name] for name in CORPORA}
     assert next(iter(record.corpora)) == "rivers"
-    assert [step.source for step in traced.steps] == [None, "rivers", "seas", "notes", "notes"]
+    assert [step.view.source for step in shown_steps(traced)] == [None, "rivers", "seas", "notes", "notes"]
     labels = {name: each.get("prov:label") for name, each in document["agent"].items()}
     agents = {"corpus_revision": "rivers", "corpus/seas": "seas", "corpus/notes": "notes"}
     assert labels.items() >= {f"cotrail:agent/{agent}": revisions[name] for agent, name in agents.items()}.items()

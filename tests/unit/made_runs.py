@@ -6,9 +6,14 @@ from typing import Any
 
 import msgspec
 
+from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.registry import kind_of
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompts import Prompt, plain
 from cotrail.core.questions import GoldParagraph
-from cotrail.core.results import Generated
+from cotrail.core.results import Generated, Result, Retrieved
+from cotrail.core.system import Action
 from cotrail.faithfulness.weighing import (
     ChosenFact,
     WeighedChain,
@@ -69,17 +74,16 @@ def progress(questions: Sequence[TracedQuestion]) -> Progress:
     return Progress(run="run-1", desired_state="active", questions=counts, kinds=(), seconds=1.0)
 
 
-def step(sequence: int, kind: str, **fields: Any) -> TracedStep:
-    """A finished step."""
+def step(sequence: int, action: Action, result: Result | None = None, **fields: Any) -> TracedStep:
+    """A step, which is finished unless the fields say otherwise."""
     told: dict[str, Any] = {"state": "finished", "worker": None, "attempts": 1, "milliseconds": 1.0, **fields}
-    return TracedStep(sequence=sequence, kind=kind, **told)
+    return TracedStep(sequence=sequence, kind=kind_of(action).name, action=action, result=result, **told)
 
 
-def search(sequence: int, *found: Paragraph, query: str = "birds", **fields: Any) -> TracedStep:
-    """A search that found these paragraphs, all of them new."""
+def search(sequence: int, *found: Paragraph, query: str = "birds", action: Action | None = None) -> TracedStep:
+    """A search that found these paragraphs."""
     hits = tuple(Hit(paragraph=each, rank=rank, score=2.5) for rank, each in enumerate(found, start=1))
-    new = frozenset(each.digest for each in found)
-    return step(sequence, "retrieve", query=query, hits=hits, new=new, **fields)
+    return step(sequence, action or Retrieve(query=query, count=4), Retrieved(hits=hits))
 
 
 def written(sequence: int, text: str, **fields: Any) -> TracedStep:
@@ -94,7 +98,8 @@ def written(sequence: int, text: str, **fields: Any) -> TracedStep:
         demonstrations=0,
         paragraphs=0,
     )
-    return step(sequence, "reason", generated=generated, **fields)
+    action = Reason(prompt=Prompt(turns=(plain("Do owls hunt?"),)), max_tokens=9)
+    return step(sequence, action, generated, **fields)
 
 
 def question(key: str = "q1", **fields: Any) -> TracedQuestion:

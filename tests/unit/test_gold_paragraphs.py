@@ -65,7 +65,7 @@ def test_those_that_are_named_are_those_of_the_recall() -> None:
 
 def test_the_page_and_the_json_name_them() -> None:
     traced = asked(gold(OWLS), PAPER)
-    named = trace(record(), traced)["gold_paragraphs"]
+    named = trace(record(), traced).gold_paragraphs
     assert [(each.id, each.collected) for each in named] == [(OWLS.id, True), ("p-9", False)]
     html = run_page(record(), progress([traced]), COST, [traced]).html
     assert "found by search 1 (step 0), rank 1" in html

@@ -11,7 +11,7 @@ import pytest
 
 from cotrail.core.actions.generate import Read
 from cotrail.core.actions.kind import Engines
-from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
+from cotrail.core.actions.registry import KINDS, fingerprint, kind_of, view_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
@@ -19,6 +19,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.results import Entailed
 from cotrail.core.stored_parts import Stored
+from cotrail.core.views import ScoredTexts
 from cotrail.systems.spec import find_spec
 from tests.unit.test_systems import Hand, found, wrote
 
@@ -77,4 +78,8 @@ def test_the_action_is_stored_read_back_fingerprinted_and_carried_out(kind: Any)
     assert len({fingerprint(each, binding) for each in (action, other)}) == 2
     judged = Entailed(entailment=0.9, neutral=0.1, contradiction=0.0)
     engines = cast(Engines, SimpleNamespace(ask=lambda *_: judged))
-    assert record.carry_out(action, engines) == kind.Reranked(scores=(0.9, 0.9))
+    result = record.carry_out(action, engines)
+    assert result == kind.Reranked(scores=(0.9, 0.9))
+    [scores] = view_of(action, result).parts
+    assert isinstance(scores, ScoredTexts)
+    assert [(row.score, row.digest) for row in scores.rows] == [(0.9, each.digest) for each in PARAGRAPHS]

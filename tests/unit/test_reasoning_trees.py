@@ -7,7 +7,7 @@ from rich.console import Console
 
 from cotrail.cli.output import Screen
 from cotrail.cli.reasoned import reasoned
-from cotrail.cli.trace import LINES, MESSAGE, _beginning
+from cotrail.cli.shown_steps import LINES, MESSAGE, _beginning
 from cotrail.services.reasoning_trees import ShownChain, shown_tree
 from cotrail.systems.searchain.format_violations import FormatViolation
 from cotrail.systems.searchain.tree import Tree

@@ -10,6 +10,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.lookup import Lookup
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.models.queries.traces import TracedQuestion
@@ -105,12 +108,12 @@ def test_chains_that_merely_vote_are_shown_as_written_without_scores() -> None:
 
 
 def test_comparisons_are_steps_with_their_results_in_words() -> None:
-    compared: dict[str, Any] = {"compared": ("Owls wake.",), "against": (OWLS.digest,)}
+    judged = Entailed(entailment=0.9, neutral=0.07, contradiction=0.03)
     steps = (
-        search(0, OWLS, query="night", source="wikidata"),
-        step(1, "embed", **compared, embedded=Embedded(similarities=((0.8125,),))),
-        step(2, "entail", **compared, entailed=Entailed(entailment=0.9, neutral=0.07, contradiction=0.03)),
-        step(3, "entail", state="running", compared=("Owls sleep.",), against=(OWLS.digest,)),
+        search(0, OWLS, action=Lookup(source="wikidata", text="night")),
+        step(1, Embed(sentences=("Owls wake.",), paragraphs=(OWLS,)), Embedded(similarities=((0.8125,),))),
+        step(2, Entail(premise=OWLS, hypothesis="Owls wake."), judged),
+        step(3, Entail(premise=OWLS, hypothesis="Owls sleep."), state="running"),
     )
     found = page_of(question(steps=steps, **OPEN), system="rethinking")
     assert "asked wikidata about “night”" in found.text

@@ -1,8 +1,11 @@
 """Comparing sentences by embeddings."""
 
+from operator import itemgetter
+
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.humanize import count
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
@@ -10,6 +13,7 @@ from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.results import Embedded, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import Note, View, name_of
 
 
 class Embed(Action, frozen=True, kw_only=True):
@@ -52,6 +56,23 @@ def _embedder(_: Embed, names: EngineNames) -> str:
     return f"the embedder {names.engine_name(EMBEDDER.name)}"
 
 
+def _view(action: Embed, result: Embedded | None) -> View:
+    asked = action.sentences[0] if len(action.sentences) == 1 else ""
+    return View(asked=asked, parts=() if result is None else (_nearest(action, result),))
+
+
+def _nearest(action: Embed, result: Embedded) -> Note:
+    if not action.paragraphs:
+        return Note(text=f"{count(len(action.sentences), 'sentence')} with one another")
+    similarity, nearest = max(zip(result.similarities[0], action.paragraphs, strict=True), key=itemgetter(0))
+    words = f"{similarity:.2f} like {name_of(nearest)}, the nearest of {len(action.paragraphs)}"
+    return Note(text=words, digest=nearest.digest)
+
+
+def _fields(action: Embed, result: Embedded | None) -> Json:
+    return {**_request(action), "found": result}
+
+
 EMBED = ActionKind(
     name="embed",
     action=Embed,
@@ -66,4 +87,6 @@ EMBED = ActionKind(
     pinned="embedder",
     need="the embedder",
     named_need=_embedder,
+    view=_view,
+    fields=_fields,
 )

@@ -10,6 +10,7 @@ from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.results import Entailed, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import Note, View, name_of
 
 
 class Entail(Action, frozen=True, kw_only=True):
@@ -54,6 +55,19 @@ def _entailer(_: Entail, names: EngineNames) -> str:
     return f"the entailer {names.engine_name(ENTAILER.name)} beside the model {names.engine_name(MODEL)}"
 
 
+def _view(action: Entail, result: Entailed | None) -> View:
+    return View(asked=action.hypothesis, parts=() if result is None else (_judged(action, result),))
+
+
+def _judged(action: Entail, result: Entailed) -> Note:
+    shares = f"{result.entailment:.2f} entailed, {result.neutral:.2f} neutral, {result.contradiction:.2f} contradicted"
+    return Note(text=f"{shares}  by {name_of(action.premise)}", digest=action.premise.digest)
+
+
+def _fields(action: Entail, result: Entailed | None) -> Json:
+    return {"sentences": (action.hypothesis,), "paragraphs": (action.premise.digest,), "found": result}
+
+
 ENTAIL = ActionKind(
     name="entail",
     action=Entail,
@@ -67,4 +81,6 @@ ENTAIL = ActionKind(
     pinned="entailer",
     need="the model server",
     named_need=_entailer,
+    view=_view,
+    fields=_fields,
 )

@@ -10,6 +10,7 @@ from cotrail.core.ports.extractor import EXTRACTOR
 from cotrail.core.results import Extracted, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import Note, View, WrittenText, name_of
 
 
 class Extract(Action, frozen=True, kw_only=True):
@@ -53,6 +54,15 @@ def _extractor(_: Extract, names: EngineNames) -> str:
     return f"the extractor {names.engine_name(EXTRACTOR.name)}"
 
 
+def _view(action: Extract, result: Extracted | None) -> View:
+    if result is None:
+        return View(asked=action.question)
+    source = Note(
+        text=f"confidence {result.confidence:.2f}, in {name_of(action.paragraph)}", digest=action.paragraph.digest
+    )
+    return View(asked=action.question, parts=(WrittenText(text=result.text, blank="no answer"), source))
+
+
 EXTRACT = ActionKind(
     name="extract",
     action=Extract,
@@ -67,4 +77,5 @@ EXTRACT = ActionKind(
     pinned=EXTRACTOR.name,
     need="the extractor",
     named_need=_extractor,
+    view=_view,
 )

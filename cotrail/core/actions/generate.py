@@ -4,12 +4,15 @@ Both kinds stand in one file, since they are written down, fingerprinted and car
 """
 
 import hashlib
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.humanize import count
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
@@ -24,6 +27,7 @@ from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import Facts, TextRole, View, WrittenText
 
 
 class Prompted(Action, frozen=True, kw_only=True):
@@ -196,6 +200,26 @@ def _model_role(request: Json) -> str:
     return str(request.get("model", MODEL))
 
 
+def generation_view(role: TextRole, action: Prompted, result: Generated | None) -> View:
+    """What there is to show of a generation; role: of its text."""
+    labels = () if action.sample is None else (f"chain {action.sample + 1}",)
+    if result is None:
+        return View(labels=labels)
+    facts = Facts(facts=tuple(_facts(action, result)))
+    return View(labels=labels, parts=(WrittenText(text=result.text, role=role), facts))
+
+
+def _facts(action: Prompted, result: Generated) -> Iterator[str]:
+    yield f"{count(result.prompt_tokens, 'token')} read ({result.cached_prompt_tokens:,} from the cache)"
+    yield f"{result.generated_tokens:,} written"
+    if result.drafted_tokens:
+        yield f"{result.accepted_tokens} of {result.drafted_tokens} guessed"
+    if left_out := len(action.prompt.yielding) - result.paragraphs:
+        yield f"{count(left_out, 'paragraph')} didn't fit the context"
+    if result.seed is not None:
+        yield f"seed {result.seed}"
+
+
 class Reason(Prompted, frozen=True, kw_only=True):
     """Write the next sentence of a chain of thought, or, with another `until`, all of the rest.
 
@@ -278,4 +302,5 @@ READ = ActionKind(
     pinned=_model_role,
     need="the model server",
     named_need=model_need,
+    view=partial(generation_view, "answer"),
 )

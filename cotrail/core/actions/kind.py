@@ -20,10 +20,27 @@ from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.results import Json, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import View
 
 Role = Literal["generation", "retrieval", "evidence"]
 """Workers that carry steps out: those with a language model, those with the corpora and knowledge sources, and those
 with the models that compare and read texts."""
+
+
+class UnreadAction(Action, frozen=True, kw_only=True):
+    """An action that this version can't read, since it doesn't know its kind or its form: the request alone."""
+
+    request: Json
+
+
+class UnreadResult(Result, frozen=True, kw_only=True):
+    """The result of an action that this version can't read, as it is recorded."""
+
+    result: Any
+
+    def recorded(self) -> Any:
+        """See `Result`."""
+        return self.result
 
 
 class Splitter(Protocol):
@@ -95,6 +112,9 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     pinned: under which name the run pins the engine that carries the kind out: a column of `runs`, or a name in
         `Binding.pins`; a function where the request decides it.
     need: that engine in words, for reports of outages; named_need: the same by its name in a run.
+    view: what there is to show of an action and its result; see `view_of` for a kind without one.
+    fields: what the JSON of a trace holds of them, of a kind without prompts that finds no paragraphs; by default
+        request and result as they are recorded.
     """
 
     name: str
@@ -111,6 +131,8 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     pinned: str | Callable[[Json], str] | None = None
     need: str = ""
     named_need: Callable[[A, EngineNames], str] | None = None
+    view: Callable[[A, R | None], View] | None = None
+    fields: Callable[[A, R | None], Json] | None = None
 
     @property
     def finds_paragraphs(self) -> bool:
@@ -143,12 +165,7 @@ def engine_of(kind: str) -> str:
 
 def digests_in(request: object) -> list[str]:
     """Digests of the paragraphs and long texts that a stored request refers to, as far as they can be read."""
-    return [*paragraphs_in(request), *_digests(request, "texts")]
-
-
-def paragraphs_in(request: object) -> list[str]:
-    """Digests of the paragraphs alone."""
-    return _digests(request, "paragraphs")
+    return [*_digests(request, "paragraphs"), *_digests(request, "texts")]
 
 
 def _digests(request: object, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
+from cotrail.core.views import search_view
 
 
 class Lookup(Action, frozen=True, kw_only=True):
@@ -43,4 +44,5 @@ LOOKUP = ActionKind(
     pinned=lambda request: str(request["source"]),
     need="the knowledge source",
     named_need=_source,
+    view=lambda action, result: search_view(f"asked {action.source} about", action.text, result, action.source),
 )

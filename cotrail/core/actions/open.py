@@ -6,6 +6,7 @@ from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.paragraphs import Hit
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
+from cotrail.core.views import search_view
 
 SCORE = 1.0
 """The score of each paragraph of an opened page: a title is it or isn't."""
@@ -48,4 +49,5 @@ OPEN = ActionKind(
     pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
+    view=lambda action, result: search_view("opened", action.title, result, action.corpus or None),
 )

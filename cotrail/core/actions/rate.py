@@ -10,6 +10,7 @@ from cotrail.core.ports.rater import RATERS, By
 from cotrail.core.results import Json, Rated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.core.views import ScoredText, ScoredTexts, View, name_of
 
 
 class Rate(Action, frozen=True, kw_only=True):
@@ -61,6 +62,19 @@ def _rater(action: Rate, names: EngineNames) -> str:
     return f"the rater {names.engine_name(RATERS[action.by].name)}"
 
 
+def _view(action: Rate, result: Rated | None) -> View:
+    return View(asked=action.text, labels=(action.by,), parts=() if result is None else (_scores(action, result),))
+
+
+def _scores(action: Rate, result: Rated) -> ScoredTexts:
+    named = [*((other, "") for other in action.others), *((name_of(each), each.digest) for each in action.paragraphs)]
+    rows = (
+        ScoredText(score=score, text=text, digest=digest)
+        for score, (text, digest) in zip(result.scores, named, strict=True)
+    )
+    return ScoredTexts(rows=tuple(rows))
+
+
 RATE = ActionKind(
     name="rate",
     action=Rate,
@@ -75,4 +89,5 @@ RATE = ActionKind(
     pinned=lambda request: RATERS[request["by"]].name,
     need="the rater",
     named_need=_rater,
+    view=_view,
 )

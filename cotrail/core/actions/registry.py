@@ -1,20 +1,22 @@
 """Registry of the kinds of actions: a line a kind."""
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.extract import EXTRACT
-from cotrail.core.actions.generate import READ, REASON, Prompted
-from cotrail.core.actions.kind import ActionKind, Role
+from cotrail.core.actions.generate import READ, REASON, Prompted, generation_view
+from cotrail.core.actions.kind import ActionKind, Role, UnreadAction
 from cotrail.core.actions.lookup import LOOKUP
 from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.rate import RATE
 from cotrail.core.actions.retrieve import RETRIEVE
 from cotrail.core.binding import Binding
+from cotrail.core.results import Generated, Json, Result, Retrieved
 from cotrail.core.system import Action
+from cotrail.core.views import Recorded, View, search_view
 
 _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     RETRIEVE,
@@ -65,3 +67,36 @@ def has_prompt(name: str | None) -> bool:
     """Return whether steps of this kind have a prompt; False for a kind that this version doesn't know."""
     kind = KINDS.get(name or "")
     return kind is not None and issubclass(kind.action, Prompted)
+
+
+def view_of(action: Action, result: Result | None) -> View:
+    """What there is to show of a step.
+
+    Of a kind without a view, the paragraphs that it found, the text that it wrote, or request and result as recorded.
+    """
+    kind = None if isinstance(action, UnreadAction) else kind_of(action)
+    if kind and kind.view:
+        return kind.view(action, result)
+    if kind and kind.query:
+        return search_view(
+            "searched for",
+            getattr(action, kind.query),
+            cast("Retrieved | None", result),
+            getattr(action, "corpus", "") or None,
+        )
+    if isinstance(action, Prompted):
+        return generation_view("thought", action, cast("Generated | None", result))
+    return View(parts=(Recorded(**_recorded(action, result)),))
+
+
+def fields_of(action: Action, result: Result | None) -> Json:
+    """What the JSON of a trace holds of a step that finds no paragraphs; see `ActionKind.fields`."""
+    if isinstance(action, Prompted):
+        return {"sample": action.sample, "paragraphs": len(action.prompt.paragraphs), "generated": result}
+    fields = None if isinstance(action, UnreadAction) else kind_of(action).fields
+    return (fields or _recorded)(action, result)
+
+
+def _recorded(action: Action, result: Result | None) -> Json:
+    request = action.request if isinstance(action, UnreadAction) else kind_of(action).request(action)
+    return {"request": request, "result": None if result is None else result.recorded()}

@@ -13,6 +13,7 @@ from typer.main import get_group
 
 from cotrail.cli.commands import COMMANDS, Entry
 from cotrail.cli.signatures import signatures
+from cotrail.configuration.extensions import load_extensions
 
 
 class LazyGroup(TyperGroup):
@@ -35,6 +36,7 @@ class LazyGroup(TyperGroup):
 
 def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
+    load_extensions()
     module, name = entry.place.split(":")
     found = signatures(f"cotrail.cli.{module}", [name])[name]
     app = typer.Typer(rich_markup_mode="markdown")

@@ -35,12 +35,11 @@ def no_variables() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_threads_left() -> Iterator[None]:
-    """A worker's threads that outlive their test would renew leases and write reports in tests of other modules."""
+    """A runtime's threads that outlive their test would renew leases in tests of other modules."""
     before = set(threading.enumerate())
     yield
-    own = {
-        thread for thread in set(threading.enumerate()) - before if thread.name in ("heartbeat", "overdue", "health")
-    }
+    started = set(threading.enumerate()) - before
+    own = [thread for thread in started if thread.name in ("heartbeat", "overdue")]
     for thread in own:
         thread.join(60)
     assert not [thread for thread in own if thread.is_alive()]

@@ -7,6 +7,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from cotrail.configuration.celery_variables import warn_of
+from cotrail.configuration.extensions import load_extensions
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import KINDS
@@ -19,6 +20,7 @@ from cotrail.workers.transport import Amqp
 warn_of(TAKEN_OUT)
 with refusing():
     hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
+    load_extensions()
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp, fixups=[])
 app.conf.update(
     include=["cotrail.tasks.by_kind"],

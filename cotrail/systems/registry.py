@@ -13,7 +13,7 @@ from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
 
-SYSTEMS: tuple[SystemSpec, ...] = (
+SYSTEMS: list[SystemSpec] = [
     no_retrieval.SPEC,
     *one_step.SPECS,
     *ircot.SPECS,
@@ -23,10 +23,10 @@ SYSTEMS: tuple[SystemSpec, ...] = (
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
-)
+]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 
-def find_system(name: str, version: int | None = None, systems: tuple[SystemSpec, ...] = SYSTEMS) -> SystemSpec:
+def find_system(name: str, version: int | None = None) -> SystemSpec:
     """The system of that name, in that version or else its newest; raises what `find_spec` does."""
-    return find_spec(systems, name, version)
+    return find_spec(SYSTEMS, name, version)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ from tests.faults.working import OPTIONS, QUEUES, QUICK
 
 NOBODY = "02:00:00:00:00:77"
 """A hardware address that no host has: packets sent there are lost."""
+
+SUBNET = ip_network("198.18.0.0/15")
+"""That of network benchmarks (RFC 2544): no machine has an address in it."""
 
 WORKER = ("-m", "celery", "-A", "tests.faults.frail_worker", "worker", "-Q", QUEUES, *OPTIONS.split())
 MAINTENANCE = ("-m", "cotrail.workers.maintenance")
@@ -52,24 +56,27 @@ def _ip(*words: str, check: bool = True) -> int:
 class Host:
     """A namespace with one process, and a link that has an address for each server at both ends.
 
-    number: from 1; the addresses follow from it.
+    number: from 0; the addresses follow from it and from this process's id, so that links which an interrupted run of
+    tests left behind lead nobody astray.
     """
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
         self.namespace = f"cq{os.getpid()}-{number}"
         self.outer = f"cq{os.getpid() % 100_000}x{number}"
-        subnets = {server: f"10.{77 + place}.{number}" for place, server in enumerate(SERVERS)}
-        self.servers = {server: f"{subnet}.1" for server, subnet in subnets.items()}
-        self.own = {server: f"{subnet}.2" for server, subnet in subnets.items()}
+        links = {
+            server: SUBNET[4 * (8 * (os.getpid() % 4096) + 2 * number + place)] for place, server in enumerate(SERVERS)
+        }
+        self.servers = {server: str(link + 1) for server, link in links.items()}
+        self.own = {server: str(link + 2) for server, link in links.items()}
         self.process: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
         _ip("netns", "add", self.namespace)
         _ip("link", "add", self.outer, "type", "veth", "peer", "name", "wire", "netns", self.namespace)
         for server in SERVERS:
-            _ip("address", "add", f"{self.servers[server]}/24", "dev", self.outer)
-            self._inside("address", "add", f"{self.own[server]}/24", "dev", "wire")
+            _ip("address", "add", f"{self.servers[server]}/30", "dev", self.outer)
+            self._inside("address", "add", f"{self.own[server]}/30", "dev", "wire")
         _ip("link", "set", self.outer, "up")
         self._inside("link", "set", "lo", "up")
         self._inside("link", "set", "wire", "up")
@@ -122,7 +129,7 @@ class Network:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.hosts = {name: Host(name, number) for number, name in enumerate(HOSTS, start=1)}
+        self.hosts = {name: Host(name, number) for number, name in enumerate(HOSTS)}
         self.settings = Settings(home=home, database_url=None, broker_url=SecretStr("redis://127.0.0.1:6379/0"))
         self._processes = Processes(home)
         self._services: list[Service] = []
@@ -177,7 +184,7 @@ class Network:
             service.prepare()
             rules = place.data / "pg_hba.conf"
             # Before the lines that refuse network clients.
-            rules.write_text(f"host all all 10.77.0.0/16 trust\n{rules.read_text()}")
+            rules.write_text(f"host all all {SUBNET} trust\n{rules.read_text()}")
 
         return replace(service, command=tuple(listening), prepare=prepare)
 

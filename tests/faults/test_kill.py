@@ -137,9 +137,8 @@ def test_a_frozen_worker_loses_its_steps_and_what_it_brings_late_changes_nothing
         """What the server was told before the freeze may still be done, so that nothing is held after all."""
         if count(engine, run, expired) > 0:
             return True
-        if count(engine, run, held):
-            worker.suspend()
-        else:
+        worker.suspend()
+        if not count(engine, run, held):
             worker.resume()
         return False
 

@@ -561,6 +561,7 @@ def test_while_the_server_is_away_steps_are_held_back_and_no_try_is_counted(
         connection.execute(update(steps).values(not_before=None))
     for message in unsent(engine):
         step.perform(message, step.carry_out)
+    here.stop()
     here.close()
     states = select(steps.c.state).where(steps.c.kind == "retrieve")
     assert query(states) == [{"state": "finished"}] * 3

@@ -38,7 +38,7 @@ from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
-from tests.overlap_engine import OVERLAP
+from tests.extensions.overlap import OVERLAP
 
 pytestmark = pytest.mark.usefixtures("verified")
 

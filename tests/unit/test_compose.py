@@ -312,4 +312,5 @@ def test_what_the_wheel_is_built_from_gets_into_the_build() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
     found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]["find"]
     packages = {pattern.rstrip("*") for pattern in found["include"]}
-    assert allowed == packages | {"pyproject.toml", "README.md", "LICENSE"}
+    linked = {path.name for path in (ROOT / "cotrail").iterdir() if path.is_symlink()}
+    assert allowed == packages | linked | {"pyproject.toml", "README.md", "LICENSE"}

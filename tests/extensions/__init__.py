@@ -1,0 +1,1 @@
+"""Extensions as somebody writes them outside of cotrail; `test_extensions.py` copies them into a home."""

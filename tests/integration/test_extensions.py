@@ -1,0 +1,90 @@
+"""What somebody adds outside of cotrail, a file each in one folder, is worked with as what cotrail brings."""
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.stacked import COTRAIL, ROOT, environment_of, stacked
+
+EXTENSIONS = ROOT / "tests" / "extensions"
+
+
+def run(home: Path, *arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [*COTRAIL, *arguments], env=environment_of(home, {}), cwd=home, capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """One whose stack works with the extensions."""
+    with tempfile.TemporaryDirectory(prefix="ce-") as made:
+        home = Path(made)
+        shutil.copytree(EXTENSIONS, home / "extensions", ignore=shutil.ignore_patterns("__pycache__"))
+        (home / "questions.jsonl").write_text(
+            '{"id": "q", "question": "How many words are these?", "answers": ["5"]}\n'
+        )
+        (home / "script.json").write_text(json.dumps({"name": "writer", "questions": {}, "default": {"answer": "A"}}))
+        (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+        with stacked(home):
+            run(home, "up")
+            yield home
+
+
+def test_a_system_with_a_kind_of_its_own_is_listed_run_scored_and_traced(home: Path) -> None:
+    assert "word-count" in run(home, "systems")
+    run(home, "submit", "--system", "word-count", "--dataset", "jsonl", "--questions", "questions.jsonl", "--wait")
+    [step] = json.loads(run(home, "trace", "latest", "q", "--json"))["steps"]
+    assert (step["kind"], step["result"]) == ("count", {"words": 5})
+    assert json.loads(run(home, "score", "latest", "--json"))["metrics"]["answer_em"] == 1.0
+    run(home, "audit", "verify", "latest")
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A home without a stack, with an empty folder of extensions."""
+    (tmp_path / "extensions").mkdir()
+    return tmp_path
+
+
+def test_what_cannot_be_imported_is_named(alone: Path) -> None:
+    (alone / "extensions" / "broken.py").write_text("import nothing_of_that_name\n")
+    refusal = run(alone, "systems", code=2)
+    assert (
+        "extensions/broken.py can't be imported (ModuleNotFoundError: No module named 'nothing_of_that_name')"
+        in refusal
+    )
+
+
+def test_a_name_that_is_taken_is_refused(alone: Path) -> None:
+    shutil.copy(EXTENSIONS / "counting.py", alone / "extensions")
+    own = (EXTENSIONS / "word_count.py").read_text().replace('"word-count"', '"ircot"')
+    (alone / "extensions" / "own.py").write_text(own)
+    assert "extensions/own.py names something ircot, as another one is named; rename it" in run(
+        alone, "systems", code=2
+    )
+
+
+def test_modules_beginning_with_an_underscore_are_parts_of_others(alone: Path) -> None:
+    shutil.copy(EXTENSIONS / "counting.py", alone / "extensions" / "_counting.py")
+    own = (EXTENSIONS / "word_count.py").read_text().replace(".counting", "._counting")
+    (alone / "extensions" / "own.py").write_text(own)
+    assert "word-count" in run(alone, "systems")
+
+
+def test_a_search_engine_indexes_and_is_named_by_the_manifest(alone: Path) -> None:
+    shutil.copy(EXTENSIONS / "overlap.py", alone / "extensions")
+    (alone / "notes.jsonl").write_text('{"id": "n", "title": "Vell", "text": "where the vell ends"}\n')
+    run(alone, "index", "notes.jsonl", "--name", "notes", "--engine", "overlap", "--set", "folds=false")
+    [listed] = json.loads(run(alone, "corpora", "--json"))
+    assert (listed["corpus"], listed["engine"], listed["paragraphs"]) == ("notes", "overlap", 1)
+    taken = (EXTENSIONS / "overlap.py").read_text().replace('"overlap"', '"tantivy"')
+    (alone / "extensions" / "own.py").write_text(taken)
+    assert "extensions/own.py names something tantivy, as another one is named" in run(alone, "corpora", code=2)

@@ -82,7 +82,9 @@ def _registries() -> dict[type, dict[str, Any] | list[Any]]:
     """The registry of each type of record; imported only where there are extensions."""
     from cotrail.core.actions.kind import ActionKind
     from cotrail.core.actions.registry import KINDS
+    from cotrail.engines.retrieval.engine import FolderEngine
+    from cotrail.engines.retrieval.registry import ENGINES
     from cotrail.systems.registry import SYSTEMS
     from cotrail.systems.spec import SystemSpec
 
-    return {ActionKind: KINDS, SystemSpec: SYSTEMS}
+    return {ActionKind: KINDS, FolderEngine: ENGINES, SystemSpec: SYSTEMS}

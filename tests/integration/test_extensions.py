@@ -77,3 +77,14 @@ def test_modules_beginning_with_an_underscore_are_parts_of_others(alone: Path) -
     own = (EXTENSIONS / "word_count.py").read_text().replace(".counting", "._counting")
     (alone / "extensions" / "own.py").write_text(own)
     assert "word-count" in run(alone, "systems")
+
+
+def test_a_search_engine_indexes_and_is_named_by_the_manifest(alone: Path) -> None:
+    shutil.copy(EXTENSIONS / "overlap.py", alone / "extensions")
+    (alone / "notes.jsonl").write_text('{"id": "n", "title": "Vell", "text": "where the vell ends"}\n')
+    run(alone, "index", "notes.jsonl", "--name", "notes", "--engine", "overlap", "--set", "folds=false")
+    [listed] = json.loads(run(alone, "corpora", "--json"))
+    assert (listed["corpus"], listed["engine"], listed["paragraphs"]) == ("notes", "overlap", 1)
+    taken = (EXTENSIONS / "overlap.py").read_text().replace('"overlap"', '"tantivy"')
+    (alone / "extensions" / "own.py").write_text(taken)
+    assert "extensions/own.py names something tantivy, as another one is named" in run(alone, "corpora", code=2)

@@ -38,9 +38,9 @@ from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
+from tests.extensions.overlap import OVERLAP
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import unsent, working_here
-from tests.overlap_engine import OVERLAP
 
 pytestmark = pytest.mark.usefixtures("verified")
 

@@ -2,12 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from platformdirs import user_data_path
 
@@ -36,6 +34,8 @@ def load_extensions() -> None:
     files = extension_files()
     if not files:
         return
+    from cotrail.configuration.registries import records_in, register
+
     package = ModuleType(PACKAGE)
     package.__path__ = [str(files[0].parent)]
     sys.modules[PACKAGE] = package
@@ -46,45 +46,5 @@ def load_extensions() -> None:
             raise InputError(
                 f"the extension {file} can't be imported ({type(error).__name__}: {error}); correct it, or move it away"
             ) from error
-        for record in _records(module):
-            _add(record, file)
-
-
-def _records(module: ModuleType) -> Iterator[Any]:
-    """The records at a module's top level, also those in tuples, such as a system's versions; each once."""
-    seen: list[int] = []
-    for value in vars(module).values():
-        for each in value if isinstance(value, tuple) else (value,):
-            if type(each) in _registries() and id(each) not in seen:
-                seen.append(id(each))
-                yield each
-
-
-def _add(record: Any, file: Path) -> None:
-    registry = _registries()[type(record)]
-    records = registry.values() if isinstance(registry, dict) else registry
-    if any(record is each for each in records):  # as where a module imports it from another one
-        return
-    if any(_key(each) == _key(record) for each in records):
-        raise InputError(f"the extension {file} names something {record.name}, as another one is named; rename it")
-    if isinstance(registry, dict):
-        registry[record.name] = record
-    else:
-        registry.append(record)
-
-
-def _key(record: Any) -> tuple[str, int]:
-    return record.name, getattr(record, "version", 1)
-
-
-@cache
-def _registries() -> dict[type, dict[str, Any] | list[Any]]:
-    """The registry of each type of record; imported only where there are extensions."""
-    from cotrail.core.actions.kind import ActionKind
-    from cotrail.core.actions.registry import KINDS
-    from cotrail.engines.retrieval.engine import FolderEngine
-    from cotrail.engines.retrieval.registry import ENGINES
-    from cotrail.systems.registry import SYSTEMS
-    from cotrail.systems.spec import SystemSpec
-
-    return {ActionKind: KINDS, FolderEngine: ENGINES, SystemSpec: SYSTEMS}
+        for record in records_in(module):
+            register(record, file)

@@ -8,14 +8,15 @@ import msgspec
 
 from cotrail.common.nearest import refused_choice
 from cotrail.evaluation.experiments.experiment_file import Experiment
+from cotrail.evaluation.experiments.paper import Paper
 
-PAPERS = {
+PAPERS: dict[str, str | Paper[Any, Any, Any]] = {
     "ircot": "cotrail.evaluation.experiments.ircot.paper",
     "rethinking": "cotrail.evaluation.experiments.rethinking.paper",
     "searchain": "cotrail.evaluation.experiments.searchain.paper",
     "grid": "cotrail.evaluation.experiments.grid",
 }
-"""By the `protocol` of experiment files the module whose `PAPER` it is, imported once an experiment names it."""
+"""By the `protocol` of experiment files the paper, or the module whose `PAPER` it is, imported once a file names it."""
 
 DEFAULT = "ircot"
 """The protocol of a file that names none."""
@@ -25,7 +26,8 @@ def paper_of(protocol: str) -> Any:
     """The `Paper` of that protocol; raises msgspec.ValidationError if there is none."""
     if protocol not in PAPERS:
         raise msgspec.ValidationError(refused_choice("`protocol`", protocol, PAPERS))
-    return import_module(PAPERS[protocol]).PAPER
+    paper = PAPERS[protocol]
+    return import_module(paper).PAPER if isinstance(paper, str) else paper
 
 
 def file_type(described: Mapping[str, Any]) -> Any:

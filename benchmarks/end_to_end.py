@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.ways import CORPUS, MODEL, Job, authors, bound, cotrail
 from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.services.corpora import index
+from cotrail.services.lists.corpora import index
 
 WAYS: dict[str, Callable[[Job], dict[str, Any]]] = {
     "cotrail": cotrail.measure,

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from cotrail.cli.commands import COMMANDS, Entry
+from cotrail.cli.command_table import COMMANDS, Entry
 from cotrail.cli.signatures import signatures
 from cotrail.configuration.extensions import load_extensions
 
@@ -38,7 +38,7 @@ def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     load_extensions()
     module, name = entry.place.split(":")
-    found = signatures(f"cotrail.cli.{module}", [name])[name]
+    found = signatures(f"cotrail.cli.commands.{module}", [name])[name]
     app = typer.Typer(rich_markup_mode="markdown")
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=entry.name)

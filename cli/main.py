@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from cotrail.cli.lazy_group import LazyGroup
-from cotrail.cli.output import console
 from cotrail.cli.plain_help import leave_out_types
+from cotrail.cli.terminal.output import console
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented
 from cotrail.errors import CotrailError, InputError, UnavailableError

@@ -14,7 +14,7 @@ from cotrail.common.expected_values import parts
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
-from cotrail.services.requests import ENGINES, RunRequest, described
+from cotrail.services.runs.requests import ENGINES, RunRequest, described
 from cotrail.systems.registry import SYSTEMS
 
 NAMES = {

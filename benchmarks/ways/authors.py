@@ -31,7 +31,7 @@ from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.folders import open_index
-from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.systems.registry import find_system
 
 SEED = 1

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, func, select
 
 from benchmarks.recorded_prompts import RecordedPrompt, read_prompts, save_prompts
 from benchmarks.ways import Job, peak_mib
-from cotrail.cli.following import follow
+from cotrail.cli.terminal.following import follow
 from cotrail.configuration.settings import settings
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.progress import read_progress

@@ -22,8 +22,8 @@ from cotrail.errors import InputError
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.tables import questions, steps
-from cotrail.services import submission
-from cotrail.services.requests import make_request
+from cotrail.services.runs import submission
+from cotrail.services.runs.requests import make_request
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
@@ -94,7 +94,7 @@ find = partial(find_spec, (SELF_ASK, TAG_AGENT))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a corpus of two pages, to submit runs of the agents from."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    monkeypatch.setattr("cotrail.services.submission.find_system", find)
+    monkeypatch.setattr("cotrail.services.runs.submission.find_system", find)
     server = '[models.server]\nengine = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ncontext = 2048\n'
     (tmp_path / "models.toml").write_text(server)
     corpus = [{"id": each.id, "title": each.title, "text": each.text} for each in (BRENN, HISTORY, VELL)]

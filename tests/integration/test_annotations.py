@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import SENTENCES, CostlessModel
-from cotrail.cli.annotate import annotate
+from cotrail.cli.commands.annotate import annotate
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
@@ -33,7 +33,7 @@ from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import read_run
-from cotrail.services.experiments.recorded import recorded_run
+from cotrail.services.papers.recorded import recorded_run
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import Engine, func, select, text, update
 from typer.testing import CliRunner, Result
 
-from cotrail.cli.following import follow
 from cotrail.cli.main import app
+from cotrail.cli.terminal.following import follow
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
@@ -35,11 +35,11 @@ from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import paragraphs, runs, steps
-from cotrail.services.reports.costs import run_cost
-from cotrail.services.requests import make_request
-from cotrail.services.run_speed import RunSpeed
-from cotrail.services.shown_steps import shown_steps
-from cotrail.services.submission import prepare
+from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.run_speed import RunSpeed
+from cotrail.services.runs.submission import prepare
+from cotrail.services.views.reports.costs import run_cost
+from cotrail.services.views.shown_steps import shown_steps
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import admit_all

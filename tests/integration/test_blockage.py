@@ -27,8 +27,8 @@ from cotrail.models.records.blockage import IN_A_ROW, Blockage, read_blockage, s
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.tables import questions
-from cotrail.services.experiments.conducting import Conductor
-from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.papers.conducting import Conductor
+from cotrail.services.papers.schedule import Schedule
 from cotrail.systems.registry import find_system
 from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.conftest import Cotrail, Query

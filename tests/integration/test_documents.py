@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
-from cotrail.services.auditing import StepPrompt
-from cotrail.services.experiments.described import DescribedExperiment
-from cotrail.services.pruning import PrunedRuns
-from cotrail.services.replaying import ReplayedRun
-from cotrail.services.run_details import RunDetails
-from cotrail.services.run_list import ListedRun
-from cotrail.services.run_progress import RunProgress
-from cotrail.services.scoring import RunScores
+from cotrail.services.lists.run_list import ListedRun
+from cotrail.services.papers.described import DescribedExperiment
+from cotrail.services.runs.pruning import PrunedRuns
+from cotrail.services.runs.replaying import ReplayedRun
+from cotrail.services.runs.run_progress import RunProgress
+from cotrail.services.views.auditing import StepPrompt
+from cotrail.services.views.run_details import RunDetails
+from cotrail.services.views.scoring import RunScores
 from tests.integration.recorded import CANCELLED, PLAIN
 
 Printed = Callable[..., bytes]

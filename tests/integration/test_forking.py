@@ -15,7 +15,7 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders.cotrail import submission
 from cotrail.audit.sealed_columns import head_of
 from cotrail.audit.verification import verify
-from cotrail.cli.fork import parse_changes
+from cotrail.cli.commands.fork import parse_changes
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
@@ -40,7 +40,7 @@ from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
-from cotrail.services.forking import resolve_changes
+from cotrail.services.runs.forking import resolve_changes
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent

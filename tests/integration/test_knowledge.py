@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cotrail.cli.knowledge import knowledge
+from cotrail.cli.commands.knowledge import knowledge
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.knowledge import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from cotrail.cli.knowledge import knowledge
+from cotrail.cli.commands.knowledge import knowledge
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata import fetching

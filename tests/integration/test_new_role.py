@@ -37,10 +37,10 @@ from cotrail.models.queries.traces import find_question
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, questions, runs, steps
-from cotrail.services import forking, submission
-from cotrail.services.forking import ForkRequest
-from cotrail.services.reports.configuration import configuration
-from cotrail.services.requests import make_request
+from cotrail.services.runs import forking, submission
+from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.requests import make_request
+from cotrail.services.views.reports.configuration import configuration
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
@@ -212,7 +212,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with scripted engines and a question."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    for module in ("cotrail.services.submission", "cotrail.services.forking"):
+    for module in ("cotrail.services.runs.submission", "cotrail.services.runs.forking"):
         monkeypatch.setattr(f"{module}.find_system", find)
     (tmp_path / "models.toml").write_text(MODELS)
     for name, script in SCRIPTS.items():

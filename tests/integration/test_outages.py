@@ -21,8 +21,8 @@ from cotrail.models.queries.outages import read_outages
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
-from cotrail.services.reports.costs import run_cost
-from cotrail.services.run_speed import RunSpeed, outage_line
+from cotrail.services.runs.run_speed import RunSpeed, outage_line
+from cotrail.services.views.reports.costs import run_cost
 from cotrail.systems.registry import find_system
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime

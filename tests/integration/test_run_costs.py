@@ -13,7 +13,7 @@ from cotrail.models.commands.forking import fork
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.queries.runs import read_run
-from cotrail.services.reports.costs import adopted_from, run_cost
+from cotrail.services.views.reports.costs import adopted_from, run_cost
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, run_to_end, unsent
 from tests.integration.test_forking import forked

@@ -20,8 +20,8 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.records.labels import Labels, namesakes
-from cotrail.services.labels import label
-from cotrail.services.run_list import read_filter, read_page
+from cotrail.services.lists.run_list import read_filter, read_page
+from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, admit_all, ask, close_runs, run_to_end, unsent

@@ -14,8 +14,8 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.tables import questions, steps
-from cotrail.services import submission
-from cotrail.services.requests import make_request
+from cotrail.services.runs import submission
+from cotrail.services.runs.requests import make_request
 from cotrail.systems.registry import find_system
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform

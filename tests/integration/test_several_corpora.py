@@ -28,12 +28,12 @@ from cotrail.models.queries.traces import find_question, read_question
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import questions, runs, steps
-from cotrail.services import forking, submission
-from cotrail.services.forking import ForkRequest
-from cotrail.services.reports.configuration import configuration
-from cotrail.services.requests import make_request
-from cotrail.services.run_list import read_filter, read_page
-from cotrail.services.shown_steps import shown_steps
+from cotrail.services.lists.run_list import read_filter, read_page
+from cotrail.services.runs import forking, submission
+from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.requests import make_request
+from cotrail.services.views.reports.configuration import configuration
+from cotrail.services.views.shown_steps import shown_steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
@@ -89,7 +89,7 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """A home with two corpora of tantivy's and one of a made-up engine's."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
     monkeypatch.setitem(ENGINES, "overlap", OVERLAP)
-    for module in ("cotrail.services.submission", "cotrail.services.forking"):
+    for module in ("cotrail.services.runs.submission", "cotrail.services.runs.forking"):
         monkeypatch.setattr(f"{module}.find_system", find)
     (tmp_path / "models.toml").write_text('[models.silent]\nengine = "scripted"\npath = "silent.json"\n')
     (tmp_path / "silent.json").write_text('{"name": "silent", "questions": {}, "default": {"answer": "x"}}')

@@ -509,7 +509,7 @@ def test_the_command_line_shows_the_stack_as_json(
 ) -> None:
     import typer
 
-    from cotrail.cli import stack as commands
+    from cotrail.cli.commands import stack as commands
 
     monkeypatch.setenv("COTRAIL_HOME", str(new_home()))
     settings.cache_clear()

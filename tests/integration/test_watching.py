@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from cotrail.services.watching import LONGEST_PAUSE, POLL_SECONDS, pause_after
+from cotrail.services.runs.watching import LONGEST_PAUSE, POLL_SECONDS, pause_after
 from tests.conftest import wait_until
 from tests.integration.recorded import OPEN, PLAIN
 

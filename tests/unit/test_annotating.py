@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.cli.annotate import annotator_name
-from cotrail.cli.annotation_files import read_rows, write_rows
+from cotrail.cli.commands.annotate import annotator_name
+from cotrail.cli.terminal.annotation_files import read_rows, write_rows
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import (
@@ -23,7 +23,7 @@ from cotrail.evaluation.metrics.factual_errors import (
     sentences_of,
 )
 from cotrail.models.queries.annotations import Chain
-from cotrail.services.annotations import checked_marks, rows_of
+from cotrail.services.views.annotations import checked_marks, rows_of
 
 Filled = Callable[..., Path]
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.cli.annotation_files import read_rows
+from cotrail.cli.terminal.annotation_files import read_rows
 from cotrail.common import input_limits as bounds
 from cotrail.common import json_files as records
 from cotrail.common import json_streaming as elements
@@ -42,8 +42,8 @@ from cotrail.engines.models_file import listed
 from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.requests import read_run_file
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.runs.requests import read_run_file
 
 Read = Callable[[Path], object]
 

@@ -17,18 +17,18 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from cotrail.cli import commands
+from cotrail.cli import command_table
 from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app, exit_code, main
 from cotrail.common.humanize import duration, rate, size
 from cotrail.common.printable_text import cut
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
-from cotrail.services.requests import make_request, read_run_file
-from cotrail.services.submission import prepare
+from cotrail.services.runs.requests import make_request, read_run_file
+from cotrail.services.runs.submission import prepare
 from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
-COMMANDS = [entry.name for entry in commands.COMMANDS]
+COMMANDS = [entry.name for entry in command_table.COMMANDS]
 
 
 def options(given: dict[str, Any]) -> list[str]:
@@ -56,7 +56,7 @@ def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from paths(below, (*path, name))
 
 
-ALL = ((), *(path for entry in commands.COMMANDS for path in paths(load(entry), (entry.name,))))
+ALL = ((), *(path for entry in command_table.COMMANDS for path in paths(load(entry), (entry.name,))))
 GROUPS = tuple(path for path in ALL if any(other[:-1] == path for other in ALL if other))
 FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",)}
 """The commands whose output is of no use to a program."""
@@ -292,7 +292,7 @@ def test_a_text_is_cut_between_words_and_stays_one_line() -> None:
 
 
 def test_wide_characters_and_long_words_wrap_within_the_width() -> None:
-    from cotrail.cli.output import console, grid
+    from cotrail.cli.terminal.output import console, grid
 
     table = grid("", "")
     table.add_row("★", "漢字" * 100 + " [bold]x[/bold] " + "w" * 300)

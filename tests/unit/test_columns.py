@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.text import Text
 
-from cotrail.cli.columns import Column, print_rows
-from cotrail.cli.output import Screen, console
-from cotrail.cli.run_text import shown_state
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.output import Screen, console
+from cotrail.cli.terminal.run_text import shown_state
 from cotrail.models.schema.states import RunState
 
 RUN = "self-consistency-20261123-abcdef"

@@ -12,7 +12,7 @@ from typing import get_type_hints
 import pytest
 import typer
 
-from cotrail.cli.commands import COMMANDS, Entry
+from cotrail.cli.command_table import COMMANDS, Entry
 from cotrail.cli.lazy_group import load
 from cotrail.cli.signatures import signatures
 from cotrail.models.queries.run_filters import KEYS
@@ -37,7 +37,7 @@ def test_what_is_asked_first_imports_no_command_and_no_library_of_theirs(word: s
     )
     imported = set(shown.stdout.splitlines()[-1].split())
     assert "cotrail.cli.main" in imported
-    assert not imported & {"cotrail.cli." + entry.place.split(":")[0] for entry in COMMANDS}
+    assert not imported & {"cotrail.cli.commands." + entry.place.split(":")[0] for entry in COMMANDS}
     assert not imported & {"sqlalchemy", "pydantic_settings", "celery", "alembic", "psycopg", "jinja2", "numpy"}
 
 
@@ -100,7 +100,7 @@ def test_the_help_and_the_options_of_a_command_import_little_more_than_the_help_
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_a_signature_is_that_of_the_command(entry: Entry) -> None:
     place, name = entry.place.split(":")
-    module = f"cotrail.cli.{place}"
+    module = f"cotrail.cli.commands.{place}"
     shown, real = signatures(module, [name])[name], getattr(import_module(module), name)
     if isinstance(real, typer.Typer):
         pairs = zip(shown.registered_commands, real.registered_commands, strict=True)

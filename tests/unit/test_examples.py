@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rich.console import Console
 
-from cotrail.cli.experiment import print_report
+from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, untrue
-from cotrail.services.reports.documents import report_page
-from cotrail.services.reports.sheets import as_markdown, sheet
+from cotrail.services.views.reports.documents import report_page
+from cotrail.services.views.reports.sheets import as_markdown, sheet
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")

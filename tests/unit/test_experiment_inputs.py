@@ -13,8 +13,8 @@ from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."

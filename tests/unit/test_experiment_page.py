@@ -9,9 +9,9 @@ from cotrail.evaluation.experiments.experiment_report import ExperimentReport, R
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.rethinking.paper import comparison
-from cotrail.services.reports.documents import report_page, write_report
-from cotrail.services.reports.figures_in_pages import COLOURS
-from cotrail.services.reports.sheets import sheet
+from cotrail.services.views.reports.documents import report_page, write_report
+from cotrail.services.views.reports.figures_in_pages import COLOURS
+from cotrail.services.views.reports.sheets import sheet
 from tests.unit import test_rethinking_tables as rethinking
 from tests.unit.made_results import line, made
 

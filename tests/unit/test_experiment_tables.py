@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cotrail.cli.experiment import print_report
+from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
@@ -27,7 +27,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.services.reports.sheets import as_markdown, sheet, shown
+from cotrail.services.views.reports.sheets import as_markdown, sheet, shown
 from tests.unit.made_results import ADOPTED, MADE, line, made
 
 

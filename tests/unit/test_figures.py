@@ -17,8 +17,8 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
-from cotrail.services.reports.documents import write_report
-from cotrail.services.reports.figures import PAPER, TOP, draw, write_figure
+from cotrail.services.views.reports.documents import write_report
+from cotrail.services.views.reports.figures import PAPER, TOP, draw, write_figure
 from cotrail.systems.parts.reader import Reader
 from tests.unit.made_results import line, made
 

@@ -17,9 +17,9 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.grid import PAPER, GridExperiment, GridFiles, Variation
 from cotrail.evaluation.experiments.registry import PAPERS, experiment_of, paper_of
 from cotrail.evaluation.experiments.stages import GridCell, Stage
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.experiments.schedule import Schedule
-from cotrail.services.requests import RunRequest, make_request
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.requests import RunRequest, make_request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
 _, _, SECTION = PAGE.partition("## A grid of your own")

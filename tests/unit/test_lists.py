@@ -15,11 +15,11 @@ from cotrail.common.field_meanings import field_meanings
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.services.dataset_list import list_datasets
-from cotrail.services.model_list import describe_models, list_models
-from cotrail.services.requests import make_request
-from cotrail.services.system_list import describe_system, list_systems
-from cotrail.services.system_settings import configure
+from cotrail.services.lists.dataset_list import list_datasets
+from cotrail.services.lists.model_list import describe_models, list_models
+from cotrail.services.lists.system_list import describe_system, list_systems
+from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import SYSTEMS, find_system
 from tests.unit.commands import Given
 

@@ -12,9 +12,9 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import DatasetError
-from cotrail.services.requests import make_request
-from cotrail.services.scoring import scores_of
-from cotrail.services.submission import prepare
+from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.submission import prepare
+from cotrail.services.views.scoring import scores_of
 from tests.unit import made_riddles
 from tests.unit.commands import Given
 from tests.unit.made_runs import question, record

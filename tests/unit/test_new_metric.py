@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from cotrail.cli.score import print_scores
+from cotrail.cli.commands.score import print_scores
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.services.exporting import lines
-from cotrail.services.reports.run_report import run_page
-from cotrail.services.score_tables import kind_tables
-from cotrail.services.scoring import RunScores, kinded_scores, run_scores
+from cotrail.services.views.exporting import lines
+from cotrail.services.views.reports.run_report import run_page
+from cotrail.services.views.score_tables import kind_tables
+from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 from tests.unit.made_results import COST
 from tests.unit.made_runs import progress, question, record
 

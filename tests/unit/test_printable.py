@@ -18,10 +18,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.output import Screen, grid, heading
+from cotrail.cli.terminal.output import Screen, grid, heading
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented, one_line, printable, printable_json
-from cotrail.services.reports.pages import _shown
+from cotrail.services.views.reports.pages import _shown
 
 HOSTILE = (
     "\x1b[2J\x1b[H", "\x1b]52;c;Zm9yZ2Vk\x07", "\x1b]0;title\x1b\\", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\",

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
-from cotrail.services.remaining_time import FINISHED, RemainingTime, steps_to_come
-from cotrail.services.run_speed import RunSpeed
+from cotrail.services.runs.remaining_time import FINISHED, RemainingTime, steps_to_come
+from cotrail.services.runs.run_speed import RunSpeed
 
 POLL = 0.5
 

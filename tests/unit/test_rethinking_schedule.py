@@ -13,8 +13,8 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.experiment import Trial
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.experiments.schedule import Schedule
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.cli.rethinking import write_files
+from cotrail.cli.commands.rethinking import write_files
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.rethinking import published as published
@@ -30,7 +30,7 @@ from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, 
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
-from cotrail.services.reports.sheets import sheet
+from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 

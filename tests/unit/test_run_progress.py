@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.cli.run_text import closing_line, unwatched_line
+from cotrail.cli.terminal.run_text import closing_line, unwatched_line
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
-from cotrail.services.run_progress import run_progress
-from cotrail.services.run_speed import RunSpeed, blockage_line, expected_steps
+from cotrail.services.runs.run_progress import run_progress
+from cotrail.services.runs.run_speed import RunSpeed, blockage_line, expected_steps
 from tests.unit.test_remaining_time import counts
 
 

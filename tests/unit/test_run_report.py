@@ -17,8 +17,8 @@ from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.labels import Labels
-from cotrail.services.reports.pages import page
-from cotrail.services.reports.run_report import run_page
+from cotrail.services.views.reports.pages import page
+from cotrail.services.views.reports.run_report import run_page
 from tests.unit.made_results import ADOPTED, COST, MADE
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
 from tests.unit.made_trees import tree

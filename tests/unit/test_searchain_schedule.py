@@ -8,9 +8,9 @@ from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, InputError
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.experiments.schedule import Schedule
-from cotrail.services.prepared_run import PreparedRun
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.prepared_run import PreparedRun
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 
 WITHOUT = ("/without-retrieval", "/without-verification", "/without-completion")

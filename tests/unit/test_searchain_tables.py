@@ -25,7 +25,7 @@ from cotrail.evaluation.experiments.searchain.measures import (
 )
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched, WordCounts, words_of
 from cotrail.evaluation.experiments.searchain.tables import build_tables
-from cotrail.services.reports.sheets import sheet
+from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree
 

@@ -17,9 +17,9 @@ from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.requests import RunRequest
-from cotrail.services.system_settings import system_settings
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.runs.requests import RunRequest
+from cotrail.services.runs.system_settings import system_settings
 from cotrail.systems.registry import find_system
 
 Install = Callable[..., str]

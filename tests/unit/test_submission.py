@@ -13,10 +13,10 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import RunRecord
-from cotrail.services.forking import prepare_fork
-from cotrail.services.requests import make_request, overruled, read_run_file
-from cotrail.services.submission import prepare
-from cotrail.services.system_settings import system_settings
+from cotrail.services.runs.forking import prepare_fork
+from cotrail.services.runs.requests import make_request, overruled, read_run_file
+from cotrail.services.runs.submission import prepare
+from cotrail.services.runs.system_settings import system_settings
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 from tests.unit.commands import DEMONSTRATION, Given
@@ -66,7 +66,7 @@ def test_a_run_whose_model_can_not_do_what_its_system_asks_is_refused_before_any
         find_system("no-retrieval"),
         needs=lambda _: Needs(brought={}, capabilities=frozenset({"turns", "continue", "scores"})),
     )
-    monkeypatch.setattr("cotrail.services.submission.find_system", lambda _: talking)
+    monkeypatch.setattr("cotrail.services.runs.submission.find_system", lambda _: talking)
     asked = make_request(given(system="no-retrieval"))
     assert prepare(asked).submission.model_name == "scripted"
     table = '[models.scripted]\nengine = "openai"\nurl = "http://host/v1"\nmodel = "m"\ncontext = 9\n'
@@ -209,9 +209,9 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
-    from cotrail.cli.demo import CORPUS, QUESTIONS, sample_request
-    from cotrail.cli.sample import SAMPLE
-    from cotrail.services.corpora import index
+    from cotrail.cli.commands.demo import CORPUS, QUESTIONS, sample_request
+    from cotrail.cli.commands.sample import SAMPLE
+    from cotrail.services.lists.corpora import index
 
     index([SAMPLE / "corpus.jsonl"], CORPUS)
     prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))

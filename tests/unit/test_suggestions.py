@@ -5,11 +5,11 @@ import re
 import pytest
 import typer
 
-from cotrail.cli import commands
+from cotrail.cli import command_table
 from cotrail.cli.main import app
 from cotrail.cli.suggestions import WORDS, unknown_command, usage
 
-COMMANDS = tuple(entry.name for entry in commands.COMMANDS)
+COMMANDS = tuple(entry.name for entry in command_table.COMMANDS)
 
 
 def refused(*arguments: str) -> str:

@@ -23,8 +23,8 @@ from cotrail.engines.retrieval.search_file import read_search_file
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError
 from cotrail.faithfulness.recorded import read_recorded
-from cotrail.services.experiments.files import read_experiment_file
-from cotrail.services.requests import read_run_file
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.runs.requests import read_run_file
 
 HOTPOT = {"_id": "1", "question": "Who?", "context": [["Ink", ["It stains."]]], "level": "easy"}
 MUSIQUE: dict[str, object] = {"id": "1", "question": "Who?", "answer": "x", "paragraphs": []}

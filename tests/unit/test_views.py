@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.cli.growing_traces import _lines
-from cotrail.cli.output import PLAIN_WIDTH, Screen
-from cotrail.cli.trace import _show
+from cotrail.cli.commands.trace import _show
+from cotrail.cli.terminal.growing_traces import _lines
+from cotrail.cli.terminal.output import PLAIN_WIDTH, Screen
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
@@ -34,9 +34,9 @@ from cotrail.core.views import (
     WrittenText,
 )
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
-from cotrail.services import exporting
-from cotrail.services.reports.run_report import run_page
-from cotrail.services.shown_steps import ShownStep, shown_steps
+from cotrail.services.views import exporting
+from cotrail.services.views.reports.run_report import run_page
+from cotrail.services.views.shown_steps import ShownStep, shown_steps
 from tests.unit.made_results import COST
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step
 

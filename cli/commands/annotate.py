@@ -1,0 +1,194 @@
+"""`cotrail annotate`: a person marks the sentences of chains of thought that aren't true."""
+
+import getpass
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+from sqlalchemy import Connection, Engine
+
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.annotation_files import read_rows, write_rows
+from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.common.humanize import count
+from cotrail.common.printable_text import one_line
+from cotrail.core.paragraphs import Paragraph
+from cotrail.errors import InputError
+from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.store import open_store
+from cotrail.services.views.annotating import AnnotationSession
+from cotrail.services.views.annotations import Chain, Place, read_sentences, sample_chains, store_marks, summarize
+
+KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
+
+Key = Literal["y", "n", "s", "u", "q"]
+
+LONGEST_NAME = 200
+"""The longest name of an annotator, in characters: it is part of a key in the database."""
+
+RULE = 100
+"""The most columns of the line between two chains."""
+
+
+def annotate(
+    run: RunName,
+    sampled: Annotated[int, typer.Option("--sample", min=1, metavar="N", help="How many questions to sample.")] = 40,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Draws the same questions in every run over the same questions.")
+    ] = 0,
+    annotator: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who marks; by default the system's user.", show_default=False),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Write the sentences into this file, to mark them there."),
+    ] = None,
+    marked: Annotated[
+        Path | None,
+        typer.Option("--import", metavar="FILE", help="Store the marks (`is_true`, `note`) of such a file."),
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Mark which sentences of a run's chains of thought aren't true.
+
+    Each sentence before the one that states the answer is shown with its question and the paragraphs that were there.
+    Each mark is stored at once: quit when you like, and the same command continues.
+    """
+    if json and not (export or marked):
+        raise InputError("--json is for --export and --import; leave it out to be asked sentence by sentence")
+    if export and marked:
+        raise InputError("--export and --import can't go together; export, fill in `is_true`, then import")
+    name = annotator_name(annotator)
+    with open_store() as engine:
+        with engine.connect() as connection:
+            record = find_run(connection, run)
+        if marked:
+            _import(engine, record, name, marked, json=json)
+        elif export:
+            _export(engine, record, name, export, sampled, seed, json=json)
+        else:
+            _ask(engine, record, name, sampled, seed)
+
+
+def annotator_name(given: str | None) -> str:
+    """The annotator's name, by default the system's user; InputError where neither is usable."""
+    try:
+        name = (getpass.getuser() if given is None else given).strip()
+    except (KeyError, OSError):
+        name = ""
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"a name of {len(name):,} characters is too long; give one of at most {LONGEST_NAME}")
+    if not name or not name.isprintable():
+        raise InputError("the annotator has no usable name; give one with --annotator NAME")
+    return name
+
+
+def _ask(engine: Engine, record: RunRecord, annotator: str, sampled: int, seed: int) -> None:
+    with engine.connect() as connection:
+        chains = _sampled(connection, record, sampled, seed)
+    screen = console()
+    session = AnnotationSession(engine, record.id, annotator, chains)
+    while (place := session.place) is not None:
+        show_sentence(screen, session, place)
+        key, note = ask_key(screen)
+        if key == "q":
+            break
+        apply_key(session, place, key, note)
+    with engine.connect() as connection:
+        _print_summary(connection, record, annotator, chains)
+
+
+def ask_key(screen: Console) -> tuple[Key, str]:
+    """The key that the person types, and the note after it; asks again where it is none."""
+    while True:
+        typed = typer.prompt("true?", prompt_suffix=" ").strip()
+        key, _, note = typed.partition(" ")
+        match key.lower():
+            # Arrow keys arrive as escape sequences, which would become part of the note.
+            case "y" | "n" as known if note.isprintable():
+                return known, note.strip()
+            case "s" | "u" | "q" as known if not note:
+                return known, ""
+        screen.print(KEYS, style="dim")
+
+
+def apply_key(session: AnnotationSession, place: Place, key: Key, note: str) -> None:
+    """Applies a key: marks the sentence, leaves it for another time, or goes back to the one before."""
+    match key:
+        case "u":
+            session.undo()
+        case "y" | "n":
+            session.mark(place, note, is_true=key == "y")
+        case _:
+            session.skip()
+
+
+def show_sentence(screen: Console, session: AnnotationSession, place: Place) -> None:
+    """Prints the sentence below its paragraphs, its question and the chain so far."""
+    key, position = place
+    chain = session.chain(key)
+    screen.print(Rule(style="dim"), width=min(screen.width, RULE))
+    for paragraph in chain.paragraphs[position]:
+        screen.print(_paragraph(paragraph))
+    screen.print()
+    screen.print(heading(chain.question))
+    for sentence in chain.sentences[:position]:
+        screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3), expand=False))
+    screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3), expand=False))
+    left = count(session.left, "sentence")
+    screen.print(f"sentence {position + 1} of question {key}; {left} to go; {KEYS}", style="dim")
+
+
+def _paragraph(paragraph: Paragraph) -> Text:
+    return Text(one_line(paragraph.title), style="bold").append(f"  {one_line(paragraph.text)}", style="not bold dim")
+
+
+def _sampled(connection: Connection, record: RunRecord, size: int, seed: int) -> tuple[Chain, ...]:
+    found = sample_chains(connection, record, size, seed)
+    if found.left_out:
+        left_out = count(found.left_out, "sampled question")
+        console(stderr=True).print(f"{left_out} without a finished chain of thought left out", style="dim")
+    return found.chains
+
+
+def _print_summary(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> None:
+    found = summarize(connection, record, annotator, chains)
+    console().print(
+        f"{record.id}: {annotator} has marked {found.marked:,} of {count(found.sentences, 'sentence')} in "
+        f"{count(found.chains, 'chain')}. By all annotators together, {count(found.judged, 'chain')} judged so far, "
+        f"{found.erroneous:,} with a factual error; a sentence counts as untrue where the majority says so or "
+        "annotators are divided.",
+        soft_wrap=True,
+    )
+
+
+def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
+    with engine.connect() as connection:
+        chains = _sampled(connection, record, size, seed)
+        rows = read_sentences(connection, record, annotator, chains)
+    write_rows(path, rows)
+    if json:
+        described = {"run": record.id, "annotator": annotator, "export": str(path)}
+        print_json({**described, "sentences": len(rows), "chains": len(chains)})
+        return
+    console().print(
+        f"{count(len(rows), 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
+        f"false), then: cotrail annotate {record.id} --import {path}",
+        soft_wrap=True,
+    )
+
+
+def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
+    chains = store_marks(engine, record, annotator, read_rows(path))
+    with engine.connect() as connection:
+        if json:
+            print_json(summarize(connection, record, annotator, chains))
+        else:
+            _print_summary(connection, record, annotator, chains)

@@ -1,0 +1,211 @@
+"""`cotrail demo`: everything on the bundled sample and this machine alone, from starting the stack to a report."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from sqlalchemy import Engine
+
+from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.commands.score import print_scores
+from cotrail.cli.terminal.files import write_text
+from cotrail.cli.terminal.growing_traces import growing_traces
+from cotrail.cli.terminal.local_stack import startable_stack
+from cotrail.cli.terminal.output import console, grid
+from cotrail.cli.terminal.pasting import pasteable
+from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
+from cotrail.common.humanize import count, duration, number
+from cotrail.configuration.settings import settings
+from cotrail.services.lists import corpora
+from cotrail.services.runs import submission
+from cotrail.services.runs.requests import RunRequest, make_request, read_run_file
+from cotrail.services.runs.run_progress import RunProgress, read_reasons
+from cotrail.services.runs.watching import watch
+from cotrail.services.store import open_store, reading
+from cotrail.services.views.reports.run_report import run_report
+from cotrail.services.views.sample_run import published_models, read_answers
+from cotrail.services.views.score_tables import CAVEAT
+from cotrail.services.views.scoring import read_scores
+
+if TYPE_CHECKING:
+    from cotrail.workers.stack.stack import Stack
+
+CORPUS = "demo"
+"""A name of its own, since a corpus `sample` may be the user's."""
+
+QUESTIONS = 8
+"""The number of the sample's questions that run without --all."""
+
+REPORT = Path("cotrail-demo.html")
+
+BUNDLED = "smollm2-135m"
+
+
+def demo(
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Ask all 32 questions instead of the first eight.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running afterwards.")] = False,
+) -> None:
+    """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
+
+    It has the folder, the servers and the model of every other command. A stack that is up already stays up.
+    """
+    stack = startable_stack()
+    stays = keep or any(status.pid is not None for status in stack.status())
+    screen = console()
+    _introduce(screen)
+    run = code = None
+    with suppress(KeyboardInterrupt), _running(stack, screen, stays=stays), open_store() as engine:
+        run = _submit(screen, engine, limit=None if every else QUESTIONS)
+        code = _demonstrate(screen, engine, run)
+    screen.print()
+    if code is None:
+        _print_interrupted(screen, run, stays=stays)
+        raise typer.Abort
+    _print_what_next(screen, run, stays=stays)
+    raise typer.Exit(code)
+
+
+def _introduce(screen: Console) -> None:
+    if settings().model == BUNDLED:
+        screen.print(
+            "Most answers will be wrong: this model, SmolLM2, has only 135 million parameters, so that it runs on any "
+            f"machine, and it is too small to combine what two paragraphs say. {_larger_models()}",
+            style="yellow",
+        )
+        screen.print()
+    screen.print(
+        "IRCoT answers questions that no single paragraph answers: it searches, writes one sentence of reasoning, "
+        "searches with that sentence, and so on. Each step is a task in a queue, recorded in PostgreSQL before the "
+        "next one begins. The country in the sample is invented."
+    )
+
+
+def _larger_models() -> str:
+    reached = [
+        f"{each.name} ({each.parameters:g} billion parameters) {number(each.answer_f1, 3)}"
+        for each in published_models()
+    ]
+    return (
+        "The models of IRCoT's paper reach these F1 on HotpotQA, whose questions are of this kind: "
+        f"{', '.join(reached)} (table 4)."
+    )
+
+
+@contextmanager
+def _running(stack: "Stack", screen: Console, *, stays: bool) -> Iterator[None]:
+    """The local stack, stopped afterwards unless it stays."""
+    _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
+    try:
+        with screen.status("starting…"):
+            stack.up()
+            stack.supervise()
+        screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)
+        yield
+    finally:
+        if not stays:
+            with _uninterrupted(), screen.status("stopping the stack…"):
+                stack.down()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C again doesn't leave half of the stack behind."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def sample_request(limit: int | None) -> RunRequest:
+    """The request for the demo's run."""
+    return make_request({**read_run_file(SAMPLE / "run.toml"), "corpus": CORPUS, "limit": limit})
+
+
+def _submit(screen: Console, engine: Engine, limit: int | None) -> str:
+    _part(screen, "Index the corpus", "as `cotrail index` does")
+    indexed = corpora.index([SAMPLE / "corpus.jsonl"], CORPUS)
+    screen.print(f"{count(indexed.paragraphs, 'paragraph')} in {duration(indexed.seconds)}.")
+    _part(screen, "Submit the run", "as `cotrail submit` does")
+    prepared = submission.prepare(sample_request(limit))
+    submission.submit(engine, prepared)
+    size = count(len(prepared.questions), "question")
+    screen.print(f"{size} for {prepared.submission.model_name}, as run {prepared.submission.id}.", soft_wrap=True)
+    return prepared.submission.id
+
+
+def _demonstrate(screen: Console, engine: Engine, run: str) -> int:
+    """Shows the run to its end, and what came of it; returns the exit code."""
+    progress = _follow(screen, engine, run)
+    _show_answers(screen, engine, run)
+    _part(screen, "Scores", "as `cotrail score` prints them")
+    with engine.connect() as connection:
+        print_scores(screen, read_scores(connection, run))
+        screen.print(CAVEAT, style="dim")
+        print_reasons(screen, read_reasons(connection, run))
+    _part(screen, "Report", "as `cotrail report` writes it")
+    with reading() as connection:
+        write_text(REPORT, run_report(connection, run).html, "run the demo in another folder")
+    screen.print(f"Open {REPORT.absolute()} in a browser.", soft_wrap=True)
+    return 0 if progress.complete else INCOMPLETE
+
+
+def _follow(screen: Console, engine: Engine, run: str) -> RunProgress:
+    _part(screen, "Let the workers work", "`+` marks the paragraphs that a search added, ★ those that are needed")
+    with growing_traces(screen, engine, run) as show:
+        progress = watch(engine, run, show)
+    screen.print(closing_line(progress), soft_wrap=True)
+    return progress
+
+
+def _show_answers(screen: Console, engine: Engine, run: str) -> None:
+    with engine.connect() as connection:
+        answers = read_answers(connection, run)
+    _part(screen, "Answers", f"{sum(each.right for each in answers)} of {len(answers)} are right")
+    table = grid("dim", "", "bold", "")
+    for place, each in enumerate(answers, start=1):
+        mark = Text("right", style="green") if each.right else Text("wrong", style="red")
+        table.add_row(f"{place}.", mark, each.answer, f"gold: {each.gold}")
+    screen.print(table)
+
+
+def _print_interrupted(screen: Console, run: str | None, *, stays: bool) -> None:
+    if run is None:
+        stack = f"The stack keeps running; to stop it: {pasteable('down')}" if stays else "The stack is stopped."
+        screen.print(f"Interrupted before the run was submitted. {stack}", soft_wrap=True)
+    elif stays:
+        screen.print("Interrupted. The stack keeps running, and the workers continue the run. To see it, and to stop:")
+        _print_commands(screen, ("watch", run), ("down",))
+    else:
+        screen.print("Interrupted. The stack is stopped, and what the run has recorded is kept. To continue it:")
+        _print_commands(screen, ("up",), ("watch", run))
+
+
+def _print_what_next(screen: Console, run: str | None, *, stays: bool) -> None:
+    if stays:
+        screen.print("The stack keeps running. To look further, and to stop it:")
+        _print_commands(screen, ("trace", str(run), "1"), ("down",))
+    else:
+        screen.print("The stack is stopped, and the run is kept. To look further:")
+        _print_commands(screen, ("up",), ("trace", str(run), "1"), ("down",))
+    models = settings().catalogue_path
+    screen.print(f"To ask a model of your own, name it in {models} (README.md, “Other models”):", soft_wrap=True)
+    screen.print(f"  COTRAIL_MODEL=NAME {pasteable('demo')}", soft_wrap=True)
+    screen.print("To start with files of your own:")
+    _print_commands(screen, ("sample",))
+
+
+def _print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
+    for words in commands:
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
+
+
+def _part(screen: Console, title: str, explained: str) -> None:
+    screen.print()
+    screen.print(Text(title, style="bold cyan").append(f"  {explained}", style="not bold dim"))

@@ -1,0 +1,178 @@
+"""`cotrail experiment`: a paper's protocol from one file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import tomli_w
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.text import Text
+from sqlalchemy import Connection, Engine
+
+from cotrail.cli.arguments import Json
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.experiment_display import describe, display
+from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons
+from cotrail.cli.terminal.tables import print_tables
+from cotrail.common.humanize import count
+from cotrail.services.papers.conducting import begin
+from cotrail.services.papers.described import describe_experiment, resolve_experiment
+from cotrail.services.papers.experiment_reports import NO_RESULTS, ExperimentReport, read_report
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.progress import ExperimentProgress
+from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.run_progress import read_reasons
+from cotrail.services.store import open_store, reading
+from cotrail.services.views.reports.documents import write_report, write_run_pages
+from cotrail.services.views.reports.sheets import sheet
+
+experiment = typer.Typer(
+    name="experiment",
+    help="Run a paper's protocol from one file, and report its tables and figures.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+ExperimentName = Annotated[
+    str,
+    typer.Argument(metavar="EXPERIMENT", help="The experiment's name, or `latest`.", show_default=False),
+]
+
+
+@experiment.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.", show_default=False)],
+    *,
+    no_reuse: Annotated[
+        bool, typer.Option("--no-reuse", help="Compute every step again, even those that another run computed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Queue the whole protocol and show progress until it is done.
+
+    Everything is checked before anything is queued. Workers carry the runs out; those that depend on others' results,
+    as IRCoT's on the test questions do, are queued when these are done. This command may be ended at any time; run
+    again, it continues.
+
+    Exits with 4 if questions are blocked or were cancelled.
+    """
+    schedule = Schedule(read_experiment_file(file), file.parent)
+    plan = schedule.plan()
+    screen = console(stderr=json)
+    for note in schedule.check():
+        screen.print(note, style="yellow", soft_wrap=True)
+    with open_store() as engine:
+        conductor = begin(engine, schedule, plan, reuse=not no_reuse)
+        try:
+            with display(screen) as show:
+                progress = conductor.conduct(show)
+        except KeyboardInterrupt:
+            screen.print(f"Queued runs continue. `cotrail experiment run {file}` submits the rest.")
+            raise
+        raise typer.Exit(_close(engine, schedule.name, progress, json=json))
+
+
+def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: bool) -> int:
+    """Prints the outcome and the tables of the experiment; returns the exit code."""
+    with engine.connect() as connection:
+        reasons = {run: read_reasons(connection, run) for run in progress.stuck}
+        found = read_report(connection, name)
+    if json:
+        print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": found.tables})
+    else:
+        screen = console()
+        screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
+        print_report(found, screen)
+        for stuck, why in reasons.items():
+            screen.print()
+            screen.print(heading(f"{stuck} can't continue; once this is fixed: cotrail resume {stuck}"))
+            print_reasons(screen, why)
+    return INCOMPLETE if progress.stuck else 0
+
+
+def print_report(report: ExperimentReport, screen: Console) -> None:
+    """Prints the tables."""
+    if not report.tables:
+        screen.print(NO_RESULTS)
+    print_tables(map(sheet, report.tables), screen)
+
+
+@experiment.command()
+def report(
+    name: ExperimentName,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Write report.html, report.md and the figures (SVG, PNG) here.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    runs: Annotated[
+        bool, typer.Option("--runs/--no-runs", help="With --output, write a page of each run too, to runs/ there.")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Print the paper's tables for an experiment's results beside the published figures, and draw its figures.
+
+    Tables say what isn't done yet and leave it out. In report.html each figure leads to the runs behind it.
+    """
+    with reading() as connection:
+        resolved = resolve_experiment(connection, name)
+        found = read_report(connection, resolved)
+        if json:
+            print_json({"experiment": resolved, "tables": found.tables})
+        else:
+            print_report(found, console())
+        if output is not None:
+            screen = console(stderr=True)
+            pages = _write_run_pages(connection, found, output, screen) if runs else 0
+            written = write_report(resolved, found, output, runs=runs)
+            also = f", and {count(pages, 'page')} in {output / 'runs'}" if pages else ""
+            screen.print(f"Written: {', '.join(map(str, written))}{also}", style="dim", soft_wrap=True)
+
+
+def _write_run_pages(connection: Connection, report: ExperimentReport, directory: Path, screen: Console) -> int:
+    """Writes each run's page, with a bar on a terminal; returns how many there are."""
+    written = write_run_pages(connection, report.runs, directory)
+    quiet = not screen.is_terminal
+    shown = track(written, "Pages of runs", len(report.runs), console=screen, transient=True, disable=quiet)
+    return sum(1 for _ in shown)
+
+
+@experiment.command()
+def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
+    """Show an experiment's file and its runs."""
+    with reading() as connection:
+        described = describe_experiment(connection, name)
+    if json:
+        print_json(described)
+        return
+    screen = console()
+    screen.print(heading(described.experiment))
+    screen.print(Text(as_toml(described.plan["experiment"])), soft_wrap=True)
+    columns = Column(title="cell"), Column(title="run"), Column(title="questions")
+    rows = [
+        [cell, each.run, ", ".join(f"{number} {status}" for status, number in each.questions.items() if number)]
+        for cell, each in described.runs.items()
+    ]
+    print_rows(screen, columns, rows)
+
+
+def as_toml(described: dict[str, Any]) -> str:
+    """An experiment as the file that `cotrail experiment run` reads."""
+    return tomli_w.dumps(_without_none(described))
+
+
+def _without_none(tree: dict[str, Any]) -> dict[str, Any]:
+    """TOML has no null, so keys without a value are left out."""
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in tree.items()
+        if value is not None
+    }

@@ -1,0 +1,66 @@
+"""`cotrail export`: a run's results as files that other programs read."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.humanize import count
+from cotrail.errors import InputError
+from cotrail.services.runs.named_runs import find_run
+from cotrail.services.store import reading
+from cotrail.services.views.exporting import lines
+from cotrail.services.views.tracing import read_questions
+
+
+def export(
+    run: RunName,
+    form: Annotated[
+        Literal["jsonl", "hotpotqa", "musique"],
+        typer.Option(
+            "--format",
+            help="`jsonl`: everything recorded for each question, one JSON object a line. "
+            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read.",
+        ),
+    ] = "jsonl",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file instead.")
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Write a run's answers, and the chains and paragraphs behind them.
+
+    Without --output they are printed, in the form of --format, and --json changes nothing.
+
+    Example: `cotrail export latest --format jsonl --output run.jsonl`
+    """
+    with reading() as connection:
+        record = find_run(connection, run)
+        chunks = lines(record, read_questions(connection, record.id), form)
+        if output is None:
+            sys.stdout.buffer.writelines(chunks)
+            sys.stdout.buffer.flush()
+            return
+        _write(output, chunks)
+    if json:
+        print_json({"run": record.id, "format": form, "output": str(output), "questions": record.size})
+    else:
+        console().print(f"Wrote {output} with {count(record.size, 'question')}.", soft_wrap=True)
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> None:
+    """Writes a draft beside the file and then renames it, so that a partial file is never seen."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            file.writelines(chunks)
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""`cotrail models`: the models that there are."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from cotrail.cli.arguments import Json
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_json
+from cotrail.configuration.settings import settings
+from cotrail.services.lists.model_list import DescribedModel, ListedModel, describe_models, list_models
+
+
+def models(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The model to describe.", show_default=False)
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """List the models, built-in ones and those of models.toml; of one, its settings and what it can do.
+
+    No model is loaded, and no server is asked.
+    """
+    if json:
+        print_json(list_models() if name is None else describe_models(name))
+    elif name is not None:
+        for each in describe_models(name):
+            _print_model(console(), each)
+    else:
+        titles = ("model", "kind", "engine", "state", "where")
+        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in list_models()])
+        hint = f"Further ones are tables of {settings().catalogue_path}. `cotrail models NAME` says more of one."
+        console().print(hint, style="dim", soft_wrap=True)
+
+
+def _row(each: ListedModel) -> list[str]:
+    name = f"{each.name} (default)" if each.default else each.name
+    return [name, each.kind, each.engine, each.state, "built in" if each.built_in else each.location]
+
+
+def _print_model(screen: Console, model: DescribedModel) -> None:
+    screen.print(heading(f"{model.name} ({model.kind}{', the default one' * model.default})"))
+    about = grid("dim", "")
+    about.add_row("engine", model.engine)
+    about.add_row("state", f"{model.state}: {model.problem}" if model.problem else model.state)
+    about.add_row("where", model.location or "not installed")
+    for key, value in model.table.items():
+        if key not in ("path", "url") and value not in (None, "", ()):
+            about.add_row(key, value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    about.add_row("profiles", ", ".join(model.profiles))
+    for capability, lacking in model.capabilities.items():
+        about.add_row(capability, "yes" if lacking is None else f"no: it {lacking}")
+    screen.print(about)

@@ -1,0 +1,92 @@
+"""`cotrail score`: a run's scores."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.humanize import count, number
+from cotrail.errors import InputError
+from cotrail.services.store import reading
+from cotrail.services.views import scoring
+from cotrail.services.views.score_tables import CAVEAT, ConfidenceInterval, KindTable, kind_tables, metric_rows
+from cotrail.services.views.scoring import RunScores
+
+
+def score(
+    run: RunName,
+    *,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            metavar="NAME",
+            help="The dataset of the questions, for a run on processed files that was submitted as `ircot`.",
+            show_default=False,
+        ),
+    ] = None,
+    official: Annotated[
+        Path | None,
+        typer.Option(
+            "--official", metavar="PATH", help="That dataset's own file, which has all answers.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.
+
+    A question that isn't finished counts 0, so a run under way scores low.
+    """
+    if official and dataset is None:
+        raise InputError("--official is a dataset's own file; say with --dataset which it is")
+    with reading() as connection:
+        scores = scoring.score(connection, run, dataset=dataset, official=official)
+    if json:
+        print_json(scores)
+        return
+    screen = console()
+    screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
+    print_scores(screen, scores)
+    screen.print(CAVEAT, style="dim")
+    for table in kind_tables(scores):
+        screen.print()
+        _print_kinds(screen, table)
+        if table.note:
+            screen.print(table.note, style="dim")
+
+
+def print_scores(screen: Console, scores: RunScores) -> None:
+    """Prints the metrics, each with its interval and its definition."""
+    rows = [[row.name, number(row.mean), _range(row.interval, 3), row.definition] for row in metric_rows(scores)]
+    work = (
+        ("steps", scores.steps, "steps carried out"),
+        ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
+        ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
+        ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
+    )
+    rows += [[name, f"{value:,}", "", definition] for name, value, definition in work]
+    columns = (
+        Column(),
+        Column(title="value", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    print_rows(screen, columns, rows)
+
+
+def _print_kinds(screen: Console, table: KindTable) -> None:
+    columns = [Column(title=table.sort), Column(title="questions", right=True)]
+    columns += [Column(title=name) for name in table.metrics]
+    rows = []
+    for row in table.rows:
+        means = (f"{number(mean, 2)} {_range(interval, 2)}" for mean, interval in row.means)
+        rows.append([row.kind, f"{row.questions:,}", *means])
+    print_rows(screen, columns, rows)
+
+
+def _range(interval: ConfidenceInterval | None, digits: int) -> str:
+    return "" if interval is None else f"{interval.low:.{digits}f}-{interval.high:.{digits}f}"

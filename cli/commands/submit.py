@@ -1,0 +1,107 @@
+"""`cotrail submit`: puts a run into the queue."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cotrail.cli.arguments import Json
+from cotrail.cli.request_options import with_request_options
+from cotrail.cli.terminal.following import follow
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
+from cotrail.common.humanize import count
+from cotrail.data.datasets.registry import find_dataset
+from cotrail.errors import InputError
+from cotrail.services.runs import submission
+from cotrail.services.runs.prepared_run import PreparedRun
+from cotrail.services.runs.requests import REQUIRED, check_keys, make_request, overruled, read_run_file
+from cotrail.services.store import open_store
+from cotrail.systems.registry import find_system
+
+
+@with_request_options
+def submit(
+    run_file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="RUN.toml",
+            help="A TOML file with the options below by name (`retrieval_count = 4`), paths relative to it, and a "
+            "table `[settings]` for the system's further settings. Options given here win.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    options: dict[str, Any],
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
+    json: Json = False,
+) -> None:
+    """Submit a run to the queue and print its id.
+
+    Everything is checked before anything is written. Workers carry it out; this command may end or be ended.
+
+    Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
+    """
+    given = _read(run_file) if run_file else {}
+    places = dict.fromkeys(given, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
+    given = overruled(given, options)
+    _check_named(given)
+    _submit(submission.prepare(make_request(given, places)), wait=wait, json=json)
+
+
+def _read(run_file: Path) -> dict[str, Any]:
+    if run_file.suffix in (".json", ".jsonl"):
+        raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
+    given = read_run_file(run_file)
+    check_keys(given, str(run_file))
+    return given
+
+
+def _check_named(given: Mapping[str, Any]) -> None:
+    """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
+    missing = next((field for field in REQUIRED if given.get(field) is None), None)
+    if missing is None:
+        return
+    for field, check in (("system", find_system), ("dataset", find_dataset)):
+        if isinstance(name := given.get(field), str):
+            check(name)
+    check_keys(given)
+    raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
+
+
+def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
+    run = prepared.submission.id
+    size = len(prepared.questions)
+    for warning in _warnings(prepared):
+        console(stderr=True).print(warning, style="yellow", soft_wrap=True)
+    with open_store() as engine:
+        submission.submit(engine, prepared)
+        warn_of_namesakes(engine, run, prepared.submission.labels.name)
+        if not wait:
+            _print_submitted(run, size, json=json)
+            return
+        if not json:
+            console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
+        progress = follow(engine, run, stderr=json)
+        raise typer.Exit(summarize(engine, progress, json=json))
+
+
+def _warnings(prepared: PreparedRun) -> list[str]:
+    if not prepared.missing_gold:
+        return list(prepared.notes)
+    missing = (
+        f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
+        f"{' or '.join(prepared.submission.binding.corpora)}: paragraph recall can't reach 1. "
+        "`cotrail data build` makes a corpus that has them."
+    )
+    return [missing, *prepared.notes]
+
+
+def _print_submitted(run: str, size: int, *, json: bool) -> None:
+    if json:
+        print_json({"run": run, "questions": size})
+        return
+    typer.echo(run)
+    hint = f"{count(size, 'question')} in the queue. `cotrail watch {run}` shows progress."
+    console(stderr=True).print(hint, style="dim", soft_wrap=True)

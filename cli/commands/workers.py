@@ -1,0 +1,28 @@
+"""`cotrail workers`: who is there on all hosts, and what each is doing."""
+
+import typer
+
+from cotrail.cli.arguments import Json
+
+UNAVAILABLE = 3
+"""The exit code where Redis doesn't answer, so that not all were found."""
+
+
+def workers(*, json: Json = False) -> None:
+    """List the workers of all hosts, and what each is doing; maintenance processes too.
+
+    Workers are asked over Redis, and what they hold is read from the database. One that holds steps and doesn't answer
+    is silent: frozen, cut off, or ended a moment ago. Exits with 3 where Redis doesn't answer: idle ones aren't found.
+    """
+    from cotrail.cli.terminal.output import print_json
+    from cotrail.cli.terminal.worker_table import print_workers
+    from cotrail.services.lists.worker_list import list_workers
+    from cotrail.workers.celery_app import app
+
+    found = list_workers(app)
+    if json:
+        print_json(found)
+    else:
+        print_workers(found)
+    if found.unasked is not None:
+        raise typer.Exit(UNAVAILABLE)

@@ -1,0 +1,1 @@
+"""What the terminal shows: text, tables, JSON, bars and traces."""

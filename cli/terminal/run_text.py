@@ -1,0 +1,86 @@
+"""Words and numbers for a run's progress: how it ended, and what holds it back."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+from sqlalchemy import Engine
+
+from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.common.humanize import count, duration
+from cotrail.common.printable_text import cut
+from cotrail.services.runs.labels import namesakes_of
+from cotrail.services.runs.run_progress import Cause, RunProgress, RunState, read_reasons
+from cotrail.services.runs.run_speed import blockage_line
+
+STYLES = {
+    RunState.RUNNING: "cyan",
+    RunState.PAUSED: "yellow",
+    RunState.BLOCKED: "bold red",
+    RunState.FINISHED: "green",
+    RunState.CANCELLED: "dim",
+    RunState.PRUNED: "dim",
+}
+"""The colours of runs' states on a terminal."""
+
+INCOMPLETE = 4
+"""The exit code where questions ended without an answer."""
+
+
+def shown_state(state: RunState) -> Text:
+    """A run's state in its colour."""
+    return Text(state, style=STYLES[state])
+
+
+def summarize(engine: Engine, progress: RunProgress, *, json: bool) -> int:
+    """Prints a run's outcome and returns the exit code."""
+    if json:
+        print_json(progress)
+    else:
+        with engine.connect() as connection:
+            reasons = read_reasons(connection, progress.run)
+        screen = console()
+        screen.print(closing_line(progress), soft_wrap=True)
+        print_reasons(screen, reasons)
+        if progress.blockage:
+            screen.print(blockage_line(progress.run, progress.blockage), soft_wrap=True)
+        elif progress.blocked:
+            screen.print(f"Once that is fixed, `cotrail resume {progress.run}` continues.", soft_wrap=True)
+    return 0 if progress.complete else INCOMPLETE
+
+
+def warn_of_namesakes(engine: Engine, run: str, name: str | None) -> None:
+    """Says where a name that a run has just got no longer finds one run."""
+    if not name:
+        return
+    if others := namesakes_of(engine, run, name):
+        said = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
+        console(stderr=True).print(said, style="yellow", soft_wrap=True)
+
+
+def closing_line(progress: RunProgress) -> str:
+    """e.g. `r-1: 20 of 20 questions finished, 2 failed; 310 steps in 4 min 10 s.`."""
+    others = [f"{number:,} {status}" for status, number in progress.statuses.items() if status != "finished"]
+    finished = f"{progress.finished:,} of {count(progress.questions, 'question')} finished"
+    work = f"{count(progress.steps, 'step')} in {duration(progress.seconds)}"
+    return f"{progress.run}: {', '.join([finished, *others])}; {work}."
+
+
+def print_reasons(screen: Console, reasons: Sequence[Cause]) -> None:
+    """Prints the reasons why questions have no answer, a paragraph each."""
+    for reason in reasons:
+        screen.print()
+        screen.print(heading(f"{count(reason.questions, 'question')} {reason.status}: {reason.type}"))
+        screen.print(reason.message)
+        more = ", …" if reason.questions > len(reason.examples) else ""
+        screen.print(f"{', '.join(reason.examples)}{more}", style="dim")
+
+
+def unwatched_line(run: str, state: str) -> str:
+    """What becomes of a run that isn't watched any more."""
+    following = {
+        "running": f"The run continues. `cotrail watch {run}` shows it again.",
+        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
+        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
+    }
+    return following.get(state, f"The run is {state}. `cotrail show {run}` shows it.")

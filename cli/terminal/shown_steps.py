@@ -1,0 +1,100 @@
+"""Steps on the terminal."""
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cotrail.cli.terminal.output import grid
+from cotrail.common.printable_text import cut, one_line
+from cotrail.core.views import (
+    Facts,
+    FoundParagraph,
+    FoundParagraphs,
+    Note,
+    Part,
+    Recorded,
+    ScoredTexts,
+    WrittenText,
+)
+from cotrail.services.views.shown_steps import ShownStep
+
+SNIPPET = 160
+"""The most characters shown of a paragraph; `--full` shows all of it."""
+
+MESSAGE, LINES = 1000, 20
+"""The most characters and lines shown of what a model wrote; `--full` shows all of it."""
+
+
+def step_head(step: ShownStep, turn: str) -> Text:
+    """Its number and kind, and what it was about; turn: what it is in a conversation, empty in others."""
+    text = Text(f"{step.sequence:>2} ", style="dim")
+    text.append(step.kind, style="bold cyan")
+    for label in (turn, step.view.source, *step.view.labels):
+        if label:
+            text.append(f"  {label}", style="cyan")
+    if step.view.asked:
+        text.append(f"  “{one_line(step.view.asked)}”")
+    return text
+
+
+def step_body(step: ShownStep, *, full: bool) -> RenderableType:
+    """What came out of it; full: with paragraphs and texts whole."""
+    if step.failure:
+        return Text(f"failed: {step.failure.type}: {step.failure.message}", style="red")
+    parts = [_part(part, step, full=full) for part in step.view.parts]
+    return Group(*parts, Text(step.pending, style="dim")) if step.pending else Group(*parts)
+
+
+def _part(part: Part, step: ShownStep, *, full: bool) -> RenderableType:
+    match part:
+        case FoundParagraphs():
+            return _found(part, full=full) if part.hits else Text("nothing found", style="dim")
+        case WrittenText():
+            return Text((part.text if full else _beginning(part.text)) or part.blank)
+        case ScoredTexts():
+            return _scores(part)
+        case Facts():
+            worker = [step.worker] if step.worker else []
+            return Text(" · ".join((*part.facts, *step.words, *worker)), style="dim")
+        case Note():
+            return Text(one_line(part.text))
+        case Recorded():
+            result = "" if part.result is None else f"\n{json_of(part.result)}"
+            return Text(json_of(part.request), style="dim").append(result, style="not dim")
+    raise TypeError(f"{type(part).__name__} has no form on the terminal")
+
+
+def _found(found: FoundParagraphs, *, full: bool) -> Table:
+    table = grid("green", "yellow", "dim", "dim", "")
+    table.columns[2].justify = table.columns[3].justify = "right"
+    for hit in found.hits:
+        marks = "+" if hit.new else " ", "★" if hit.gold else " "
+        table.add_row(*marks, str(hit.rank), f"{hit.score:.2f}", _paragraph(hit, full=full))
+    return table
+
+
+def _paragraph(hit: FoundParagraph, *, full: bool) -> Text:
+    text = Text(one_line(hit.paragraph.title), style="bold")
+    body = hit.paragraph.text if full else cut(hit.paragraph.text, SNIPPET)
+    return text.append(f"  {body}", style="not bold dim")
+
+
+def _scores(scores: ScoredTexts) -> Table:
+    table = grid("", "dim")
+    table.columns[0].justify = "right"
+    for row in scores.rows:
+        table.add_row(f"{row.score:.2f}", one_line(row.text))
+    return table
+
+
+def _beginning(text: str) -> str:
+    """A text whose end is left out where it would bury what stands below it."""
+    shown = "\n".join(text[:MESSAGE].split("\n", LINES)[:LINES])
+    left_out = len(text) - len(shown)
+    return f"{shown}…\n({left_out:,} more characters: --full)" if left_out else text
+
+
+def json_of(value: object) -> str:
+    """A value that has no form of its own, as JSON."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,1 @@
+"""Data that is built: demonstrations and samples of questions."""

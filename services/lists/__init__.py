@@ -1,0 +1,1 @@
+"""Lists of what there is: runs, systems, models, datasets, corpora, workers."""

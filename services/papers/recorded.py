@@ -1,0 +1,101 @@
+"""Runs of experiments, read from the store."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from cotrail.core.actions.generate import Prompted
+from cotrail.core.results import Generated
+from cotrail.evaluation.experiments.experiment_file import Experiment
+from cotrail.evaluation.experiments.recorded_runs import ModelCall, RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.registry import paper_of
+from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.models.queries.annotations import chain_of, read_annotations
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.progress import is_complete, read_progress, read_standings
+from cotrail.models.queries.runs import RunRecord, read_run
+from cotrail.models.queries.traces import read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.views.reports.costs import run_cost
+from cotrail.services.views.scoring import scores_of
+from cotrail.systems.registry import find_system
+from cotrail.systems.spec import SystemSpec
+
+
+class StoredRuns:
+    """The runs of an experiment in the store; ids: by their names in the experiment."""
+
+    def __init__(self, connection: Connection, experiment: str) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self.ids = read_experiment(connection, experiment).runs
+
+    def is_complete(self, run: str) -> bool:
+        """Return whether every question of the run has ended with an answer or a failure, so that it can be scored."""
+        return is_complete(self._standings[run])
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """The scores of the run's questions."""
+        record = read_run(self._connection, run)
+        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
+
+    @cached_property
+    def _standings(self) -> Mapping[str, Mapping[str, int]]:
+        return read_standings(self._connection, self._experiment)
+
+
+def read_results(connection: Connection, experiment: Experiment, runs: dict[str, str]) -> list[Any]:
+    """What the experiment's tables need of its runs as they stand, in the order of its file; runs: ids by name."""
+    paper = paper_of(experiment.protocol)
+    cells = {cell.name: cell for stage in paper.stages(experiment) for cell in stage.possible}
+    return [paper.read(cell, recorded_run(connection, runs[name])) for name, cell in cells.items() if name in runs]
+
+
+def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
+    """A run as it stands."""
+    record = read_run(connection, run_id)
+    spec = find_system(record.system, record.system_version)
+    return RecordedRun(
+        id=run_id,
+        system=record.system,
+        settings=msgspec.convert(record.settings, spec.settings),
+        dataset=record.dataset,
+        model=record.model_name,
+        corpus=record.corpus,
+        questions=_questions(connection, record, spec),
+        calls=partial(_calls, connection, run_id),
+        annotations=read_annotations(connection, run_id),
+        finished=read_progress(connection, run_id).questions[QuestionStatus.FINISHED],
+        cost=run_cost(connection, run_id),
+    )
+
+
+def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> Iterator[RecordedQuestion]:
+    for question in read_questions(connection, record.id):
+        yield RecordedQuestion(
+            key=question.key,
+            text=question.text,
+            answers=question.answers,
+            answer=question.answer,
+            kinds=question.kinds,
+            scores=scores_of(record, question),
+            details=spec.details_in(question.details),
+            chain=chain_of(record, question) if "reading" in record.settings else question.sentences,
+            gold=question.gold,
+            paragraphs=tuple(hit.paragraph for step in question.steps for hit in step.hits),
+        )
+
+
+def _calls(connection: Connection, run_id: str, kind: str) -> Iterator[tuple[str, tuple[ModelCall, ...]]]:
+    """The key of each question with finished steps of a kind with prompts, with these in order."""
+    for question in read_questions(connection, run_id):
+        calls = tuple(
+            ModelCall(prompt=step.action.prompt, written=step.result.raw)
+            for step in question.steps
+            if step.kind == kind and isinstance(step.action, Prompted) and isinstance(step.result, Generated)
+        )
+        if calls:
+            yield question.key, calls

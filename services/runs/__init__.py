@@ -1,0 +1,1 @@
+"""Runs: submitted, forked, steered, watched and removed."""

@@ -1,0 +1,204 @@
+"""Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+from sqlalchemy import Engine
+
+from cotrail.common.dotted_names import dotted
+from cotrail.common.nearest import guess
+from cotrail.core.binding import NAMES, OWN_FIELDS, Binding, name_in, read_binding, with_engines
+from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.fork_points import Point
+from cotrail.core.ports.roles import ROLES
+from cotrail.data.demonstrations.files import in_form
+from cotrail.errors import InputError
+from cotrail.models.commands import forking
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.records.runs import Runs
+from cotrail.services.runs.composing import compose
+from cotrail.services.runs.labels import labels_of
+from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.requests import RunRequest, make_request
+from cotrail.services.runs.shots import make_shots, read_shown
+from cotrail.services.runs.system_settings import configure
+from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs
+
+NUMBERS = ("seed", "temperature")
+FIELDS = ("model", "profile", *NUMBERS)
+"""The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
+
+ENGINE, _SETTING = "engines.", "settings."
+"""How the keys of engines and of settings begin where they are written whole."""
+
+
+class ForkRequest(Struct, frozen=True, kw_only=True):
+    """Request for a fork.
+
+    run: the origin's id, its beginning, or `latest`.
+    changes: values by field, role of an engine (`extractor`, or `engines.ROLE` for any) or setting; a setting goes by
+        its dotted path, or by the last part where that is enough.
+    at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
+        that they would have asked for too.
+    questions: the ids of those to fork; all of them where none is named.
+    name, tags: labels of the fork; it takes over none of the origin's.
+    """
+
+    run: str
+    changes: Mapping[str, Any] = {}
+    at: Point | None = None
+    questions: tuple[str, ...] = ()
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class ForkedRun(Struct, frozen=True, kw_only=True):
+    """A run that was just forked; adopted: how many steps it took over; whole: how many questions with their answer."""
+
+    run: str
+    origin: str
+    questions: int
+    adopted: int
+    whole: int
+
+
+def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
+    """Checks and records a fork, which workers then carry out; raises InputError and its kinds."""
+    with engine.connect() as connection:
+        origin = read_run(connection, resolve_run(connection, request.run))
+        shots = Runs(find_system).plan(connection, origin.id).shots
+    submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
+    submission = replace(submission, labels=labels_of(request.name, request.tags))
+    forked = forking.fork(engine, submission, request.at, find_system, request.questions)
+    return ForkedRun(
+        run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted, whole=forked.whole
+    )
+
+
+def resolve_changes(record: RunRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with whole keys, a setting's as `settings.` and its dotted path; InputError says what there is.
+
+    The key of an engine is its role.
+    """
+    return {_resolved(record, key): _storable(key, value) for key, value in changes.items()}
+
+
+def prepare_fork(
+    record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], changes: Mapping[str, Any], at: Point | None
+) -> Submission:
+    """The run that a fork begins, checked as every submission is; raises InputError and its kinds.
+
+    What isn't changed stays as the origin pinned it, whether or not it can still be found.
+    shots: the origin's demonstrations.
+    """
+    request = _request(record, changes)
+    system = configure(find_system(record.system, record.system_version), request)
+    # With other settings the system may need fewer engines than the origin named, or others.
+    kept = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
+    request = replace(request, engines=kept | request.engines)
+    if system.needs.corpus and record.corpus is None:
+        raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
+    recorded: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
+    submission = compose(
+        request,
+        system,
+        corpora=record.corpora,
+        # The origin's own demonstrations win: its prompts must stay the same byte for byte.
+        shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
+        provenance={**recorded, "set": dict(changes)},
+    )
+    return replace(
+        submission,
+        binding=_pinned(record, submission.binding, changes),
+        origin=record.id,
+        forked_at=None if at is None else str(at),
+    )
+
+
+def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
+    settings: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.settings))
+    for key, value in changes.items():
+        if key.startswith(_SETTING):
+            *parents, name = key.split(".")[1:]
+            tree = settings
+            for parent in parents:
+                tree = tree[parent]
+            tree[name] = value
+    given: dict[str, Any] = {
+        "system": record.system,
+        "dataset": record.dataset,
+        "questions": "",
+        "corpora": tuple(record.corpora),
+        "settings": settings,
+        "profile": record.profile,
+        "temperature": record.temperature,
+        "seed": record.seed,
+        "model": record.model_name,
+    }
+    others = {key: value for key, value in changes.items() if not key.startswith(_SETTING)}
+    engines = {role: name for role, name in others.items() if role not in FIELDS}
+    return make_request(given | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
+
+
+def _engine_name(record: RunRecord, role: str) -> str:
+    return str(getattr(record, NAMES[role])) if role in NAMES else name_in(record.knowledge.get(role, ""))
+
+
+def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Binding:
+    """The fork's binding: the origin's, except where something is changed or new."""
+    origin = read_binding(asdict(record))
+    kept = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
+    # An engine that asks the run's language model has that model's identity in its own.
+    asking = {role for role, identity in kept.items() if "model" in changes and f"+{record.model}" in identity}
+    renewed = changes.keys() | asking
+    return with_engines(fresh, {name: pin for name, pin in kept.items() if pin and name not in renewed})
+
+
+def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
+    """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
+    # Answers can be cut from chains but not the reverse, so chains are taken wherever there are any.
+    if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
+        return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
+    files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
+    if "demonstrations" not in files:
+        return shots.get(AnswerForm.DIRECT, Demonstrations())
+    for file in (files[key] for key in ("demonstrations", "sets") if key in files):
+        if file_record(Path(file["path"])) != file:
+            raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
+    sets = files["sets"]["path"] if "sets" in files else request.get("sets")
+    return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
+
+
+def _resolved(record: RunRecord, key: str) -> str:
+    """The whole key that the given one stands for."""
+    if key in FIELDS or key in ROLES:
+        return key
+    if key.startswith(ENGINE):
+        return key.removeprefix(ENGINE)
+    settings = tuple(path for path, _ in dotted(record.settings))
+    paths = [path for path in settings if key in (path, f"settings.{path}")]
+    paths = paths or [path for path in settings if path.rsplit(".", 1)[-1] == key]
+    if len(paths) == 1:
+        return f"settings.{paths[0]}"
+    if paths:
+        raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
+    known = (*FIELDS, *ROLES, *settings)
+    # A setting is as well known by the last part of its path.
+    meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
+    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(FIELDS) + len(ROLES)])}"
+    raise InputError(
+        f"there is no {key!r} to set in run {record.id}{meant}{there}; `cotrail systems {record.system}` lists settings"
+    )
+
+
+def _storable(key: str, value: Any) -> Any:
+    # PostgreSQL's JSON can't hold this character, which a setting may have anywhere within.
+    if b"\\u0000" in msgspec.json.encode(value):
+        raise InputError(f"{key}: the value holds a NUL character (\\u0000), which can't be stored; take it out")
+    return value

@@ -1,0 +1,71 @@
+"""Names and tags of runs."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from cotrail.common.printable_text import cut
+from cotrail.errors import InputError
+from cotrail.models.queries.runs import LATEST, resolve_run
+from cotrail.models.records.labels import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
+
+_ID = re.compile(r"[\w-]{1,60}-[0-9]{8}-[0-9a-f]{6}")
+"""What ids of runs look like: `cotrail.services.runs.composing` makes them."""
+_LABEL = re.compile(r"\w[^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,99}")
+
+
+class LabelledRun(Struct, frozen=True, kw_only=True):
+    """A run, its name and its tags."""
+
+    run: str
+    name: str | None
+    tags: tuple[str, ...]
+
+
+def labels_of(name: str | None, tags: Sequence[str]) -> Labels:
+    """The labels, each tag once; raises InputError for one that can't be a name or a tag."""
+    if name is not None:
+        _check("name", name)
+        if _ID.match(name):
+            raise InputError(f"{name!r} can't be a run's name, as it begins like a run's id; choose another name")
+    for tag in tags:
+        _check("tag", tag)
+    return Labels(name=name, tags=tuple(dict.fromkeys(tags)))
+
+
+def label(
+    engine: Engine, run: str, *, name: str | None = None, add: Sequence[str] = (), remove: Sequence[str] = ()
+) -> LabelledRun:
+    """Changes a run's labels; name: its new one, empty to take the former one away, None to leave it.
+
+    Raises UnknownNameError, and InputError for what can't be a label.
+    """
+    with engine.begin() as connection:
+        run_id = resolve_run(connection, run)
+        former = read_labels(connection, [run_id]).get(run_id, NO_LABELS)
+        tags = [tag for tag in (*former.tags, *add) if tag not in remove]
+        labels = labels_of(name or None, tags)
+        if labels.name is not None:
+            check_name(connection, labels.name)
+        if name is None:
+            labels = replace(labels, name=former.name)
+        if labels != former:
+            save_labels(connection, run_id, labels)
+    return LabelledRun(run=run_id, name=labels.name, tags=labels.tags)
+
+
+def namesakes_of(engine: Engine, run_id: str, name: str) -> list[str]:
+    """The ids of the other runs that have this name, so that it finds none of them."""
+    with engine.connect() as connection:
+        return namesakes(connection, run_id, name)
+
+
+def _check(what: str, text: str) -> None:
+    if not _LABEL.fullmatch(text) or text.casefold() == LATEST:
+        raise InputError(
+            f"{cut(text, 120)!r} can't be a run's {what}: it begins with a letter or digit, has at most 100 characters "
+            f"in one line, and isn't `{LATEST}`"
+        )

@@ -1,0 +1,176 @@
+"""Speed of a watched run: steps a second, the time left, and what it waits for."""
+
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from cotrail.common.humanize import count, duration
+from cotrail.models.queries.outages import Outage
+from cotrail.models.queries.progress import Progress, StepCounts
+from cotrail.models.records.blockage import Blockage
+from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.runs.remaining_time import RemainingTime, steps_to_come
+from cotrail.services.runs.run_progress import RunProgress, run_progress
+
+IDLE_SECONDS = 10.0
+"""After this long without a change, waiting steps are reported as taken by no worker."""
+
+WINDOW_SECONDS = 30.0
+"""The sliding window over which the rate is measured."""
+
+
+class Sample(Struct, frozen=True):
+    """The steps recorded at a moment; at: seconds of the monotonic clock."""
+
+    at: float
+    steps: int
+
+
+class WatchedRun(Struct, frozen=True, kw_only=True):
+    """A run as it was read last, and how fast it is.
+
+    progress: None before the first read is done.
+    answers: whether the last read of the database has ended, and with an answer.
+    rate: steps a second within the last half minute.
+    seconds_left, expected_steps: estimates of the remaining time and of the whole run's steps; None where they can't be
+        known yet.
+    waits_for: the reason why nothing seems to happen; None where something does.
+    """
+
+    progress: RunProgress | None
+    answers: bool
+    rate: float = 0.0
+    seconds_left: float | None = None
+    expected_steps: float | None = None
+    waits_for: str | None = None
+
+
+class RunSpeed:
+    """The speed of a watched run, and what it waits for, from successive readings of its progress.
+
+    ask_broker: says why Redis doesn't answer; None where it does.
+    progress: the last that was read.
+    lost: why the database doesn't answer, if so.
+    reading_seconds: how long the read that is under way has taken, where that is long.
+    """
+
+    def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+        self.progress: Progress | None = None
+        self.lost: str | None = None
+        self.reading_seconds = 0.0
+        self._ask_broker = ask_broker
+        self._samples: deque[Sample] = deque()
+        self._remaining = RemainingTime()
+        self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
+        self._now = 0.0
+
+    def note(self, progress: Progress, now: float) -> None:
+        """Takes in progress that was read at `now` (seconds, monotonic)."""
+        self.progress = progress
+        was_lost = self.lost is not None
+        self._now, self.lost, self.reading_seconds = now, None, 0.0
+        self._samples.append(Sample(now, progress.steps))
+        while len(self._samples) > 2 and now - self._samples[0].at > WINDOW_SECONDS:
+            self._samples.popleft()
+        for counts in progress.kinds:
+            # Only a change of these tells that a worker took or ended a step of this kind.
+            state = (counts.due, counts.done, counts.running, counts.busy)
+            if counts.kind not in self._moved or self._moved[counts.kind][0] != state:
+                self._moved[counts.kind] = (state, now)
+        if was_lost or self._stands_still(progress):
+            self._remaining.restart()
+        else:
+            self._remaining.note(progress, now)
+
+    def watched(self) -> WatchedRun:
+        """The run with its speed as it is known now."""
+        answers = self.lost is None and not self.reading_seconds
+        if self.progress is None:
+            return WatchedRun(progress=None, answers=answers, waits_for=self.slowness)
+        return WatchedRun(
+            progress=run_progress(self.progress),
+            answers=answers,
+            rate=self.rate,
+            seconds_left=self.left(self.progress),
+            expected_steps=expected_steps(self.progress),
+            waits_for=self.waits_for(self.progress),
+        )
+
+    @property
+    def rate(self) -> float:
+        """Steps a second within the window."""
+        first, last = self._samples[0], self._samples[-1]
+        return (last.steps - first.steps) / (last.at - first.at) if last.at > first.at else 0.0
+
+    def idle(self, counts: StepCounts) -> float:
+        """For how many seconds steps of this kind have waited with no worker taking any."""
+        waiting = counts.due > 0 and not counts.running and not counts.busy
+        return self._now - self._moved[counts.kind][1] if waiting else 0.0
+
+    def left(self, progress: Progress) -> float | None:
+        """Estimate of the remaining seconds; None where they can't be known yet."""
+        return self._remaining.seconds(progress)
+
+    def waits_for(self, progress: Progress) -> str | None:
+        """The reason why nothing seems to happen; None where something does."""
+        if self.lost:
+            return f"The database doesn't answer ({self.lost}): the workers and this command wait for it."
+        if self.reading_seconds:
+            return self.slowness
+        if progress.state == RunState.PAUSED:
+            return f"Paused. `cotrail resume {progress.run}` continues it."
+        if progress.state == RunState.CANCELLED:
+            return f"It is being cancelled; if that was interrupted, `cotrail cancel {progress.run}` completes it."
+        if progress.blockage:
+            return blockage_line(progress.run, progress.blockage)
+        if progress.outages:
+            return " ".join(outage_line(outage) for outage in progress.outages)
+        for counts in progress.kinds:
+            if (seconds := self.idle(counts)) > IDLE_SECONDS:
+                return self._idleness(counts, seconds)
+        blocked = progress.questions[QuestionStatus.BLOCKED]
+        return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None
+
+    @property
+    def slowness(self) -> str:
+        """The line for a read that takes long."""
+        return f"The database has been asked for {duration(self.reading_seconds)} and hasn't answered yet."
+
+    def _stands_still(self, progress: Progress) -> bool:
+        idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
+        return progress.state != RunState.RUNNING or bool(progress.blockage or progress.outages) or idle
+
+    def _idleness(self, counts: StepCounts, seconds: float) -> str:
+        waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
+        if problem := self._ask_broker():
+            return f"Redis doesn't answer ({problem}): {waits}, and workers continue when it is back."
+        return (
+            f"{waits}, and no worker has taken one for {duration(seconds)}. "
+            "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
+        )
+
+
+def expected_steps(progress: Progress) -> float | None:
+    """Estimate of the whole run's steps; None where its finished questions can't tell yet."""
+    to_come = steps_to_come(progress)
+    return None if to_come is None else progress.steps + max(0.0, sum(to_come.values()))
+
+
+def blockage_line(run: str, blockage: Blockage) -> str:
+    """One line on the cause that pauses a run, and what to do."""
+    were = "was" if blockage.questions == 1 else "were"
+    return (
+        f"Paused after {count(blockage.questions, 'question')} {were} blocked by {blockage.type}: "
+        f"{blockage.message.rstrip('.')}. Fix it, then `cotrail resume {run}` continues."
+    )
+
+
+def outage_line(outage: Outage) -> str:
+    """One line on an outage: what doesn't answer, since when, how much waits, and when it is tried again."""
+    waiting = f"{count(outage.steps, 'step')} {'waits' if outage.steps == 1 else 'wait'}"
+    trial = f"in {duration(outage.next_seconds)}" if outage.next_seconds else "due"
+    return (
+        f"{outage.what.capitalize()} doesn't answer ({outage.message}): "
+        f"{waiting} for it since {outage.since.astimezone():%H:%M}, the next trial is {trial}."
+    )

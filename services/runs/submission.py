@@ -1,0 +1,89 @@
+"""Submission of runs: everything that a request names is checked before anything is written."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from cotrail.common.unusual_fields import without_unused
+from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.settings import settings
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.retriever import Corpus
+from cotrail.data.datasets.loading import form_of, load_questions
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.corpus_coverage import coverage, located
+from cotrail.models.commands import submission
+from cotrail.services.runs.composing import check_evidence, compose
+from cotrail.services.runs.prepared_run import PreparedRun
+from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.requests import LABELS, PATHS, RunRequest
+from cotrail.services.runs.runnable import check_splitter
+from cotrail.services.runs.shots import make_shots, read_shown, read_words
+from cotrail.services.runs.system_settings import ConfiguredSystem, configure
+from cotrail.systems.registry import find_system
+
+
+def prepare(request: RunRequest) -> PreparedRun:
+    """Checks all that the request names and reads its files; raises InputError and its kinds."""
+    demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
+    titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
+    if empty := next((field for field in PATHS if getattr(request, field) == ""), None):
+        raise InputError(f"`{empty}` is empty; name a file, or leave it out")
+    if request.sets and not (request.demonstrations or request.title_demonstrations):
+        raise InputError(
+            "`sets` says which of the demonstrations are shown, and there are none; name `demonstrations` too"
+        )
+    system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    check_splitter(system.settings)
+    # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
+    corpora = _open_corpora(system, request.all_corpora)
+    path, official = Path(request.questions), Path(request.official) if request.official else None
+    lookup = partial(_of_ids, corpora.values()) if corpora else None
+    questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
+    missing = 0
+    if corpora:
+        if system.needs.evidence:
+            check_evidence(questions, path)
+        titled = partial(_titled, corpora.values())
+        questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
+        missing = len(coverage(questions, titled).missing)
+    composed = compose(
+        request,
+        system,
+        corpora={name: corpus.revision for name, corpus in corpora.items()},
+        shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
+        provenance={
+            "request": {key: value for key, value in without_unused(request, "corpora").items() if key not in LABELS},
+            "files": {field: file_record(path) for field, path in request.files.items()},
+        },
+    )
+    return PreparedRun(submission=composed, questions=questions, missing_gold=missing)
+
+
+def submit(engine: Engine, prepared: PreparedRun) -> str:
+    """Records the run, which workers then carry out; returns its id."""
+    return submission.submit(engine, prepared.submission, prepared.questions, find_system)
+
+
+def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:
+    """The corpora that a run names, of which a system that searches must have one."""
+    if system.needs.corpus and not names:
+        raise InputError(
+            f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
+        )
+    return {name: corpora_of(settings()).open(name) for name in names}
+
+
+def _of_ids(corpora: Iterable[Corpus], ids: Sequence[str]) -> dict[str, Paragraph]:
+    """The paragraphs of these ids, of the first corpus that has each."""
+    found: dict[str, Paragraph] = {}
+    for corpus in corpora:
+        found = corpus.paragraphs(ids) | found
+    return found
+
+
+def _titled(corpora: Iterable[Corpus], title: str) -> tuple[Paragraph, ...]:
+    """The paragraphs of exactly this title in all corpora."""
+    return tuple(paragraph for corpus in corpora for paragraph in corpus.titled(title))

@@ -1,0 +1,94 @@
+"""Configuration of a system for one run: every setting spelled out, and what the run then needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.refusals import refusal
+from cotrail.common.trees import merged
+from cotrail.data.datasets.registry import DATASETS
+from cotrail.engines.language_models.sentence_splitters import pinned
+from cotrail.errors import InputError
+from cotrail.services.runs.requests import RunRequest
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class ConfiguredSystem(Struct, frozen=True, kw_only=True):
+    """A system with the settings of a run; needs: what a run with these settings needs."""
+
+    spec: SystemSpec
+    settings: dict[str, Any]
+    needs: Needs
+
+
+def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> ConfiguredSystem:
+    """The system as the request configures it; arguments and errors are those of `system_settings`."""
+    settings = system_settings(spec, request, instructed=instructed)
+    if settings.get("reading", {}).get("reader") == "none" and not spec.readerless:
+        raise InputError(f'the system {spec.name} answers by its reader: take the reader "direct" or "cot"')
+    needs = spec.needs(msgspec.convert(settings, spec.settings))
+    return ConfiguredSystem(spec=spec, settings=settings, needs=needs)
+
+
+def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> dict[str, Any]:
+    """The system's settings with every default spelled out; InputError names a setting that it lacks or refuses.
+
+    Later ones win: the defaults, the request's rules, the dataset's task and questions, `settings`, the fields that are
+    short for settings.
+
+    instructed: whether the demonstrations have an instruction before the question.
+    """
+    defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
+    given = spec.rule_settings(request.rules, instructed=instructed) | _of_dataset(request.dataset, defaults)
+    given = merged(merged(given, request.settings), _short_settings(spec, request, defaults))
+    chosen = merged(defaults, given)
+    try:
+        settings = dict(msgspec.to_builtins(msgspec.convert(chosen, spec.settings)))
+    except msgspec.ValidationError as error:
+        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
+    # Another version of the splitter may split otherwise, so the run names the one that is installed now.
+    return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
+
+
+def _of_dataset(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What the dataset's questions are like, for a system that has settings for it."""
+    dataset = DATASETS.get(name)
+    given = {"task": dataset.task, "questions": dataset.sort} if dataset else {}
+    return {setting: value for setting, value in given.items() if value is not None and setting in defaults}
+
+
+_SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
+    "reader": (("reading", "reader"),),
+    "retrieval_count": (("retrieval", "retrieval_count"), ("retrieval_count",)),
+    "max_sentences": (("max_sentences",),),
+    "task": (("task",),),
+    "chains": (("chains",),),
+    "variant": (("variant",),),
+}
+"""The fields of a request that are short for settings, each with the paths where systems have it; the first counts."""
+
+
+def _short_settings(spec: SystemSpec, request: RunRequest, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are short for settings, in the settings' own tree."""
+    given: dict[str, Any] = {}
+    for field, paths in _SHORT.items():
+        value = getattr(request, field)
+        if value is None:
+            continue
+        path = next((path for path in paths if _has(defaults, path)), None)
+        if path is None:
+            raise InputError(f"the system {spec.name} has no {field}; leave it out or take another system")
+        given = merged(given, _nested(path, value))
+    return given
+
+
+def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    head, *rest = path
+    return head in tree and (not rest or _has(tree[head], tuple(rest)))
+
+
+def _nested(path: tuple[str, ...], value: object) -> dict[str, Any]:
+    head, *rest = path
+    return {head: _nested(tuple(rest), value) if rest else value}

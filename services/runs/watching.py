@@ -1,0 +1,89 @@
+"""Watching a run while workers carry it out: its progress is read again and again, also across outages."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from cotrail.configuration.settings import settings
+from cotrail.models.queries.progress import read_progress
+from cotrail.models.schema.database import reason_of, unanswered
+from cotrail.services.runs.run_progress import RunProgress, run_progress
+from cotrail.services.runs.run_speed import RunSpeed, WatchedRun
+
+POLL_SECONDS = 0.5
+LONGEST_PAUSE = 5.0
+"""The longest pause between two reads, however slow they are."""
+
+SLOW_SECONDS = 2.0
+"""A read that takes longer is shown as slow, and again after each such interval."""
+
+LOST_SECONDS = 1.0
+"""Pause before a database that doesn't answer is asked again."""
+
+Show = Callable[[WatchedRun], None]
+"""Shows a run as it was read last; called from another thread too while a read takes long."""
+
+
+def watch(engine: Engine, run: str, show: Show) -> RunProgress:
+    """Shows a run after each read, until no question is open or one cause blocks it; returns the last that was read.
+
+    run: its id. Raises SQLAlchemyError where the first read fails; later the database is waited for.
+    """
+    speed = RunSpeed(broker_problem)
+
+    def show_slow(seconds: float) -> None:
+        speed.reading_seconds = seconds
+        show(speed.watched())
+
+    while True:
+        started = time.monotonic()
+        try:
+            with _meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
+                progress = read_progress(connection, run)
+            speed.note(progress, started)
+        except SQLAlchemyError as error:
+            if speed.progress is None or not unanswered(error):
+                raise
+            speed.lost, speed.reading_seconds = reason_of(error), 0.0
+        show(speed.watched())
+        if not progress.open or progress.stopped:
+            return run_progress(progress)
+        time.sleep(LOST_SECONDS if speed.lost else pause_after(time.monotonic() - started))
+
+
+def pause_after(seconds: float) -> float:
+    """The pause after a read of that duration: backpressure, as large runs are slow to read, up to a bound."""
+    return min(max(POLL_SECONDS, 10 * seconds), LONGEST_PAUSE)
+
+
+def broker_problem() -> str | None:
+    """Why Redis doesn't answer; None where it does."""
+    from cotrail.tasks import routing  # slow: it imports Celery
+
+    problem = routing.broker_problem(settings().broker)
+    return None if problem is None else settings().secrets.hidden(problem)
+
+
+@contextmanager
+def _meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
+    """Calls `tell` from a thread every `seconds`, with the seconds that the block has taken, until the block ends."""
+    over, began = Event(), time.monotonic()
+
+    def run() -> None:
+        try:
+            while not over.wait(seconds):
+                tell(time.monotonic() - began)
+        except OSError:
+            return  # the output is closed; the next print of the main thread raises for it
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,1 @@
+"""Views of what runs recorded: traces, scores, exports and reports."""

@@ -1,0 +1,68 @@
+"""Configuration of a run as names and values that people read."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, get_args
+
+from cotrail.common.dotted_names import dotted
+from cotrail.common.short_digests import shortened
+from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.ports.knowledge import Source
+from cotrail.models.queries.runs import RunRecord
+from cotrail.services.runs.provenance import INSTEAD
+
+
+def local(moment: datetime) -> str:
+    """A time in this process's time zone, to the minute."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """All that decides a run's results, and its software; names that begin with spaces are the system's settings."""
+    yield "submitted", local(record.created_at)
+    yield "priority", str(record.priority)
+    yield from _origin(record)
+    yield "system", f"{record.system}, version {record.system_version}"
+    for name, value in flat(record.settings):
+        yield f"  {name}", value
+    yield "dataset", record.dataset
+    for kind, file in record.provenance.get("files", {}).items():
+        yield kind, f"{file['path']}, SHA-256 {shortened(file['sha256'])}"
+    for name, revision in record.corpora.items():
+        yield "corpus", f"{name}, revision {shortened(revision)}"
+    sampling = f"temperature {record.temperature:g}, seed {record.seed}"
+    pins = {name: pin for name, pin in record.knowledge.items() if not name.startswith(FURTHER_CORPUS)}
+    engines = {role: identity for role, identity in pins.items() if role not in get_args(Source)}
+    for source, revision in sorted(pins.items() - engines.items()):
+        yield "knowledge", f"{source}, revision {shortened(revision)}"
+    yield "model", f"{shortened(record.model)}, profile {record.profile}, {sampling}"
+    for name in ("embedder", "entailer"):
+        if identity := getattr(record, name):
+            yield name, shortened(identity)
+    for role, identity in sorted(engines.items()):
+        yield role.replace("_", " "), shortened(identity)
+    for note in record.provenance.get(INSTEAD, ()):
+        yield "instead", note
+    yield "software", _software(record.provenance)
+    yield "digest", record.digest or "none until all questions have ended"
+
+
+def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """What a run belongs to, and where it comes from."""
+    if record.experiment_id:
+        yield "experiment", f"{record.experiment_id}, {record.cell}"
+    if record.origin:
+        yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
+
+
+def _software(provenance: dict[str, Any]) -> str:
+    versions = [f"cotrail {provenance.get('cotrail')}", f"Python {provenance.get('python')}"]
+    if git := provenance.get("git"):
+        versions.append(f"git {shortened(git)}")
+    return ", ".join(versions)
+
+
+def flat(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings as dotted names and values, both as text."""
+    for name, value in dotted(settings):
+        yield name, ", ".join(str(each).strip() for each in value) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,87 @@
+"""Documents of an experiment's report: an HTML page that needs no other file, Markdown, figures, pages of runs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from cotrail.common.printable_text import printable
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.charts import Chart
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
+from cotrail.services.views.reports.figures import write_figure
+from cotrail.services.views.reports.figures_in_pages import page_figure
+from cotrail.services.views.reports.pages import page
+from cotrail.services.views.reports.run_report import run_report
+from cotrail.services.views.reports.sheets import Sheet, as_markdown, sheet
+
+
+def report_page(name: str, report: ExperimentReport) -> str:
+    """The report as one HTML page; raises UnavailableError where it has figures and matplotlib isn't installed."""
+    return _page(name, report, written=False)
+
+
+def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: bool = False) -> tuple[Path, ...]:
+    """Writes `report.html`, `report.md` and the figures; returns the files.
+
+    runs: whether the pages of the runs are there (`write_run_pages`), to which `report.html` links then.
+
+    Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
+    """
+    sheets = [sheet(table) for table in report.tables]
+    drawn = [(plot, write_figure(plot, directory)) for plot in report.plots]
+    figures = [(plot, svg) for plot, (svg, _) in drawn]
+    html, text = directory / "report.html", directory / "report.md"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        html.write_text(_page(name, report, written=runs), "utf-8")
+        text.write_text(printable(_markdown(name, report, sheets, figures)), "utf-8")
+    except OSError as error:
+        raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
+    return (html, text, *(path for _, paths in drawn for path in paths))
+
+
+def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
+    """Writes each run's own page, with all its questions, below the directory; yields each file once it is written.
+
+    Raises InputError where it can't be written.
+    """
+    for run in runs:
+        path = directory / run.page
+        html = run_report(connection, run.id).html
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(html, "utf-8")
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}); choose another directory") from error
+        yield path
+
+
+def _markdown(
+    name: str, report: ExperimentReport, sheets: Sequence[Sheet], figures: Sequence[tuple[Chart, Path]]
+) -> str:
+    images = [f"## {plot.title}\n\n![{plot.title}]({svg.name})\n" for plot, svg in figures]
+    return "\n".join([f"# {name}\n\n{report.summary}\n", *map(as_markdown, sheets), *images])
+
+
+def _page(name: str, report: ExperimentReport, *, written: bool) -> str:
+    """The page of the tables and figures; written: whether the runs have pages."""
+    return page(
+        "experiment.html",
+        name=name,
+        report=report,
+        sheets=[sheet(table) for table in report.tables],
+        figures=[page_figure(plot) for plot in report.plots],
+        links=_links(report, written=written),
+        written=written,
+        now=f"{datetime.now():%Y-%m-%d %H:%M}",
+        version=version("cotrail"),
+    )
+
+
+def _links(report: ExperimentReport, *, written: bool) -> Mapping[str, str]:
+    """Where the names and ids of runs lead: to each run's page, or to its configuration on this one."""
+    targets = {run.id: run.page if written else f"#{run.anchor}" for run in report.runs}
+    return targets | {run.name: targets[run.id] for run in report.runs}

@@ -1,0 +1,136 @@
+"""Scores of runs and of their questions."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from cotrail.core.questions import Question
+from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
+from cotrail.data.datasets.loading import load_official
+from cotrail.data.datasets.registry import PROCESSED, scoring_of
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.question_scores import (
+    KindedScores,
+    MeanScores,
+    QuestionScores,
+    mean_scores,
+    question_scores,
+    scores_by_kind,
+)
+from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.views.answer_details import has_answers
+
+
+class RunScores(Struct, frozen=True, kw_only=True):
+    """A run's scores; each metric is a mean, None where no question has it, and has a confidence interval.
+
+    kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
+    """
+
+    run: str
+    system: str
+    dataset: str
+    questions: int
+    finished: int
+    failed: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
+    kinds: dict[str, dict[str, MeanScores]]
+    steps: int
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generated_tokens: int
+
+
+def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
+    """The scores of a run as it stands; questions that aren't finished count 0.
+
+    run: its id, the beginning of it, or `latest`.
+    dataset: whose questions they are, for a run on processed files that was submitted without naming it.
+    official: that dataset's own file, which has all answers.
+    """
+    run_id = resolve_run(connection, run)
+    if dataset is None:
+        return read_scores(connection, run_id)
+    return _rescored(connection, run_id, dataset, official)
+
+
+def read_scores(connection: Connection, run_id: str) -> RunScores:
+    """The scores of a run as it stands."""
+    record = read_run(connection, run_id)
+    scored = [kinded_scores(record, question) for question in read_questions(connection, run_id)]
+    return run_scores(record, read_progress(connection, run_id), scored)
+
+
+def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
+    """The scores of a run's question by the metrics of its dataset."""
+    return question_scores(
+        ScoredQuestion(
+            scoring=scoring_of(record.dataset),
+            answer=question.answer,
+            answers=question.answers,
+            collected=question.paragraphs,
+            gold=question.gold,
+            pinned=question.pinned,
+            stated=question.stated,
+            answering=has_answers(record),
+        )
+    )
+
+
+def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
+    """The same with the kinds of the question."""
+    return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
+
+
+def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
+    """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
+    record = read_run(connection, run_id)
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED:
+        raise InputError(
+            f"a dataset, one of {', '.join(PROCESSED)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
+            f"{run_id} is on {record.dataset!r}: leave it out or correct it"
+        )
+    # Only some processed files lack answers; for the others no official file is read.
+    published = load_official(dataset, official, f"run {run_id}")
+    known = replace(record, dataset=dataset)
+    scored = [kinded_scores(known, _answered(each, published)) for each in read_questions(connection, run_id)]
+    return run_scores(known, read_progress(connection, run_id), scored)
+
+
+def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
+    """The question with the answers and the kinds of its dataset's own file, if there is one."""
+    if not published:
+        return question
+    if question.key not in published:
+        raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
+    known = published[question.key]
+    return replace(question, answers=known.answers, kinds=known.kinds)
+
+
+def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedScores]) -> RunScores:
+    """The scores of a run from those of its questions."""
+    whole = mean_scores([question.scores for question in scored])
+    return RunScores(
+        run=record.id,
+        system=record.system,
+        dataset=record.dataset,
+        questions=progress.total,
+        finished=progress.questions[QuestionStatus.FINISHED],
+        failed=progress.questions[QuestionStatus.FAILED],
+        metrics=whole.metrics,
+        intervals=whole.intervals,
+        kinds=scores_by_kind(scored),
+        steps=progress.steps,
+        prompt_tokens=progress.tokens("prompt_tokens"),
+        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
+        generated_tokens=progress.tokens("generated_tokens"),
+    )

@@ -34,8 +34,7 @@ def load_extensions() -> None:
     files = extension_files()
     if not files:
         return
-    from cotrail.configuration.registries import records_in, register
-
+    registries = import_module("cotrail.configuration.registries")  # all of cotrail: only where it is needed
     package = ModuleType(PACKAGE)
     package.__path__ = [str(files[0].parent)]
     sys.modules[PACKAGE] = package
@@ -46,5 +45,5 @@ def load_extensions() -> None:
             raise InputError(
                 f"the extension {file} can't be imported ({type(error).__name__}: {error}); correct it, or move it away"
             ) from error
-        for record in records_in(module):
-            register(record, file)
+        for record in registries.records_in(module):
+            registries.register(record, file)

@@ -49,10 +49,11 @@ def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def named_engines(given: Iterable[str]) -> dict[str, str]:
     """Engines by role, from `ROLE=NAME`; raises InputError."""
-    pairs = [each.partition("=") for each in given]
-    if unnamed := next((role for role, _, name in pairs if not (role and name)), None):
-        raise InputError(f"--engine {unnamed} names no engine: write ROLE=NAME, such as extractor=mine")
-    return {role: name for role, _, name in pairs}
+    pairs = {each: each.partition("=") for each in given}
+    for each, (role, _, name) in pairs.items():
+        if not (role and name):
+            raise InputError(f"--engine {each} names no engine: write ROLE=NAME, such as extractor=mine")
+    return {role: name for role, _, name in pairs.values()}
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines, Splitter
-from cotrail.core.binding import Binding
+from cotrail.core.binding import MODEL, Binding
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
@@ -69,7 +69,7 @@ class Writing:
         self.line = line
         self.asked: list[str] = []
 
-    def language_model(self) -> "Writing":
+    def language_model(self, _: str = MODEL) -> "Writing":
         return self
 
     def splitter(self, name: str) -> Splitter:

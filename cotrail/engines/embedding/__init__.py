@@ -1,5 +1,5 @@
 """Sentence embedding models, and the cosine similarities of their vectors.
 
-`catalogue` opens a model by name; `sentence_transformers` and `scripted` are the adapters of the port, and
+`embedders` is their catalogue; `sentence_transformers` and `scripted` are the adapters of the port, and
 `cosine_similarity` compares vectors.
 """

@@ -1,5 +1,5 @@
 """Entailment models (natural language inference): whether a sentence follows from a text.
 
-`catalogue` opens a model by name; `transformers`, `prompted` and `scripted` are the adapters of the port, and `labels`
+`entailers` is their catalogue; `transformers`, `prompted` and `scripted` are the adapters of the port, and `labels`
 interprets a classifier's outputs.
 """

@@ -1,7 +1,6 @@
 """The template of few-shot prompts: demonstrations, paragraphs, a question, the chain so far (IRCoT, section 3.1)."""
 
-from cotrail.core.demonstrations import Demonstrations, Drop
-from cotrail.core.layouts import WORDS, Layout
+from cotrail.core.demonstrations import WORDS, Demonstrations, Drop, Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Shown, Turn, Written
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Drop
-from cotrail.core.layouts import Layout
+from cotrail.core.demonstrations import Drop, Layout
 from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Role, Shown, Text, Turn, Written
 from cotrail.core.results import Json

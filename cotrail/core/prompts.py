@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from cotrail.common.canonical_json import canonical
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Demonstrations, Drop
-from cotrail.core.layouts import Layout, fill, fill_paragraph
+from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
 from cotrail.core.paragraphs import Paragraph
 
 Role = Literal["", "system", "user", "assistant", "tool"]

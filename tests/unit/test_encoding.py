@@ -18,10 +18,9 @@ from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import RETRIEVE, Retrieve
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
-from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.ports.rater import By

@@ -5,9 +5,8 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.demonstrations import Demonstration, Demonstrations
+from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")

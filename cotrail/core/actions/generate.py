@@ -16,10 +16,9 @@ from cotrail.common.humanize import count
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
-from cotrail.core.demonstrations import Drop
+from cotrail.core.demonstrations import Drop, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES, Sampling, Until
-from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt

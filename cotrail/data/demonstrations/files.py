@@ -19,8 +19,7 @@ from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
 from cotrail.common.storable_text import storable
 from cotrail.common.text_files import read_text
 from cotrail.core.answer_extraction import stated_answer
-from cotrail.core.demonstrations import QUESTION, AnswerForm, Demonstration, Demonstrations, whole_prompt
-from cotrail.core.layouts import WORDS
+from cotrail.core.demonstrations import QUESTION, WORDS, AnswerForm, Demonstration, Demonstrations, whole_prompt
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import DemonstrationError
 

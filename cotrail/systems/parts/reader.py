@@ -6,9 +6,8 @@ from msgspec import Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import released_answer, stated_answer
-from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.demonstrations import AnswerForm, Layout, Shots
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question

@@ -6,10 +6,9 @@ from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import OPENING, YES_OR_NO
-from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.demonstrations import Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
-from cotrail.core.layouts import Layout
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question

@@ -57,7 +57,7 @@ def trace(
         record = find_run(connection, run)
         traced = read_question(connection, record.id, question)
     if json:
-        print_json(exporting.trace(record, traced))
+        print_json(exporting.trace(record, traced).document())
     else:
         _show(console(), record, traced, full=full)
 

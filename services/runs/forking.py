@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.common.dotted_names import dotted
 from cotrail.common.nearest import guess
-from cotrail.core.binding import NAMES, OWN_FIELDS, Binding, name_in, read_binding, with_engines
+from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, Binding, name_in, read_binding, with_engines
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.fork_points import Point
 from cotrail.core.ports.roles import ROLES
@@ -152,7 +152,9 @@ def _engine_name(record: RunRecord, role: str) -> str:
 
 def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Binding:
     """The fork's binding: the origin's, except where something is changed or new."""
-    origin = read_binding(asdict(record))
+    origin = read_binding(
+        {column: getattr(record, column) for column in (*PINS, "corpus", "corpus_revision", "knowledge")}
+    )
     kept = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
     asking = {role for role, identity in kept.items() if "model" in changes and f"+{record.model}" in identity}

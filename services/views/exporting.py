@@ -1,7 +1,7 @@
 """Runs for other programs: everything recorded for each question, or files for the official evaluation scripts."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -10,7 +10,7 @@ from cotrail.common.printable_text import printable_json
 from cotrail.core.actions.registry import fields_of
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep
@@ -63,19 +63,11 @@ class StepTrace(StepFacts, frozen=True, kw_only=True):
     result: Any = UNSET
 
 
-if TYPE_CHECKING:
+class QuestionResult(Struct, frozen=True, kw_only=True):
+    """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them.
 
-    class ScoreFields(Struct, frozen=True, kw_only=True):
-        """The score of a question by each metric, under its name."""
-
-else:
-    ScoreFields = msgspec.defstruct(
-        "ScoreFields", [(name, float | None) for name in METRICS], frozen=True, kw_only=True
-    )
-
-
-class QuestionResult(ScoreFields, frozen=True, kw_only=True):
-    """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them."""
+    scores: by the names of the metrics; in JSON they stand beside the other fields.
+    """
 
     question_id: str
     question: str
@@ -84,9 +76,15 @@ class QuestionResult(ScoreFields, frozen=True, kw_only=True):
     gold_answers: tuple[str, ...]
     kinds: Mapping[str, str]
     gold_paragraphs: tuple[FoundGold, ...]
+    scores: QuestionScores
     reason: Failure | None
     sentences: tuple[str, ...]
     details: Any
+
+    def document(self) -> dict[str, Any]:
+        """What its JSON holds."""
+        fields = msgspec.structs.asdict(self)
+        return {**fields.pop("scores"), **fields}
 
 
 class ExportedQuestion(QuestionResult, frozen=True, kw_only=True):
@@ -129,7 +127,7 @@ def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) 
     match form:
         case "jsonl":
             for question in questions:
-                yield _encode(row(record, question)) + b"\n"
+                yield _encode(row(record, question).document()) + b"\n"
         case "musique":
             for question in questions:
                 yield _encode(_musique(question)) + b"\n"
@@ -158,7 +156,7 @@ def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "gold_answers": question.answers,
         "kinds": question.kinds,
         "gold_paragraphs": gold_paragraphs(question, record.dataset),
-        **scores_of(record, question),
+        "scores": scores_of(record, question),
         "reason": question.reason,
         "sentences": question.sentences,
         "details": question.details,

@@ -33,6 +33,7 @@ from cotrail.core.views import (
     View,
     WrittenText,
 )
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.services.views import exporting
 from cotrail.services.views.reports.run_report import run_page
@@ -110,7 +111,7 @@ def as_json(value: Any) -> Any:
 
 
 def printed(traced: TracedQuestion) -> dict[str, Any]:
-    document: dict[str, Any] = as_json(exporting.trace(record(), traced))
+    document: dict[str, Any] = as_json(exporting.trace(record(), traced).document())
     return document
 
 
@@ -291,4 +292,6 @@ def test_each_document_is_one_record_with_a_schema() -> None:
         assert schema["$ref"] == f"#/$defs/{document.__name__}"
     traced = question(steps=tuple(step(place, action, result) for place, (action, result, _) in enumerate(STEPS)))
     told = printed(traced)
-    assert as_json(msgspec.convert(told, exporting.QuestionTrace)) == told
+    scores = {name: told[name] for name in METRICS}
+    fields = {name: value for name, value in told.items() if name not in scores} | {"scores": scores}
+    assert as_json(msgspec.convert(fields, exporting.QuestionTrace).document()) == told

@@ -54,11 +54,15 @@ def register(record: Any, file: Path) -> None:
     if any(record is each for each in records):  # as where a module imports it from another one
         return
     if name in registry if isinstance(registry, dict) else name in map(_name, registry):
-        raise InputError(f"the extension {file} names something {name}, as another one is named; rename it")
+        raise InputError(f"the extension {file} names something {_shown(name)}, as another one is named; rename it")
     if isinstance(registry, dict):
         registry[name] = record
     else:
         registry.append(record)
+
+
+def _shown(name: Any) -> str:
+    return f"{name[0]} (version {name[1]})" if isinstance(name, tuple) else str(name)
 
 
 def _name(record: Any) -> Any:

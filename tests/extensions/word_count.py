@@ -1,29 +1,30 @@
-"""A system: the answer is the number of the question's words."""
+"""A system: the answer is the number of the translated question's words."""
 
 from msgspec import Struct
 
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.system import Answer, System, expect
 from cotrail.systems.spec import Needs, SystemSpec
 
-from .counting import Count, Counted
+from .counting import Count, Counted, Translate, Translated
+from .translating import TRANSLATOR
 
 
 class WordCountSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How words are counted.
+    """How words are counted."""
 
-    extra: added to the number.
-    """
-
-    extra: int = 0
+    translated: bool = False
+    """Whether the question is translated first."""
 
 
 def word_count(question: Question, _: Shots, settings: WordCountSettings) -> System:
     """Counts the words of the question."""
-    counted = yield Count(text=question.text)
-    assert isinstance(counted, Counted)
-    return Answer(text=str(counted.words + settings.extra))
+    text = question.text
+    if settings.translated:
+        text = expect((yield Translate(text=text)), Translated).text
+    counted = expect((yield Count(text=text)), Counted)
+    return Answer(text=str(counted.words))
 
 
 SPEC = SystemSpec(
@@ -32,5 +33,5 @@ SPEC = SystemSpec(
     title="Word count",
     settings=WordCountSettings,
     open=word_count,
-    needs=lambda _: Needs(),
+    needs=lambda settings: Needs(engines=(TRANSLATOR,) if settings.translated else ()),
 )

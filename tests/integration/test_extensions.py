@@ -14,6 +14,19 @@ from tests.faults.stacked import COTRAIL, ROOT, environment_of, stacked
 EXTENSIONS = ROOT / "tests" / "extensions"
 
 
+TRANSLATION = "How many words are these?"
+RIDDLE = {"number": 1, "riddle": "Wie viele Worte sind das?", "solution": "5", "age": "new"}
+MODELS = """
+[models.scripted]
+engine = "scripted"
+path = "script.json"
+
+[translators.german]
+engine = "scripted"
+path = "german.json"
+"""
+
+
 def run(home: Path, *arguments: str, code: int = 0) -> str:
     done = subprocess.run(
         [*COTRAIL, *arguments], env=environment_of(home, {}), cwd=home, capture_output=True, text=True
@@ -28,23 +41,44 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ce-") as made:
         home = Path(made)
         shutil.copytree(EXTENSIONS, home / "extensions", ignore=shutil.ignore_patterns("__pycache__"))
-        (home / "questions.jsonl").write_text(
-            '{"id": "q", "question": "How many words are these?", "answers": ["5"]}\n'
-        )
+        (home / "riddles.jsonl").write_text(json.dumps(RIDDLE) + "\n")
         (home / "script.json").write_text(json.dumps({"name": "writer", "questions": {}, "default": {"answer": "A"}}))
-        (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+        (home / "german.json").write_text(json.dumps({"translations": {RIDDLE["riddle"]: TRANSLATION}}))
+        (home / "models.toml").write_text(MODELS)
         with stacked(home):
             run(home, "up")
             yield home
 
 
-def test_a_system_with_a_kind_of_its_own_is_listed_run_scored_and_traced(home: Path) -> None:
-    assert "word-count" in run(home, "systems")
-    run(home, "submit", "--system", "word-count", "--dataset", "jsonl", "--questions", "questions.jsonl", "--wait")
-    [step] = json.loads(run(home, "trace", "latest", "q", "--json"))["steps"]
-    assert (step["kind"], step["result"]) == ("count", {"words": 5})
-    assert json.loads(run(home, "score", "latest", "--json"))["metrics"]["answer_em"] == 1.0
+def test_a_run_of_made_up_records_is_carried_out_scored_traced_and_verified(home: Path) -> None:
+    made = ["--system", "word-count", "--dataset", "riddles", "--questions", "riddles.jsonl", "--translator", "german"]
+    (home / "run.toml").write_text("[settings]\ntranslated = true\n")
+    run(home, "submit", "run.toml", *made, "--wait")
+    steps = json.loads(run(home, "trace", "latest", "1", "--json"))["steps"]
+    assert [(step["kind"], step["result"]) for step in steps] == [
+        ("translate", {"text": TRANSLATION}),
+        ("count", {"words": 5}),
+    ]
+    traced = run(home, "trace", "latest", "1")
+    assert f"“{TRANSLATION}”" in traced
+    assert "5 words, no more" in traced
+    scores = json.loads(run(home, "score", "latest", "--json"))["metrics"]
+    assert (scores["answer_em"], scores["brevity"]) == (1.0, 1.0)
     run(home, "audit", "verify", "latest")
+
+
+def test_a_made_up_search_engine_builds_a_corpus(home: Path) -> None:
+    (home / "corpus.jsonl").write_text('{"id": "ink", "title": "Ink", "text": "It stains."}\n')
+    run(home, "index", "corpus.jsonl", "--name", "shared", "--engine", "overlap")
+    assert json.loads(run(home, "corpora", "--json"))[0]["engine"] == "overlap"
+
+
+def test_what_there_is_has_the_made_up_records_too(home: Path) -> None:
+    assert "word-count" in run(home, "systems")
+    assert "riddles" in run(home, "datasets")
+    listed = [each for each in json.loads(run(home, "models", "--json")) if each["name"] == "german"]
+    assert [(each["kind"], each["engine"]) for each in listed] == [("translator", "scripted")]
+    assert "The model that translates questions." in run(home, "submit", "--help")
 
 
 @pytest.fixture
@@ -64,15 +98,17 @@ def test_what_cannot_be_imported_is_named(alone: Path) -> None:
 
 
 def test_a_name_that_is_taken_is_refused(alone: Path) -> None:
-    shutil.copy(EXTENSIONS / "counting.py", alone / "extensions")
+    for name in ("counting.py", "translating.py"):
+        shutil.copy(EXTENSIONS / name, alone / "extensions")
     own = (EXTENSIONS / "word_count.py").read_text().replace('"word-count"', '"ircot"')
     (alone / "extensions" / "own.py").write_text(own)
-    assert "extensions/own.py names something ircot, as another one is named; rename it" in run(
+    assert "extensions/own.py names something ircot (version 1), as another one is named; rename it" in run(
         alone, "systems", code=2
     )
 
 
 def test_modules_beginning_with_an_underscore_are_parts_of_others(alone: Path) -> None:
+    shutil.copy(EXTENSIONS / "translating.py", alone / "extensions")
     shutil.copy(EXTENSIONS / "counting.py", alone / "extensions" / "_counting.py")
     own = (EXTENSIONS / "word_count.py").read_text().replace(".counting", "._counting")
     (alone / "extensions" / "own.py").write_text(own)

@@ -1,9 +1,7 @@
-"""Grids of runs on a real stack: one by no paper, and those of a paper that is one module and one line."""
+"""Grids of runs on a real stack: one by no paper, and those of a paper that is one module in a folder of extensions."""
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.evaluation.experiments.registry import PAPERS
-from tests.faults.stacked import ROOT, SAMPLE, Cotrail, environment_of, stacked
+from tests.faults.stacked import ROOT, SAMPLE, Cotrail, stacked
 
 DATASET = """
 [datasets.sample]
@@ -53,6 +50,8 @@ def home() -> Iterator[Path]:
         shutil.copy(SAMPLE / name, folder / name)
     (folder / "free.toml").write_text(GRID)
     (folder / "ours.toml").write_text(MADE_UP)
+    (folder / "extensions").mkdir()
+    shutil.copy(ROOT / "tests" / "extensions" / "made_paper.py", folder / "extensions")
     yield folder
     shutil.rmtree(folder)
 
@@ -91,19 +90,8 @@ def test_a_free_grid_has_a_run_for_each_cell_and_a_table_of_their_scores(home: P
     assert (again["runs"], again["tables"]) == (5, done["tables"])
 
 
-def test_a_paper_is_one_module_and_one_line(home: Path, cotrail: Cotrail) -> None:
-    command = [sys.executable, "-m", "tests.integration.with_made_paper", "experiment"]
-
-    def said(*arguments: str) -> str:
-        done = subprocess.run(
-            [*command, *arguments], env=environment_of(home), cwd=ROOT, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr + done.stdout
-        return done.stdout
-
-    assert cotrail("stack")
-    assert "made-up" not in PAPERS
-    report = last(said("run", str(home / "ours.toml"), "--json"))
+def test_a_paper_is_one_module(home: Path, cotrail: Cotrail) -> None:
+    report = last(cotrail("experiment", "run", str(home / "ours.toml"), "--json"))
     assert (report["runs"], report["planned"]) == (2, 2)
     (table,) = report["tables"]
     assert [(row["values"]["label"], row["published"]) for row in table["rows"]] == [
@@ -112,7 +100,7 @@ def test_a_paper_is_one_module_and_one_line(home: Path, cotrail: Cotrail) -> Non
         ("By heart", ""),
         ("By heart", "table 1"),
     ]
-    printed = " ".join(said("report", "ours", "--output", str(home / "report")).split())
+    printed = " ".join(cotrail("experiment", "report", "ours", "--output", str(home / "report")).split())
     assert "Search once GPT-9 70.50 published, table 1" in printed
     page = (home / "report" / "report.html").read_text("utf-8")
     assert "protocol made-up" in page

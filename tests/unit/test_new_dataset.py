@@ -15,7 +15,7 @@ from cotrail.errors import DatasetError
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.submission import prepare
 from cotrail.services.views.scoring import scores_of
-from tests.unit import made_riddles
+from tests.extensions.riddles import SPEC
 from tests.unit.commands import Given
 from tests.unit.made_runs import question, record
 
@@ -28,7 +28,7 @@ RIDDLES = (
 
 @pytest.fixture
 def riddles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(DATASETS, "riddles", made_riddles.SPEC)
+    monkeypatch.setitem(DATASETS, "riddles", SPEC)
     path = tmp_path / "riddles.jsonl"
     path.write_text("".join(f"{json.dumps(riddle)}\n" for riddle in RIDDLES))
     return path

@@ -8,23 +8,14 @@ import pytest
 from rich.console import Console
 
 from cotrail.cli.commands.score import print_scores
-from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.views.exporting import lines
 from cotrail.services.views.reports.run_report import run_page
 from cotrail.services.views.score_tables import kind_tables
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
+from tests.extensions.brevity import BREVITY
 from tests.unit.made_results import COST
 from tests.unit.made_runs import progress, question, record
-
-BREVITY = Metric(
-    name="brevity",
-    title="Brevity",
-    meaning="share of the answers that are a single word",
-    of="answer",
-    score=lambda question: float(len(question.written.split()) == 1) if question.answers else None,
-    rank=0,
-)
 
 ASKED = (
     question("q1", answer="yes", kinds={"level": "easy"}),

@@ -196,7 +196,7 @@ def test_paragraphs_are_found_by_their_ids_and_titles(reach: Reach, monkeypatch:
     corpus = made(reach(), [PAPER, INK, *it, Paragraph(id="w", title="it", text="Another.")])
     assert corpus.titled("It") == (it[1], it[0])
     assert corpus.titled("Nothing") == ()
-    engines = cast(Engines, SimpleNamespace(retriever=lambda: corpus))
+    engines = cast(Engines, SimpleNamespace(retriever=lambda _: corpus))
     opened = tuple(Hit(paragraph=each, rank=rank, score=1.0) for rank, each in enumerate((it[1], it[0]), start=1))
     assert OPEN.carry_out(Open(title="It"), engines).hits == opened
     assert OPEN.carry_out(Open(title="IT"), engines).hits == ()

@@ -38,7 +38,8 @@ def run(engine: Engine) -> str:
     """A run of two such questions, of which the second fails."""
     gold = (GoldParagraph(title=HOSTILE, text=HOSTILE),)
     asked = [Question(id=f"{number}{HOSTILE}", text=HOSTILE, answers=(HOSTILE,), gold=gold) for number in range(2)]
-    hostile = replace(submission(), id=RUN, corpus=HOSTILE, model_name=HOSTILE)
+    hostile = replace(submission(), id=RUN, model_name=HOSTILE)
+    hostile = replace(hostile, binding=replace(hostile.binding, corpora={HOSTILE: "1"}))
     submit(engine, replace(hostile, provenance={"cotrail": HOSTILE, "git": HOSTILE}), asked, find_system)
     ledger = Ledger(engine, f"w{HOSTILE}", LEASE, find_system)
     first, second = unsent(engine)

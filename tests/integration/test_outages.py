@@ -111,7 +111,7 @@ def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.Monkey
     """A worker's runtime whose clock stands still."""
     runtime = Runtime(Settings(home=tmp_path, database_url=SecretStr(database)))
     runtime.breaker._clock = clock
-    monkeypatch.setattr(step, "runtime", lambda: runtime)
+    monkeypatch.setattr(step, "current_runtime", lambda: runtime)
     yield runtime
     runtime.stop()
     runtime.close()

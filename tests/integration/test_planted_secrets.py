@@ -40,7 +40,7 @@ MANIFEST = {
     "analyzer": ANALYZER,
     "k1": 1.2,
     "b": 0.75,
-    "created_by": {},
+    "created_by": {"elasticsearch": "9.0.0"},
 }
 COMMANDS = (
     "runs --json",

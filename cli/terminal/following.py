@@ -12,7 +12,6 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.terminal.output import console
-from cotrail.cli.terminal.run_text import unwatched_line
 from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
 from cotrail.services.runs.run_progress import RunProgress
@@ -39,6 +38,16 @@ def follow(engine: Engine, run: str, *, stderr: bool = False) -> RunProgress:
     except KeyboardInterrupt:
         screen.print(unwatched_line(run, state), soft_wrap=True)
         raise
+
+
+def unwatched_line(run: str, state: str) -> str:
+    """What becomes of a run that isn't watched any more."""
+    following = {
+        "running": f"The run continues. `cotrail watch {run}` shows it again.",
+        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
+        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
+    }
+    return following.get(state, f"The run is {state}. `cotrail show {run}` shows it.")
 
 
 @contextmanager

@@ -17,11 +17,11 @@ from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
-    QuestionScores,
     mean_scores,
     question_scores,
     scores_by_kind,
 )
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.parts.reader import Reader
 
 Stage = Literal["search", "test"]

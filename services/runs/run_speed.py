@@ -1,12 +1,12 @@
 """Speed of a watched run: steps a second, the time left, and what it waits for.
 
-Of the time left, work is counted in milliseconds of execution, since a search takes a thousandth of the time of a sentence. Nothing is
-estimated before it can be known:
+Of the time left, work is counted in milliseconds of execution, since a search takes a thousandth of the time of a
+sentence. Nothing is estimated before it can be known:
 
 - The first questions to finish are the short ones. They stand for the others once at least FINISHED of them have
   finished, and at least as many as are under way.
 - The pace is that of the last MEASURED_SECONDS, once the work of ENDED typical steps was done in them: a burst of
-  searches is less than one sentence. It is measured anew after a pause or an outage.
+  searches is less than one sentence. It is measured again from the start after a pause or an outage.
 """
 
 from collections import deque
@@ -104,6 +104,10 @@ class RemainingTime:
         then = self._readings[0].done
         work = sum((counts.done - then.get(counts.kind, 0)) * _milliseconds(counts) for counts in progress.kinds)
         return work / seconds if work and work >= ENDED * _typical(progress) else None
+
+
+Show = Callable[[WatchedRun], None]
+"""Shows a run as it was read last; called from another thread too while a read takes long."""
 
 
 class RunSpeed:

@@ -41,7 +41,7 @@ from cotrail.evaluation.metrics.corpus_coverage import coverage
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.systems.ircot import IRCoTSettings
 from cotrail.systems.one_step import OneStepSettings
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import find_system
 

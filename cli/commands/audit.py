@@ -21,6 +21,7 @@ from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import auditing
+from cotrail.services.views.step_prompts import step_prompt
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
@@ -143,7 +144,7 @@ def prompt(
     Examples: `cotrail audit prompt latest 1 3`, `cotrail audit prompt 4711`
     """
     with reading() as connection:
-        named = auditing.step_prompt(connection, run, question, step)
+        named = step_prompt(connection, run, question, step)
     print_prompt(named, json=json)
 
 

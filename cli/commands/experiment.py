@@ -26,7 +26,8 @@ from cotrail.services.papers.progress import ExperimentProgress
 from cotrail.services.papers.schedule import Schedule
 from cotrail.services.runs.run_progress import read_reasons
 from cotrail.services.store import open_store, reading
-from cotrail.services.views.reports.documents import write_report, write_run_pages
+from cotrail.services.views.reports.documents import write_report
+from cotrail.services.views.reports.run_report import write_run_pages
 from cotrail.services.views.reports.sheets import sheet
 
 experiment = typer.Typer(

@@ -22,12 +22,12 @@ from cotrail.services.runs.named_runs import RunRecord, find_run
 from cotrail.services.store import reading
 from cotrail.services.views import exporting
 from cotrail.services.views.answer_details import details_of
-from cotrail.services.views.auditing import step_prompt
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs, where
 from cotrail.services.views.paragraph_names import names_in
 from cotrail.services.views.reasoning_trees import turns
 from cotrail.services.views.scoring import scores_of
 from cotrail.services.views.shown_steps import shown_steps
+from cotrail.services.views.step_prompts import step_prompt
 from cotrail.services.views.tracing import QuestionStatus, TracedQuestion, read_question
 from cotrail.systems.searchain.tree import Tree
 

@@ -9,13 +9,12 @@ from rich.padding import Padding
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cotrail.cli.terminal.following import progress_bars, progress_lines
 from cotrail.cli.terminal.output import heading
+from cotrail.cli.terminal.progress_display import progress_bars, progress_lines
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.views import View, WrittenText
-from cotrail.services.runs.run_speed import WatchedRun
-from cotrail.services.runs.watching import Show
+from cotrail.services.runs.run_speed import Show, WatchedRun
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.services.views.tracing import QuestionStatus, StepState, TracedQuestion, read_growing
 

@@ -74,13 +74,3 @@ def print_reasons(screen: Console, reasons: Sequence[Cause]) -> None:
         screen.print(reason.message)
         more = ", …" if reason.questions > len(reason.examples) else ""
         screen.print(f"{', '.join(reason.examples)}{more}", style="dim")
-
-
-def unwatched_line(run: str, state: str) -> str:
-    """What becomes of a run that isn't watched any more."""
-    following = {
-        "running": f"The run continues. `cotrail watch {run}` shows it again.",
-        "paused": f"The run stays paused. `cotrail resume {run}` continues it.",
-        "blocked": f"The run stays blocked. Once the reason is fixed, `cotrail resume {run}` continues it.",
-    }
-    return following.get(state, f"The run is {state}. `cotrail show {run}` shows it.")

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cotrail.faithfulness.inference import Vote
-from cotrail.faithfulness.rules import ChainRules, inferred, unified
+from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.scores import Function, Scores, Thresholds, fact_score, faithfulness
-from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.faithfulness.weighing import WeighedChain, WeighedSentence, Weighing
 
 

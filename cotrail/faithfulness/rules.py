@@ -1,16 +1,11 @@
 """Rule sets for reading and weighing chains: the paper's, the released code's, and those of former versions."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from cotrail.faithfulness import paper, tasks
 from cotrail.faithfulness.inference import Inference, Vote, infer
 from cotrail.faithfulness.released import released_facts, released_inference, released_prediction
-from cotrail.faithfulness.tasks import Task
-
-ChainRules = Literal["paper", "released", "words"]
-"""The rules of the `paper`, as far as it states any; those of the authors' `released` code; or `words`, by which the
-first versions of the systems read chains: as `paper`, except that "the answer is no one" counts as no."""
+from cotrail.faithfulness.tasks import ChainRules, Task
 
 
 def facts(chain: str, task: Task, rules: ChainRules) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.tasks import DEFAULTS_1, BaselineSettings, task_prompt
+from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
+from cotrail.systems.parts.tasks import task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
 

@@ -22,7 +22,7 @@ from cotrail.systems.parts.prompting import (
     pinned_paragraph,
     shown,
 )
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,

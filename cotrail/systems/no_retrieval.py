@@ -6,7 +6,7 @@ from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.rules import released_reading
 from cotrail.systems.spec import Needs, SystemSpec

@@ -9,7 +9,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.reading import read_answer
 from cotrail.systems.parts.retrieval import (
     RetrievalSettings,

@@ -1,5 +1,6 @@
 """The systems there are, in the order of their papers' tables: a line a system."""
 
+from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
     chain_of_thought,
     few_shot,
@@ -30,3 +31,11 @@ SYSTEMS: list[SystemSpec] = [
 def find_system(name: str, version: int | None = None) -> SystemSpec:
     """The system of that name, in that version or else its newest; raises what `find_spec` does."""
     return find_spec(SYSTEMS, name, version)
+
+
+def recorded_system(name: str, version: int) -> SystemSpec | None:
+    """The system that a run records; None where this release doesn't have it any more."""
+    try:
+        return find_system(name, version)
+    except (UnknownNameError, UnknownVersionError):
+        return None

@@ -9,7 +9,7 @@ from cotrail.faithfulness.sentences import sentences
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
 from cotrail.systems.parts.chains import sample_chains
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.tasks import DEFAULTS_1, SampledSettings
+from cotrail.systems.parts.task_settings import DEFAULTS_1, SampledSettings
 from cotrail.systems.spec import Needs, SystemSpec
 
 

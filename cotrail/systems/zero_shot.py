@@ -7,7 +7,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.tasks import DEFAULTS_1, OPENINGS, BaselineSettings, task_answer, task_prompt
+from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
+from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
 

@@ -1,16 +1,18 @@
 """Progress of a run: how far its questions and steps are, and what keeps them back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, and_, bindparam, cast, exists, func, literal_column, select
+from sqlalchemy import Connection, Row, and_, bindparam, cast, exists, func, literal_column, select
 
-from cotrail.models.queries.outages import Outage, read_outages
+from cotrail.core.actions.kind import engine_of
+from cotrail.core.actions.registry import KINDS
 from cotrail.models.queries.runs import no_questions, state_of
 from cotrail.models.records.blockage import Blockage, read_blockage
-from cotrail.models.schema.states import QuestionStatus, RunState, StepState
-from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 
 class StepCounts(Struct, frozen=True, kw_only=True):
@@ -46,6 +48,20 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     def done(self) -> int:
         """The number of steps that have a result or failed."""
         return self.finished + self.failed
+
+
+class Outage(Struct, frozen=True, kw_only=True):
+    """A server that is away and holds steps of a run back.
+
+    message: the error of the latest trial; steps: the number that wait; since: when it was first found away;
+    next_seconds: in how many seconds the next trial is due, 0 where it is under way.
+    """
+
+    what: str
+    message: str
+    steps: int
+    since: datetime
+    next_seconds: float
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -205,3 +221,68 @@ _STEPS = (
     .group_by(steps.c.kind)
     .order_by(steps.c.kind)
 )
+
+_HELD = (
+    select(
+        steps.c.kind,
+        attempts.c.ended_at,
+        attempts.c.error["message"].astext.label("message"),
+        func.greatest(func.extract("epoch", steps.c.not_before - func.now()), 0.0).label("seconds"),
+    )
+    .join_from(steps, questions, steps.c.question_id == questions.c.id)
+    .join(attempts, attempts.c.step_id == steps.c.id)
+    .where(
+        steps.c.run_id == bindparam("run"),
+        questions.c.run_id == bindparam("run"),  # implied by the line above, and opens the index that has the open ones
+        steps.c.state.in_([StepState.READY, StepState.RUNNING]),
+        questions.c.status == QuestionStatus.OPEN,
+        attempts.c.outcome == AttemptOutcome.UNAVAILABLE,
+    )
+    .order_by(attempts.c.ended_at)
+)
+_ANSWERED = (
+    select(
+        steps.c.kind,
+        func.count()
+        .filter(steps.c.state == StepState.READY, questions.c.status == QuestionStatus.OPEN)
+        .label("waiting"),
+        func.max(steps.c.finished_at).filter(steps.c.state == StepState.FINISHED).label("answered"),
+    )
+    .join_from(steps, questions, steps.c.question_id == questions.c.id)
+    .where(steps.c.run_id == bindparam("run"))
+    .group_by(steps.c.kind)
+)
+
+
+def read_outages(connection: Connection, run_id: str) -> tuple[Outage, ...]:
+    """Return the servers that have been away since they last answered a step of the run."""
+    held = connection.execute(_HELD, {"run": run_id}).all()
+    if not held:
+        return ()
+    kinds = connection.execute(_ANSWERED, {"run": run_id}).all()
+    away = dict.fromkeys(_needed(row.kind) for row in held)
+    found = (_outage(what, _of(what, held), _of(what, kinds)) for what in away)
+    return tuple(outage for outage in found if outage)
+
+
+def _of(what: str, rows: Iterable[Row[*tuple[Any, ...]]]) -> list[Any]:
+    return [row for row in rows if _needed(row.kind) == what]
+
+
+def _needed(kind: str) -> str:
+    # A later release may have recorded steps of a kind that this one doesn't know.
+    return KINDS[kind].needed_by_all if kind in KINDS else engine_of(kind)
+
+
+def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:
+    answered = max((row.answered for row in kinds if row.answered), default=None)
+    met = [row for row in held if answered is None or row.ended_at > answered]
+    if not met:
+        return None
+    return Outage(
+        what=what,
+        message=met[-1].message,
+        steps=sum(row.waiting for row in kinds),
+        since=met[0].ended_at,
+        next_seconds=float(min(row.seconds for row in met)),
+    )

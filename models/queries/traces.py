@@ -13,7 +13,7 @@ from sqlalchemy.exc import NoResultFound
 from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
-from cotrail.core.actions.registry import KINDS
+from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
@@ -22,14 +22,16 @@ from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
 from cotrail.models.records.contents import read_demonstrations
-from cotrail.models.records.histories import HITS, read_result
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, sentences, steps
 
 CHUNK = 100
 """The number of questions read at once."""
+
+_HITS = hits_column(filter(finds_paragraphs, KINDS))
 
 
 class Collected(Struct, frozen=True, kw_only=True):
@@ -144,7 +146,7 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
 
 def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
     chosen = steps.c.question_id == question_id
-    query = select(steps.c.kind, steps.c.request, steps.c.result, HITS).where(chosen, steps.c.sequence == sequence)
+    query = select(steps.c.kind, steps.c.request, steps.c.result, _HITS).where(chosen, steps.c.sequence == sequence)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
@@ -247,7 +249,7 @@ def _stored(connection: Connection, rows: Iterable[RowMapping], paragraphs: Para
 def _read_steps(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
-        select(steps, executions.label("attempts"), HITS)
+        select(steps, executions.label("attempts"), _HITS)
         .where(steps.c.question_id.in_(ids))
         .order_by(steps.c.question_id, steps.c.sequence)
     )
@@ -274,8 +276,9 @@ def _step(row: RowMapping, stored: Stored) -> TracedStep:
 def _carried_out(row: RowMapping, stored: Stored) -> tuple[Action, Result | None]:
     """Return a step's action and its result; as they are recorded where this version can't read them."""
     try:
-        action = KINDS[row["kind"]].read(row["request"], stored)
-        return action, None if row["result"] is None else read_result(row, stored.paragraphs)
+        kind = KINDS[row["kind"]]
+        action = kind.read(row["request"], stored)
+        return action, None if row["result"] is None else read_result(kind, row, stored.paragraphs)
     except (*UNREADABLE, UnreadableError):
         result = None if row["result"] is None else UnreadResult(result=row["result"])
         return UnreadAction(request=row["request"]), result

@@ -6,28 +6,20 @@ from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
+from sqlalchemy import BigInteger, Connection, RowMapping, column, func, select, true
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.history import GIVEN, Recorded
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.results import Failure, Result, Retrieved
-from cotrail.models.records.paragraphs import ParagraphCache, hit_of
+from cotrail.core.results import Failure
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import paragraph_sets, questions, steps
+from cotrail.models.schema.tables import questions, steps
 
-_HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
-_FOUND = (
-    select(func.jsonb_agg(aggregate_order_by(func.jsonb_build_array(*_HIT), paragraph_sets.c.rank)))
-    .where(paragraph_sets.c.step_id == steps.c.id)
-    .correlate(steps)
-    .scalar_subquery()
-)
-
-HITS = case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _FOUND)).label("hits")
-"""What a step found, in the order of rank: digest, id in the corpus and score of each paragraph."""
+_HITS = hits_column(filter(finds_paragraphs, KINDS))
 
 RECORD = (
     steps.c.kind,
@@ -36,7 +28,7 @@ RECORD = (
     steps.c.result,
     steps.c.failure,
     steps.c.worker,
-    HITS,
+    _HITS,
 )
 """The columns of a step that `read_records` needs."""
 
@@ -125,23 +117,10 @@ def _recorded(row: RowMapping, contents: Mapping[str, Paragraph]) -> Recorded:
     try:
         match row["state"]:
             case StepState.FINISHED:
-                return Recorded(**common, outcome=read_result(row, contents))
+                return Recorded(**common, outcome=read_result(KINDS[row["kind"]], row, contents))
             case StepState.FAILED:
                 return Recorded(**common, outcome=msgspec.convert(row["failure"], Failure))
             case _:
                 return Recorded(**common)
     except (msgspec.ValidationError, TypeError, ValueError, KeyError) as error:
         return Recorded(**common, unreadable=str(error))
-
-
-def read_result(row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
-    """Return the result of a row of kind, result and `HITS`; raises what reading a damaged record does."""
-    kind = KINDS[row["kind"]]
-    if kind.finds_paragraphs:
-        hits = (
-            hit_of(rank, paragraph_id, contents[digest].title, contents[digest].text, score)
-            for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
-        )
-        return Retrieved(hits=tuple(hits))
-    result: Result = msgspec.convert(row["result"], kind.result)
-    return result

@@ -13,7 +13,8 @@ from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.corpus_store import USUAL, NewIndex
-from cotrail.engines.retrieval.manifest import IndexManifest, unknown
+from cotrail.engines.retrieval.index_manifest import IndexManifest
+from cotrail.engines.retrieval.manifest import unknown
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import searching_runs
 

@@ -12,7 +12,7 @@ from cotrail.core.results import Generated
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.recorded_runs import ModelCall, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.annotations import chain_of, read_annotations
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.progress import is_complete, read_progress, read_standings

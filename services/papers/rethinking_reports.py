@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.evaluation.experiments.experiment_report import ExperimentReport
-from cotrail.evaluation.experiments.rethinking.paper import comparison
 from cotrail.evaluation.experiments.rethinking.runs import read_run
+from cotrail.evaluation.experiments.rethinking.tables import comparison
 from cotrail.services.papers.recorded import recorded_run
 from cotrail.services.views.reports.reported_runs import read_reported_runs
 

@@ -1,9 +1,9 @@
 """Schedule of an experiment: which runs it has, given what is recorded, and what each of them is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -16,8 +16,8 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.experiments.stages import Cell, Stage
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
-from cotrail.services.papers.recorded import StoredRuns
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
@@ -26,6 +26,20 @@ from cotrail.services.runs.shots import complete_shots, read_words
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
+
+
+class RunsSoFar(Protocol):
+    """The runs of an experiment as they stand."""
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Their ids by their names in the experiment."""
+
+    def is_complete(self, run: str) -> bool:
+        """Return whether every question of the run has ended, so that it can be scored."""
+
+    def scores(self, run: str) -> Sequence[QuestionScores]:
+        """The scores of the run's questions."""
 
 
 class Schedule:
@@ -75,7 +89,7 @@ class Schedule:
         notes = [note for cell in self.cells for note in self.prepare(cell).notes]
         return list(dict.fromkeys((*notes, *self.inputs.notes())))
 
-    def due(self, recorded: StoredRuns) -> Sequence[Cell]:
+    def due(self, recorded: RunsSoFar) -> Sequence[Cell]:
         """The runs that can be submitted now and aren't yet."""
         ready = (cell for number in range(len(self._stages)) for cell in self._ready(recorded, number))
         return [cell for cell in ready if cell.name not in recorded.ids]
@@ -86,7 +100,7 @@ class Schedule:
             self._prepared[cell.name] = self._prepare(cell)
         return self._prepared[cell.name]
 
-    def _ready(self, recorded: StoredRuns, number: int) -> Iterator[Cell]:
+    def _ready(self, recorded: RunsSoFar, number: int) -> Iterator[Cell]:
         """The runs of a stage that wait for no others."""
         stage = self._stages[number]
         yield from stage.cells

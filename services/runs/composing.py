@@ -6,23 +6,49 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding, with_engines
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.generation import Capability
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.language_models.catalogue import ModelSpec, default_profile, find_model, identity
+from cotrail.engines.language_models.catalogue import (
+    ModelSpec,
+    check_capabilities,
+    check_profile,
+    default_profile,
+    find_model,
+    identity,
+)
+from cotrail.engines.models_file import LANGUAGE_MODEL
+from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import INSTEAD, versions
 from cotrail.services.runs.requests import RunRequest
-from cotrail.services.runs.run_engines import check_language_model, choose_engines
+from cotrail.services.runs.runnable import check_here, check_model
 from cotrail.services.runs.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
+
+
+class RunEngine(Struct, frozen=True, kw_only=True):
+    """The engine that a run has for a role: its name and identity.
+
+    note: why it stands in for the paper's; empty where it doesn't.
+    served: whether it doesn't compute in the worker, if it is a language model.
+    """
+
+    name: str
+    identity: str
+    note: str = ""
+    served: bool = True
 
 
 def compose(
@@ -38,7 +64,7 @@ def compose(
     corpora: the revisions of those that the request names; a system that searches none pins none.
     """
     model, profile = _choose_model(system.needs, request)
-    engines = choose_engines(system.needs, request, model, profile)
+    engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
     notes = tuple(engine.note for engine in engines.values() if engine.note)
     store = KnowledgeStore(settings().knowledge_path)
@@ -88,5 +114,39 @@ def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile
     """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
     model = find_model(settings().catalogue_path, request.model or settings().model)
     profile = request.profile or default_profile(model, samples=needs.samples)
-    check_language_model(model, profile, needs.capabilities)
+    _check_language_model(model, profile, needs.capabilities)
     return model, profile
+
+
+def _choose_engines(needs: Needs, request: RunRequest, model: ModelSpec, profile: Profile) -> dict[str, RunEngine]:
+    """The engine of each role that the system needs, by the role.
+
+    model: the run's own language model. Raises InputError where the request names too few or too many,
+    UnknownNameError, NotInstalledError.
+    """
+    if unneeded := sorted(request.engines.keys() - {role.name for role in needs.engines}):
+        raise InputError(f"with these settings the system {request.system} needs no {unneeded[0]}: name none")
+    return {role.name: _choose_engine(role, request, model, profile) for role in needs.engines}
+
+
+def _check_language_model(model: ModelSpec, profile: Profile, capabilities: frozenset[Capability]) -> None:
+    """Raises InputError where a language model can't be loaded, or can't do what a run asks of it."""
+    check_model(model.name, model.engine)
+    check_profile(model, profile)
+    check_capabilities(model, capabilities)
+
+
+def _choose_engine(role: EngineRole, request: RunRequest, model: ModelSpec, profile: Profile) -> RunEngine:
+    name = request.engines.get(role.name)
+    if name is None and not role.has_default:
+        raise InputError(
+            f"with these settings the system {request.system} {role.work}: name its `{role.name}`, a built-in one or "
+            f"one of the tables `[{role.kind}s.NAME]` of models.toml"
+        )
+    if role.kind == LANGUAGE_MODEL:
+        chosen = model if name is None else find_model(settings().catalogue_path, name)
+        _check_language_model(chosen, profile, role.capabilities)
+        return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served)
+    found = find_engine(settings().catalogue_path, role.kind, name)
+    check_here(f"the {role.name} {found.name}", found.engine)
+    return RunEngine(name=found.name, identity=found.identity(identity(model)), note=found.instead)

@@ -19,7 +19,7 @@ from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
-from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.reader_settings import Reader
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.rethinking.settings import Variant
 

@@ -3,9 +3,8 @@
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.models.queries.outages import Outage
 from cotrail.models.queries.progress import Cause as Cause
-from cotrail.models.queries.progress import Progress, read_causes
+from cotrail.models.queries.progress import Outage, Progress, read_causes
 from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import RunState as RunState
 

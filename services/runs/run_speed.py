@@ -1,16 +1,23 @@
-"""Speed of a watched run: steps a second, the time left, and what it waits for."""
+"""Speed of a watched run: steps a second, the time left, and what it waits for.
+
+Of the time left, work is counted in milliseconds of execution, since a search takes a thousandth of the time of a
+sentence. Nothing is estimated before it can be known:
+
+- The first questions to finish are the short ones. They stand for the others once at least FINISHED of them have
+  finished, and at least as many as are under way.
+- The pace is that of the last MEASURED_SECONDS, once the work of ENDED typical steps was done in them: a burst of
+  searches is less than one sentence. It is measured again from the start after a pause or an outage.
+"""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from cotrail.common.humanize import count, duration
-from cotrail.models.queries.outages import Outage
-from cotrail.models.queries.progress import Progress, StepCounts
+from cotrail.models.queries.progress import Outage, Progress, StepCounts
 from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
-from cotrail.services.runs.remaining_time import RemainingTime, steps_to_come
 from cotrail.services.runs.run_progress import RunProgress, run_progress
 
 IDLE_SECONDS = 10.0
@@ -18,6 +25,16 @@ IDLE_SECONDS = 10.0
 
 WINDOW_SECONDS = 30.0
 """The sliding window over which the rate is measured."""
+
+
+FINISHED = 5
+"""The number of finished questions that is told from."""
+
+ENDED = 8
+"""The number of typical steps that a pace is told from."""
+
+MEASURED_SECONDS = 600.0
+"""The sliding window over which the pace is measured."""
 
 
 class Sample(Struct, frozen=True):
@@ -44,6 +61,53 @@ class WatchedRun(Struct, frozen=True, kw_only=True):
     seconds_left: float | None = None
     expected_steps: float | None = None
     waits_for: str | None = None
+
+
+class Reading(Struct, frozen=True):
+    """The steps that are done at a moment, by their kind; at: seconds of a monotonic clock."""
+
+    at: float
+    done: Mapping[str, int]
+
+
+class RemainingTime:
+    """The remaining time of a run, from successive readings of its progress."""
+
+    def __init__(self) -> None:
+        self._readings: deque[Reading] = deque()
+
+    def note(self, progress: Progress, now: float) -> None:
+        """Takes in progress that was read at `now` (seconds, monotonic), while the run moves."""
+        self._readings.append(Reading(now, {counts.kind: counts.done for counts in progress.kinds}))
+        while now - self._readings[0].at > MEASURED_SECONDS:
+            self._readings.popleft()
+
+    def restart(self) -> None:
+        """Measures the pace anew, as the run stood still."""
+        self._readings.clear()
+
+    def seconds(self, progress: Progress) -> float | None:
+        """The remaining seconds; None where they can't be known yet."""
+        steps, pace = steps_to_come(progress), self._pace(progress)
+        if steps is None or not pace or not progress.open:
+            return None
+        work = sum(steps[counts.kind] * _milliseconds(counts) for counts in progress.kinds)
+        # A question's steps mostly follow one another: the last few questions don't keep all workers busy.
+        running, moving = (sum(getattr(each, name) for each in progress.kinds) for name in ("running", "moving"))
+        alone: float = work / progress.open / max(1.0, running / max(1, moving))
+        return max(work / pace, alone / 1000)
+
+    def _pace(self, progress: Progress) -> float | None:
+        """Milliseconds of execution that end in a second; None where too few steps have ended."""
+        if not self._readings or not (seconds := self._readings[-1].at - self._readings[0].at):
+            return None
+        then = self._readings[0].done
+        work = sum((counts.done - then.get(counts.kind, 0)) * _milliseconds(counts) for counts in progress.kinds)
+        return work / seconds if work and work >= ENDED * _typical(progress) else None
+
+
+Show = Callable[[WatchedRun], None]
+"""Shows a run as it was read last; called from another thread too while a read takes long."""
 
 
 class RunSpeed:
@@ -149,6 +213,32 @@ class RunSpeed:
             f"{waits}, and no worker has taken one for {duration(seconds)}. "
             "`cotrail stack` shows the workers, `cotrail up` starts those that are missing."
         )
+
+
+def steps_to_come(progress: Progress) -> dict[str, float] | None:
+    """The steps that the open questions still take, by their kind; None where the finished ones can't tell yet."""
+    finished = progress.questions[QuestionStatus.FINISHED]
+    moving = sum(counts.moving for counts in progress.kinds)
+    if finished < max(FINISHED, moving):
+        return None
+    steps = {}
+    for counts in progress.kinds:
+        each = counts.done_in_finished / finished
+        # Questions met on their way have half of the mean before them, or more: long ones are met more often.
+        steps[counts.kind] = each * progress.open - min(counts.done_in_open, each * moving / 2)
+    return steps
+
+
+def _milliseconds(counts: StepCounts) -> float:
+    """The mean time of a step of this kind."""
+    return counts.milliseconds / counts.done if counts.done else 0.0
+
+
+def _typical(progress: Progress) -> float:
+    """The mean time of a step where each counts by its time."""
+    done = [(counts.done, _milliseconds(counts)) for counts in progress.kinds]
+    total = sum(number * each for number, each in done)
+    return sum(number * each**2 for number, each in done) / total if total else 0.0
 
 
 def expected_steps(progress: Progress) -> float | None:

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from cotrail.configuration.settings import settings
-from cotrail.engines.language_models.catalogue import ModelSpec
+from cotrail.engines.engine_catalogue import Installable
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.optional_packages import OnLibrary, check_library
 from cotrail.errors import InputError, NotInstalledError
 
 
-def check_model(model: ModelSpec) -> None:
+def check_model(name: str, model: Installable) -> None:
     """Raises InputError where a language model's files are none of a model, or as `check_here` does."""
     try:
-        model.engine.check()
+        model.check()
     except NotInstalledError as error:
-        _refuse_here(f"the model {model.name}", error)
+        _refuse_here(f"the model {name}", error)
 
 
 def check_here(what: str, engine: OnLibrary) -> None:

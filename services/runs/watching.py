@@ -12,7 +12,7 @@ from cotrail.configuration.settings import settings
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.schema.database import reason_of, unanswered
 from cotrail.services.runs.run_progress import RunProgress, run_progress
-from cotrail.services.runs.run_speed import RunSpeed, WatchedRun
+from cotrail.services.runs.run_speed import RunSpeed, Show
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -23,9 +23,6 @@ SLOW_SECONDS = 2.0
 
 LOST_SECONDS = 1.0
 """Pause before a database that doesn't answer is asked again."""
-
-Show = Callable[[WatchedRun], None]
-"""Shows a run as it was read last; called from another thread too while a read takes long."""
 
 
 def watch(engine: Engine, run: str, show: Show) -> RunProgress:

@@ -10,7 +10,7 @@ from cotrail.common.printable_text import printable_json
 from cotrail.core.actions.registry import fields_of
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep

@@ -8,7 +8,7 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.actions.generate import REASON
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.services.views.answer_details import details_of, details_type
+from cotrail.systems.registry import recorded_system
 from cotrail.systems.searchain.format_violations import FormatViolation
 from cotrail.systems.searchain.prompts import told
 from cotrail.systems.searchain.tree import Node, Tree
@@ -102,9 +102,10 @@ def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
 
     Empty for other systems. Of a question without an answer, the last message may be either, and isn't named.
     """
-    if details_type(record) is not Tree:
+    system = recorded_system(record.system, record.system_version)
+    if system is None or system.details is not Tree:
         return {}
-    tree = details_of(record, traced)
+    tree = system.details_in(traced.details)
     written = [step.sequence for step in traced.steps if step.kind == REASON.name]
     rounds = tree.rounds if isinstance(tree, Tree) else len(written) - 1
     named = {sequence: f"round {number}" for number, sequence in enumerate(written[:rounds], start=1)}

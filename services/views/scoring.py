@@ -17,16 +17,16 @@ from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
-    QuestionScores,
     mean_scores,
     question_scores,
     scores_by_kind,
 )
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.services.views.answer_details import has_answers
+from cotrail.systems.registry import recorded_system
 
 
 class RunScores(Struct, frozen=True, kw_only=True):
@@ -72,6 +72,7 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
+    system = recorded_system(record.system, record.system_version)
     return question_scores(
         ScoredQuestion(
             scoring=scoring_of(record.dataset),
@@ -81,7 +82,7 @@ def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
             gold=question.gold,
             pinned=question.pinned,
             stated=question.stated,
-            answering=has_answers(record),
+            answering=system is None or system.answers_with(record.settings),
         )
     )
 

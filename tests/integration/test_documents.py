@@ -16,9 +16,9 @@ from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.runs.pruning import PrunedRuns
 from cotrail.services.runs.replaying import ReplayedRun
 from cotrail.services.runs.run_progress import RunProgress
-from cotrail.services.views.auditing import StepPrompt
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.scoring import RunScores
+from cotrail.services.views.step_prompts import StepPrompt
 from tests.integration.recorded import CANCELLED, PLAIN
 
 Printed = Callable[..., bytes]

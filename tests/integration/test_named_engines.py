@@ -23,7 +23,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Extracted, Rated, Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
 from cotrail.errors import InputError, UnavailableError
-from cotrail.models.queries.outages import read_outages
+from cotrail.models.queries.progress import read_outages
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question, read_question

@@ -26,8 +26,7 @@ from cotrail.core.prompts import Asked, Prompt, Text, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Json, Result
 from cotrail.core.system import Action, Answer, System, expect
-from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.engine_tables import ScriptTable
+from cotrail.engines.engine_catalogue import EngineCatalogue, ScriptTable
 from cotrail.engines.registry import CATALOGUES
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError

@@ -17,8 +17,7 @@ from cotrail.errors import TransientStepError, UnavailableError
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import SUSPECT_EXPIRIES, exhausted, expire_leases
-from cotrail.models.queries.outages import read_outages
-from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.progress import read_outages, read_progress
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.services.runs.run_speed import RunSpeed, outage_line

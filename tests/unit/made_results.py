@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.costs import cost as cost_of
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
-from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.systems.parts.reader import Reader
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.parts.reader_settings import Reader
 
 MADE = Work(
     steps=7,

@@ -14,8 +14,7 @@ from cotrail.core.ports.embedder import Embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
 from cotrail.engines.embedding.embedders import EMBEDDERS, SentenceTransformers
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
-from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.engine_tables import BuiltIn
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")

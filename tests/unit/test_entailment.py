@@ -13,7 +13,7 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import entailed
 from cotrail.core.results import Entailed
-from cotrail.engines.engine_tables import BuiltIn
+from cotrail.engines.engine_catalogue import BuiltIn
 from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.engines.entailment.labels import Label, Order, label_order
 from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
-from cotrail.evaluation.experiments.rethinking.paper import comparison
+from cotrail.evaluation.experiments.rethinking.tables import comparison
 from cotrail.services.views.reports.documents import report_page, write_report
 from cotrail.services.views.reports.figures_in_pages import COLOURS
 from cotrail.services.views.reports.sheets import sheet

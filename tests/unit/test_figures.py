@@ -19,7 +19,7 @@ from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.services.views.reports.documents import write_report
 from cotrail.services.views.reports.figures import PAPER, TOP, draw, write_figure
-from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.reader_settings import Reader
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")

@@ -22,7 +22,7 @@ from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
 from cotrail.systems.one_step import OneStepSettings, one_step
 from cotrail.systems.parts.pages import PageSettings
 from cotrail.systems.parts.prompting import PromptSettings
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, chain, found, wrote
 

@@ -17,8 +17,8 @@ from cotrail.evaluation.experiments.ircot.experiment import (
     ModelUse,
 )
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
-from cotrail.evaluation.metrics.question_scores import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
-from cotrail.services.runs.remaining_time import FINISHED, RemainingTime, steps_to_come
-from cotrail.services.runs.run_speed import RunSpeed
+from cotrail.services.runs.run_speed import FINISHED, RemainingTime, RunSpeed, steps_to_come
 
 POLL = 0.5
 

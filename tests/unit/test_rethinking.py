@@ -19,7 +19,7 @@ from cotrail.core.system import Action, Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.scores import NO_EVIDENCE
 from cotrail.faithfulness.weighing import ChosenFact, Weighing
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.registry import find_system
 from cotrail.systems.rethinking.fact_questions import entity_question
 from cotrail.systems.rethinking.settings import RethinkingSettings

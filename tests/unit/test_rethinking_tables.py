@@ -16,7 +16,6 @@ from cotrail.cli.commands.rethinking import write_files
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.rethinking import published as published
-from cotrail.evaluation.experiments.rethinking.paper import comparison
 from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.evaluation.experiments.rethinking.runs import (
     Answered,
@@ -26,7 +25,7 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     growth,
     method_of,
 )
-from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_chart
+from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_chart, comparison
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing

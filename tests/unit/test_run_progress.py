@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.cli.terminal.run_text import closing_line, unwatched_line
+from cotrail.cli.terminal.following import unwatched_line
+from cotrail.cli.terminal.run_text import closing_line
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage

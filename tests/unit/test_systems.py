@@ -21,7 +21,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
 from cotrail.systems.one_step import OneStepSettings, one_step
-from cotrail.systems.parts.reader import Reader, ReaderSettings
+from cotrail.systems.parts.reader_settings import Reader, ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec, find_spec

@@ -20,7 +20,7 @@ from cotrail.core.demonstrations import Drop, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt
 from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
 from cotrail.core.results import Generated, Json
@@ -85,7 +85,8 @@ def generation_request(action: Prompted, binding: Binding, until: Until | None =
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
     """Has the language model continue the prompt; until: in place of the action's own."""
     request = generation_request(action, engines.binding, until)
-    written = engines.language_model(action.model).generate(request, engines.cancellation)
+    model: LanguageModel = engines.language_model(action.model)
+    written = model.generate(request, engines.cancellation)
     return written if action.sample is None else replace(written, seed=request.sampling.seed)
 
 

@@ -14,7 +14,6 @@ from cotrail.core.binding import MODEL, Binding
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.knowledge import Knowledge, Source
-from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.results import Json, Result, Retrieved
@@ -65,8 +64,11 @@ class Engines(Protocol):
     def cancellation(self) -> Cancellation:
         """Cuts off a generation whose step was lost or cancelled."""
 
-    def language_model(self, role: str = MODEL) -> LanguageModel:
-        """The language model that the run has for a role: its own, or one of those that its system needs beside it."""
+    def language_model(self, role: str = MODEL) -> Any:
+        """The language model that the run has for a role: its own, or one of those that its system needs beside it.
+
+        It is a `LanguageModel`, whose port knows prompts and so stands above kinds of action that have none.
+        """
 
     def splitter(self, name: str) -> Splitter:
         """A pipeline that splits sentences, as NAME@VERSION."""

@@ -6,8 +6,7 @@ from typing import ClassVar
 from cotrail.core.ports.embedder import EMBEDDER, Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
-from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.engine_tables import BuiltIn, FolderTable, ScriptTable
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
 from cotrail.engines.optional_packages import Library
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 from cotrail.common.canonical_json import canonical
 from cotrail.core.ports.entailer import ENTAILER, Entailer
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.engine_catalogue import EngineCatalogue, OpenModel
-from cotrail.engines.engine_tables import BuiltIn, FolderTable, ScriptTable
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, OpenModel, ScriptTable
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
 from cotrail.engines.entailment.scripted import ScriptedEntailer

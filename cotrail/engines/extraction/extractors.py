@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from cotrail.core.ports.extractor import EXTRACTOR, Extractor
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.engine_tables import BuiltIn, FolderTable, ScriptTable
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
 from cotrail.engines.extraction.scripted import ScriptedExtractor
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.optional_packages import Library

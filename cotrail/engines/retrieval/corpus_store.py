@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.index_manifest import IndexManifest
 
 
 class Extent(Struct, frozen=True, kw_only=True):

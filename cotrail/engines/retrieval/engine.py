@@ -12,7 +12,7 @@ from msgspec import Struct
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.corpus_store import CorpusStore
-from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
 from cotrail.engines.retrieval.search_server import SearchServer
 
 

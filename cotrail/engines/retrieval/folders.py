@@ -13,14 +13,8 @@ from cotrail.common.file_locks import exclusive_folder
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
-from cotrail.engines.retrieval.manifest import (
-    FolderManifest,
-    Revision,
-    installed,
-    read_manifest,
-    unusable,
-    write_manifest,
-)
+from cotrail.engines.retrieval.index_manifest import FolderManifest
+from cotrail.engines.retrieval.manifest import Revision, installed, read_manifest, unusable, write_manifest
 from cotrail.engines.retrieval.registry import folder_engine
 from cotrail.errors import CorpusError, CotrailError, UnknownNameError
 

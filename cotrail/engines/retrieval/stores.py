@@ -16,14 +16,8 @@ from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.corpus_store import USUAL, CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
 from cotrail.engines.retrieval.folders import being_built, build_index, open_index
-from cotrail.engines.retrieval.manifest import (
-    FILE_NAME,
-    IndexManifest,
-    corpora,
-    corpus_directory,
-    existing_corpus,
-    unknown,
-)
+from cotrail.engines.retrieval.index_manifest import IndexManifest
+from cotrail.engines.retrieval.manifest import FILE_NAME, corpora, corpus_directory, existing_corpus, unknown
 from cotrail.engines.retrieval.registry import find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError, UnknownNameError

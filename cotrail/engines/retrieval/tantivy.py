@@ -15,7 +15,7 @@ from cotrail.core.ports.retriever import SearchRequest, picked
 from cotrail.engines.retrieval.analysis import ANALYZER, ANALYZERS, english, plain
 from cotrail.engines.retrieval.bm25 import Bm25Options, best
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
-from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
 
 K1, B = 1.2, 0.75
 """BM25's parameters; tantivy has them built in."""

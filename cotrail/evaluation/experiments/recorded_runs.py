@@ -10,7 +10,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.scores import QuestionScores
 
 
 class ModelCall(Struct, frozen=True, kw_only=True):

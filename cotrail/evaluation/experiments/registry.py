@@ -8,15 +8,17 @@ import msgspec
 
 from cotrail.common.nearest import refused_choice
 from cotrail.evaluation.experiments.experiment_file import Experiment
-from cotrail.evaluation.experiments.paper import Paper
 
-PAPERS: dict[str, str | Paper[Any, Any, Any]] = {
+PAPERS: dict[str, Any] = {
     "ircot": "cotrail.evaluation.experiments.ircot.paper",
     "rethinking": "cotrail.evaluation.experiments.rethinking.paper",
     "searchain": "cotrail.evaluation.experiments.searchain.paper",
     "grid": "cotrail.evaluation.experiments.grid",
 }
-"""By the `protocol` of experiment files the paper, or the module whose `PAPER` it is, imported once a file names it."""
+"""By the `protocol` of experiment files the paper, or the module whose `PAPER` it is, imported once a file names it.
+
+Its type isn't named here, as reading a plan needs nothing of what a paper knows of runs and scores.
+"""
 
 DEFAULT = "ircot"
 """The protocol of a file that names none."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.scores import QuestionScores
 
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
@@ -16,10 +17,6 @@ CAVEAT = (
     "are over questions: Wilson's where each scores 0 or 1, Student's t otherwise, and none where all have the same "
     "other score."
 )
-
-
-QuestionScores = Mapping[str, float | None]
-"""Scores of one question by the names of the metrics; None where the dataset publishes nothing to compare with."""
 
 
 class MeanScores(Struct, frozen=True, kw_only=True):

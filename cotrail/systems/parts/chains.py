@@ -5,7 +5,8 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Part
 from cotrail.systems.parts.steps import texts_of
-from cotrail.systems.parts.tasks import SampledSettings, task_prompt
+from cotrail.systems.parts.task_settings import SampledSettings
+from cotrail.systems.parts.tasks import task_prompt
 
 
 def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -> Part[tuple[str, ...]]:

@@ -7,7 +7,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
 from cotrail.systems.parts.prompting import PromptSettings
-from cotrail.systems.parts.reader import ReaderSettings, reader_prompt
+from cotrail.systems.parts.reader import reader_prompt
+from cotrail.systems.parts.reader_settings import ReaderSettings
 
 
 def read_answer(

@@ -18,7 +18,7 @@ from cotrail.core.results import Entailed
 from cotrail.core.system import Part
 from cotrail.faithfulness.scores import Evidence, Scores, Thresholds
 from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.parts.reader import ReaderSettings
+from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.steps import all_of, texts_of
 from cotrail.systems.rethinking.entities import Entity, entities
 from cotrail.systems.rethinking.fact_questions import UNKNOWN, entity_question

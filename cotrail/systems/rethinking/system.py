@@ -20,7 +20,7 @@ from cotrail.faithfulness.sentences import sentences
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.chains import sample_chains
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.tasks import DEFAULTS_1
+from cotrail.systems.parts.task_settings import DEFAULTS_1
 from cotrail.systems.rethinking.evidence import find_evidence
 from cotrail.systems.rethinking.fact_generation import generate_facts
 from cotrail.systems.rethinking.fact_questions import ENTITY_QUESTIONS, SPANS

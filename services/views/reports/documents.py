@@ -1,20 +1,17 @@
 """Documents of an experiment's report: an HTML page that needs no other file, Markdown, figures, pages of runs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport
 from cotrail.services.views.reports.figures import write_figure
 from cotrail.services.views.reports.figures_in_pages import page_figure
 from cotrail.services.views.reports.pages import page
-from cotrail.services.views.reports.run_report import run_report
 from cotrail.services.views.reports.sheets import Sheet, as_markdown, sheet
 
 
@@ -41,22 +38,6 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
     return (html, text, *(path for _, paths in drawn for path in paths))
-
-
-def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
-    """Writes each run's own page, with all its questions, below the directory; yields each file once it is written.
-
-    Raises InputError where it can't be written.
-    """
-    for run in runs:
-        path = directory / run.page
-        html = run_report(connection, run.id).html
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(html, "utf-8")
-        except OSError as error:
-            raise InputError(f"{path} can't be written ({error.strerror}); choose another directory") from error
-        yield path
 
 
 def _markdown(

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import number
 from cotrail.core.paragraphs import Paragraph
-from cotrail.evaluation.metrics.question_scores import QuestionScores
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
@@ -17,7 +17,8 @@ from cotrail.services.views.answer_details import details_of
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
 from cotrail.services.views.paragraph_names import names_in
 from cotrail.services.views.reasoning_trees import ShownTree, shown_tree, turns
-from cotrail.services.views.reports.reported_steps import ReportedStep, anchor_of, reported_step
+from cotrail.services.views.reports.paragraph_links import anchor_of
+from cotrail.services.views.reports.reported_steps import ReportedStep, reported_step
 from cotrail.services.views.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.systems.searchain.tree import Tree

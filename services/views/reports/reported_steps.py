@@ -16,10 +16,8 @@ from cotrail.core.views import (
     WrittenText,
     name_of,
 )
+from cotrail.services.views.reports.paragraph_links import SNIPPET, anchor_of
 from cotrail.services.views.shown_steps import ShownStep
-
-SNIPPET = 190
-"""Characters of a paragraph beside a sentence; each whole paragraph is at the end of the page, once."""
 
 
 class ReportedHit(Struct, frozen=True, kw_only=True):
@@ -44,11 +42,6 @@ class ReportedStep(Struct, frozen=True, kw_only=True):
     found: tuple[ReportedHit, ...] = ()
     note: str = ""
     failed: bool = False
-
-
-def anchor_of(digest: str) -> str:
-    """The id of a paragraph on the page."""
-    return f"p-{digest}"
 
 
 def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:

@@ -12,7 +12,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.services.views.paragraph_names import found_in, named, names_in
-from cotrail.services.views.reports.reported_steps import SNIPPET, anchor_of
+from cotrail.services.views.reports.paragraph_links import SNIPPET, anchor_of
 
 SUMMED = "Weight: the sum of its chains' f(R), without voting the highest."
 

@@ -1,14 +1,17 @@
 """Report of a run: one HTML page with its configuration, scores, and the reasoning behind every answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
+from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
+from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
@@ -74,6 +77,22 @@ def run_report(connection: Connection, run: str) -> RunPage:
     cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
     return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels)
+
+
+def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
+    """Writes each run's own page, with all its questions, below the directory; yields each file once it is written.
+
+    Raises InputError where it can't be written.
+    """
+    for run in runs:
+        path = directory / run.page
+        html = run_report(connection, run.id).html
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(html, "utf-8")
+        except OSError as error:
+            raise InputError(f"{path} can't be written ({error.strerror}); choose another directory") from error
+        yield path
 
 
 def run_page(

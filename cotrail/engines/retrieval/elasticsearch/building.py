@@ -19,7 +19,8 @@ from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import ServerEngine
-from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
+from cotrail.engines.retrieval.index_manifest import IndexManifest
+from cotrail.engines.retrieval.manifest import Revision, installed
 from cotrail.engines.retrieval.registry import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
 

@@ -10,7 +10,7 @@ from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, 
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
 from cotrail.engines.retrieval.existing_index import ExistingIndex
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.errors import CorpusError
 
 

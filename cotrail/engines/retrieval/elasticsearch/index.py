@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.elasticsearch.located import Located
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.registry import ENGINES, server_engine
 from cotrail.errors import CorpusError
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from cotrail.engines.retrieval.existing_index import Fields
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.index_manifest import IndexManifest
 
 SequenceNumbers = dict[str, dict[str, int]]
 """The highest sequence number of each shard, by the UUIDs of indexes and then the shards; deletions have numbers

@@ -23,7 +23,7 @@ from cotrail.engines.retrieval.elasticsearch.documents import paragraph
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.score_factor import Explanation, missing_factor
 from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
 MOST = 10_000

@@ -24,7 +24,8 @@ from cotrail.engines.retrieval.elasticsearch.index import (
 from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.engine import ServerEngine
-from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, unknown
+from cotrail.engines.retrieval.index_manifest import IndexManifest, Ranking
+from cotrail.engines.retrieval.manifest import checked_name, unknown
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 

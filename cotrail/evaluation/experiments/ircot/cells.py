@@ -6,8 +6,8 @@ from typing import Literal
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.metrics.question_scores import QuestionScores
-from cotrail.systems.parts.reader import Reader
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.parts.reader_settings import Reader
 
 Stage = Literal["search", "test"]
 """`search`: on the development questions, to choose K and M; `test`: with the chosen ones on the test questions."""

@@ -10,7 +10,7 @@ from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.demonstrations.building import Style
 from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
 from cotrail.evaluation.experiments.ircot.cells import Goal
-from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.reader_settings import Reader
 
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
 

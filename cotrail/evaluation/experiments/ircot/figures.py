@@ -24,7 +24,7 @@ from cotrail.evaluation.experiments.ircot.naming import (
     place_title,
 )
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
-from cotrail.systems.parts.reader import Reader
+from cotrail.systems.parts.reader_settings import Reader
 
 AXES: dict[Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
 

@@ -15,8 +15,8 @@ from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Goal, Line
 from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.stages import Stage
-from cotrail.evaluation.metrics.question_scores import QuestionScores
-from cotrail.systems.parts.reader import Reader
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.parts.reader_settings import Reader
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 

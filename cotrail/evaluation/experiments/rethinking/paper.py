@@ -4,15 +4,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
 from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Trial, trials
-from cotrail.evaluation.experiments.rethinking.published import SOURCE
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run
-from cotrail.evaluation.experiments.rethinking.tables import build_tables, chains_chart
+from cotrail.evaluation.experiments.rethinking.tables import report_of
 from cotrail.evaluation.experiments.stages import at_once
 from cotrail.systems.registry import find_system
 
@@ -42,19 +40,7 @@ def report(runs: Sequence[RethinkingRun]) -> ExperimentReport:
     if not runs:
         return ExperimentReport(summary=NO_RESULTS, tables=())
     basic = [run for run in runs if run.method.is_basic]
-    return _report(runs, basic, f"; {completeness([run.is_answered for run in runs])}")
-
-
-def comparison(runs: Sequence[RethinkingRun]) -> ExperimentReport:
-    """Any runs of the paper's methods; the figure has a panel for each with several chains."""
-    return _report(runs, runs)
-
-
-def _report(runs: Sequence[RethinkingRun], drawn: Sequence[RethinkingRun], progress: str = "") -> ExperimentReport:
-    tables, plot = build_tables(runs), chains_chart(drawn)
-    source = f" {SOURCE}" if any(row.published for table in tables for row in table.rows) else ""
-    summary = f"{count(len(runs), 'run')}{progress}.{source}"
-    return ExperimentReport(summary=summary, tables=tables, plots=(plot,) if plot else ())
+    return report_of(runs, basic, f"; {completeness([run.is_answered for run in runs])}")
 
 
 PAPER = Paper(

@@ -16,10 +16,10 @@ from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
 from cotrail.faithfulness.inference import Inference, Vote
-from cotrail.faithfulness.rules import ChainRules, inferred, unified
-from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.rules import inferred, unified
+from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
+from cotrail.systems.parts.task_settings import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
 

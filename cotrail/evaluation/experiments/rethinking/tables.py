@@ -5,12 +5,14 @@ from itertools import combinations
 
 from msgspec.structs import asdict
 
+from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
 from cotrail.evaluation.experiments.costs import per_run, totals
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
 from cotrail.evaluation.experiments.rethinking import published
-from cotrail.evaluation.experiments.rethinking.published import METHODS, TASKS
+from cotrail.evaluation.experiments.rethinking.published import METHODS, SOURCE, TASKS
 from cotrail.evaluation.experiments.rethinking.runs import (
     Method,
     RethinkingRun,
@@ -91,6 +93,19 @@ ON_EVIDENCE = (
 )
 READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
+
+
+def comparison(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+    """Any runs of the paper's methods; the figure has a panel for each with several chains."""
+    return report_of(runs, runs)
+
+
+def report_of(runs: Sequence[RethinkingRun], drawn: Sequence[RethinkingRun], progress: str = "") -> ExperimentReport:
+    """The tables of these runs; drawn: those that have a panel in the figure; progress: what the summary says of it."""
+    tables, plot = build_tables(runs), chains_chart(drawn)
+    source = f" {SOURCE}" if any(row.published for table in tables for row in table.rows) else ""
+    summary = f"{count(len(runs), 'run')}{progress}.{source}"
+    return ExperimentReport(summary=summary, tables=tables, plots=(plot,) if plot else ())
 
 
 def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:

@@ -69,7 +69,7 @@ def build(
     Example: `cotrail knowledge build conceptnet conceptnet-assertions-5.7.0.csv.gz`
     """
     started = time.monotonic()
-    with _progress(shown=not json) as show:
+    with _progress(visible=not json) as show:
         about = _store().build(find_source(source), paths or [], show)
     _report(source, about, time.monotonic() - started, json=json)
 
@@ -112,11 +112,11 @@ def wikidata(
 def list_sources(*, json: Json = False) -> None:
     """List the sources, and which of them are built."""
     store = _store()
-    listed = [_listed(store, source) for source in SOURCES]
+    rows = [_listed(store, source) for source in SOURCES]
     if json:
-        print_json(listed)
+        print_json(rows)
         return
-    print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in listed])
+    print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in rows])
 
 
 @knowledge.command()
@@ -178,9 +178,9 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[ReadingProgress], None]]:
+def _progress(*, visible: bool) -> Iterator[Callable[[ReadingProgress], None]]:
     columns = (TextColumn("Building"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     screen = console(stderr=True)
-    with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+    with Bar(*columns, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None)
         yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)

@@ -93,8 +93,8 @@ def _is_rotated(path: Path, file: BinaryIO) -> bool:
     # Between the move of a log and the beginning of the next one, there is none.
     if not path.exists():
         return False
-    now, read = path.stat(), os.fstat(file.fileno())
-    return now.st_ino != read.st_ino or now.st_size < file.tell()
+    current, opened_file = path.stat(), os.fstat(file.fileno())
+    return current.st_ino != opened_file.st_ino or current.st_size < file.tell()
 
 
 def _print(line: bytes) -> None:

@@ -19,10 +19,10 @@ def workers(*, json: Json = False) -> None:
     from cotrail.services.lists.worker_list import list_workers
     from cotrail.workers.celery_app import app
 
-    found = list_workers(app)
+    listing = list_workers(app)
     if json:
-        print_json(found)
+        print_json(listing)
     else:
-        print_workers(found)
-    if found.unasked is not None:
+        print_workers(listing)
+    if listing.unasked is not None:
         raise typer.Exit(UNAVAILABLE)

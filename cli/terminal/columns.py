@@ -82,9 +82,9 @@ def _shared(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     widths, spare = list(least), room - sum(least)
     by_need = sorted(range(len(widths)), key=lambda place: whole[place] - least[place])
     for left, place in zip(range(len(widths), 0, -1), by_need, strict=True):
-        given = min(whole[place] - least[place], spare // left)
-        widths[place] += given
-        spare -= given
+        extra = min(whole[place] - least[place], spare // left)
+        widths[place] += extra
+        spare -= extra
     return widths
 
 

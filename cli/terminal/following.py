@@ -73,10 +73,10 @@ def _line(watched: WatchedRun) -> str:
     progress = watched.progress
     if progress is None:
         return watched.waits_for or ""
-    done = f"{progress.done:,} of {count(progress.questions, 'question')} done, {count(progress.steps, 'step')}"
+    counts = f"{progress.done:,} of {count(progress.questions, 'question')} done, {count(progress.steps, 'step')}"
     if not progress.open:
-        return done
-    return f"{done}. {watched.waits_for}" if watched.waits_for else f"{done}, {_pace(watched)}"
+        return counts
+    return f"{counts}. {watched.waits_for}" if watched.waits_for else f"{counts}, {_pace(watched)}"
 
 
 def _pace(watched: WatchedRun) -> str:

@@ -71,8 +71,8 @@ def folder_digest(folder: Path) -> str:
             raise _no_model(folder, "neither model.safetensors nor pytorch_model.bin")
         if not any(file.name in ("config.json", "modules.json") for file in files):
             raise _no_model(folder, "neither config.json nor modules.json")
-        read = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
-        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in read]
+        parts = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
+        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in parts]
     except OSError as error:
         raise InputError(f"the model {folder} can't be read: {error.strerror}") from error
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -26,9 +26,9 @@ def load(kind: Any, path: Path, what: str) -> tuple[Any, Any]:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     with loading("transformers", path):
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model, found = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
+        model, info = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
     # transformers would initialize missing weights at random, with a mere warning.
-    if missing := found["missing_keys"]:
+    if missing := info["missing_keys"]:
         raise InputError(f"{path} holds no {what}: its weights lack {', '.join(sorted(missing)[:3])}")
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
 

@@ -66,8 +66,8 @@ def read_outages(connection: Connection, run_id: str) -> tuple[Outage, ...]:
         return ()
     kinds = connection.execute(_KINDS, {"run": run_id}).all()
     away = dict.fromkeys(_needed(row.kind) for row in held)
-    found = (_outage(what, _of(what, held), _of(what, kinds)) for what in away)
-    return tuple(outage for outage in found if outage)
+    outages = (_outage(what, _of(what, held), _of(what, kinds)) for what in away)
+    return tuple(outage for outage in outages if outage)
 
 
 def _of(what: str, rows: Iterable[Row[*tuple[Any, ...]]]) -> list[Any]:

@@ -142,9 +142,9 @@ def is_complete(counts: Mapping[str, int]) -> bool:
 
 def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:
     """Return how many of the experiment's steps are done, and how many of these were adopted from another run."""
-    done = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
+    query = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
-    row = connection.execute(done.where(runs.c.experiment_id == experiment_id, over)).one()
+    row = connection.execute(query.where(runs.c.experiment_id == experiment_id, over)).one()
     return row[0], row[1]
 
 

@@ -36,7 +36,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> Iterator[Replayed]:
     """Replay every question of a run, in their order."""
-    known, paragraphs = Runs(find_system), ParagraphCache()
+    runs, paragraphs = Runs(find_system), ParagraphCache()
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), MOST_REPLAYED):
         chunk = ids[start : start + MOST_REPLAYED].tolist()
@@ -45,7 +45,7 @@ def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> 
         histories = read_histories(connection, chunk, paragraphs)
         for row in rows:
             history = histories[row["id"]].records
-            divergence = _divergence(connection, row, history, known)
+            divergence = _divergence(connection, row, history, runs)
             yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)
 
 

@@ -74,7 +74,7 @@ def describe_corpus(name: str) -> ListedCorpus:
 
 def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
     """Removes a corpus for good; raises UnknownNameError, and InputError while a run that hasn't ended searches it."""
-    found = describe_corpus(name)
+    description = describe_corpus(name)
     with engine.connect() as connection:
         if searching := searching_runs(connection, name):
             raise InputError(
@@ -82,7 +82,7 @@ def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
                 "or end each with `cotrail cancel RUN`"
             )
     corpora_of(settings()).remove(name)
-    return found
+    return description
 
 
 def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:

@@ -66,10 +66,10 @@ def read_page(
     Raises what `resolve_run` does.
     """
     behind = None if after is None else resolve_run(connection, after)
-    found = list_runs(connection, filters, limit=limit, after=behind)
-    full = limit is not None and len(found) == limit
-    more = count_runs(connection, filters, after=found[-1].run.id) if full and found else 0
-    return RunPage(runs=tuple(map(_listed, found)), more=more)
+    records = list_runs(connection, filters, limit=limit, after=behind)
+    full = limit is not None and len(records) == limit
+    more = count_runs(connection, filters, after=records[-1].run.id) if full and records else 0
+    return RunPage(runs=tuple(map(_listed, records)), more=more)
 
 
 def _listed(each: RunSummary) -> ListedRun:

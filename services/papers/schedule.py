@@ -54,8 +54,8 @@ class Schedule:
         Under `experiment` it has what the file describes, under `models` the models' identities by name.
         """
         submissions = [self.prepare(cell).submission for cell in self.cells]
-        named = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATHS if keys.get(field))
-        files = dict.fromkeys((*self.inputs.files(), *(name for name in named if name != RELEASED)))
+        paths = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATHS if keys.get(field))
+        files = dict.fromkeys((*self.inputs.files(), *(name for name in paths if name != RELEASED)))
         corpora = {name: self.inputs.corpus(name).revision for name in self.inputs.corpora()}
         searched = dict(pin for each in submissions for pin in each.binding.corpora.items())
         return {
@@ -108,12 +108,12 @@ class Schedule:
         if system.needs.evidence:
             check_evidence(questions, self._folder / request.questions)
         words = read_words(str(self._folder / request.prompt) if request.prompt else None, system.needs)
-        shown = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
+        demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         composed = compose(
             _with_used_engines(request, system.needs),
             system,
             corpora={name: inputs.corpus(name).revision for name in request.all_corpora if system.needs.corpus},
-            shots=complete_shots(system.needs, shown, inputs.shown(cell, AnswerForm.TITLES)) | words,
+            shots=complete_shots(system.needs, demonstrations, inputs.shown(cell, AnswerForm.TITLES)) | words,
             provenance={"cell": msgspec.to_builtins(cell)},
         )
         return PreparedRun(submission=composed, questions=questions)

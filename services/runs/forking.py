@@ -100,8 +100,8 @@ def prepare_fork(
     request = _request(record, changes)
     system = configure(find_system(record.system, record.system_version), request)
     # With other settings the system may need fewer engines than the origin named, or others.
-    kept = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
-    request = replace(request, engines=kept | request.engines)
+    engines = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
+    request = replace(request, engines=engines | request.engines)
     if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
     recorded: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
@@ -130,7 +130,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
             for parent in parents:
                 tree = tree[parent]
             tree[name] = value
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "system": record.system,
         "dataset": record.dataset,
         "questions": "",
@@ -143,7 +143,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
     }
     others = {key: value for key, value in changes.items() if not key.startswith(_SETTING)}
     engines = {role: name for role, name in others.items() if role not in FIELDS}
-    return make_request(given | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
+    return make_request(values | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
 
 
 def _engine_name(record: RunRecord, role: str) -> str:
@@ -155,11 +155,11 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
     origin = read_binding(
         {column: getattr(record, column) for column in (*PINS, "corpus", "corpus_revision", "knowledge")}
     )
-    kept = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
+    engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
-    asking = {role for role, identity in kept.items() if "model" in changes and f"+{record.model}" in identity}
+    asking = {role for role, identity in engines.items() if "model" in changes and f"+{record.model}" in identity}
     renewed = changes.keys() | asking
-    return with_engines(fresh, {name: pin for name, pin in kept.items() if pin and name not in renewed})
+    return with_engines(fresh, {name: pin for name, pin in engines.items() if pin and name not in renewed})
 
 
 def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
@@ -190,10 +190,10 @@ def _resolved(record: RunRecord, key: str) -> str:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = (*FIELDS, *ROLES, *settings)
+    names = (*FIELDS, *ROLES, *settings)
     # A setting is as well known by the last part of its path.
-    meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
-    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(FIELDS) + len(ROLES)])}"
+    meant = guess(key, (*names, *(path.rsplit(".", 1)[-1] for path in names)))
+    there = "" if meant else f"; there are {len(names)}, such as {', '.join(names[: len(FIELDS) + len(ROLES)])}"
     raise InputError(
         f"there is no {key!r} to set in run {record.id}{meant}{there}; `cotrail systems {record.system}` lists settings"
     )

@@ -34,7 +34,7 @@ def versions() -> dict[str, Any]:
         "cotrail": _version("cotrail"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "packages": {name: version for name in PACKAGES if (version := _version(name)) is not None},
         "git": _git_revision(),
     }
 

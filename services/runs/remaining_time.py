@@ -91,6 +91,6 @@ def _milliseconds(counts: StepCounts) -> float:
 
 def _typical(progress: Progress) -> float:
     """The mean time of a step where each counts by its time."""
-    done = [(counts.done, _milliseconds(counts)) for counts in progress.kinds]
-    total = sum(number * each for number, each in done)
-    return sum(number * each**2 for number, each in done) / total if total else 0.0
+    durations = [(counts.done, _milliseconds(counts)) for counts in progress.kinds]
+    total = sum(number * each for number, each in durations)
+    return sum(number * each**2 for number, each in durations) / total if total else 0.0

@@ -60,9 +60,9 @@ def _choose(role: EngineRole, request: RunRequest, model: ModelSpec, profile: Pr
             f"one of the tables `[{role.kind}s.NAME]` of models.toml"
         )
     if role.kind == LANGUAGE_MODEL:
-        chosen = model if name is None else find_model(settings().catalogue_path, name)
-        check_language_model(chosen, profile, role.capabilities)
-        return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served)
-    found = find_engine(settings().catalogue_path, role.kind, name)
-    check_here(f"the {role.name} {found.name}", found.engine)
-    return RunEngine(name=found.name, identity=found.identity(identity(model)), note=found.instead)
+        entry = model if name is None else find_model(settings().catalogue_path, name)
+        check_language_model(entry, profile, role.capabilities)
+        return RunEngine(name=entry.name, identity=identity(entry), served=entry.engine.served)
+    engine = find_engine(settings().catalogue_path, role.kind, name)
+    check_here(f"the {role.name} {engine.name}", engine.engine)
+    return RunEngine(name=engine.name, identity=engine.identity(identity(model)), note=engine.instead)

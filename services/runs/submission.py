@@ -78,10 +78,10 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
 
 def _of_ids(corpora: Iterable[Corpus], ids: Sequence[str]) -> dict[str, Paragraph]:
     """The paragraphs of these ids, of the first corpus that has each."""
-    found: dict[str, Paragraph] = {}
+    paragraphs: dict[str, Paragraph] = {}
     for corpus in corpora:
-        found = corpus.paragraphs(ids) | found
-    return found
+        paragraphs = corpus.paragraphs(ids) | paragraphs
+    return paragraphs
 
 
 def _titled(corpora: Iterable[Corpus], title: str) -> tuple[Paragraph, ...]:

@@ -56,9 +56,9 @@ def step_prompt(connection: Connection, run: str, question: str | None = None, s
     Raises InputError where it has no prompt, and CotrailError where the store no longer holds what the model saw.
     """
     if question is not None and step is not None:
-        named = resolve_run(connection, run), question, step
+        place = resolve_run(connection, run), question, step
     elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
-        named = find_step(connection, int(run))
+        place = find_step(connection, int(run))
     else:
         raise InputError("a step is named by RUN QUESTION STEP, or by its id alone")
-    return StepPrompt(run=named[0], question=named[1], step=named[2], prompt=rebuild_prompt(connection, *named))
+    return StepPrompt(run=place[0], question=place[1], step=place[2], prompt=rebuild_prompt(connection, *place))

@@ -33,8 +33,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.text}" if self.text else self.name
-        return f"{said} {self.note}" if self.note else said
+        text = f"{self.name}: {self.text}" if self.text else self.name
+        return f"{text} {self.note}" if self.note else text
 
 
 class ShownNode(Struct, frozen=True, kw_only=True):
@@ -105,10 +105,10 @@ def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
     if details_type(record) is not Tree:
         return {}
     tree = details_of(record, traced)
-    written = [step.sequence for step in traced.steps if step.kind == REASON.name]
-    rounds = tree.rounds if isinstance(tree, Tree) else len(written) - 1
-    named = {sequence: f"round {number}" for number, sequence in enumerate(written[:rounds], start=1)}
-    return named | (dict.fromkeys(written[rounds:], "final content") if tree else {})
+    sequences = [step.sequence for step in traced.steps if step.kind == REASON.name]
+    rounds = tree.rounds if isinstance(tree, Tree) else len(sequences) - 1
+    labels = {sequence: f"round {number}" for number, sequence in enumerate(sequences[:rounds], start=1)}
+    return labels | (dict.fromkeys(sequences[rounds:], "final content") if tree else {})
 
 
 def _oddity(oddity: FormatViolation, rounds: int) -> str:

@@ -78,28 +78,30 @@ def _seed(seed: int, sample: int) -> int:
 
 def generation_request(action: Prompted, binding: Binding, until: Until | None = None) -> GenerationRequest:
     """What the language model is asked for; until: in place of the action's own."""
-    drawn = sampling(action, binding)
-    return GenerationRequest(action.prompt, until or action.until, action.max_tokens, drawn, action.stop, action.scored)
+    settings = sampling(action, binding)
+    return GenerationRequest(
+        action.prompt, until or action.until, action.max_tokens, settings, action.stop, action.scored
+    )
 
 
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
     """Has the language model continue the prompt; until: in place of the action's own."""
     request = generation_request(action, engines.binding, until)
-    written = engines.language_model(action.model).generate(request, engines.cancellation)
-    return written if action.sample is None else replace(written, seed=request.sampling.seed)
+    result = engines.language_model(action.model).generate(request, engines.cancellation)
+    return result if action.sample is None else replace(result, seed=request.sampling.seed)
 
 
 def decides_generation(action: Prompted, binding: Binding) -> Json:
     """Everything that decides the text: the prompt as it is rendered, the model and the sampling parameters."""
-    drawn = sampling(action, binding)
+    settings = sampling(action, binding)
     decides = {
         "prompt": action.prompt.digest,
         "until": action.until,
         "max_tokens": action.max_tokens,
         "model": binding.engine(action.model),
         "profile": binding.profile,
-        "temperature": drawn.temperature,
-        "seed": drawn.seed,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
     }
     return decides | _packing(action.prompt) | unusual(action, *LATER)
 
@@ -260,8 +262,8 @@ def _first_sentence(action: Reason, engines: Engines) -> Generated:
     # The splitter first: a worker that lacks it says so before the model has written anything.
     splitter = engines.splitter(action.splitter)
     # A pipeline's first sentence depends on what follows it, so the model writes its line to the end.
-    written = generate(action, engines, until="line")
-    return replace(written, text=splitter.first_sentence(written.text))
+    generation = generate(action, engines, until="line")
+    return replace(generation, text=splitter.first_sentence(generation.text))
 
 
 REASON = ActionKind(

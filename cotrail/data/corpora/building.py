@@ -241,8 +241,8 @@ class _Builder:
     def _take(self, place: str, raw: bytes, number: int, digest: str) -> None:
         """Write the paragraphs of a record that haven't come before."""
         state = self._state
-        found = [identified(title, text) for title, text in self._recipe.paragraphs(place, raw, state.seed)]
-        new = [paragraph for paragraph in found if self._seen.add(bytes.fromhex(paragraph.id))]
+        paragraphs = [identified(title, text) for title, text in self._recipe.paragraphs(place, raw, state.seed)]
+        new = [paragraph for paragraph in paragraphs if self._seen.add(bytes.fromhex(paragraph.id))]
         lines = b"".join(self._encode(paragraph) + b"\n" for paragraph in new)
         self._draft.write(lines)
         self._state = replace(
@@ -251,5 +251,5 @@ class _Builder:
             records_digest=digest,
             size=state.size + len(lines),
             paragraphs=state.paragraphs + len(new),
-            duplicates=state.duplicates + len(found) - len(new),
+            duplicates=state.duplicates + len(paragraphs) - len(new),
         )

@@ -41,12 +41,12 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
-    contents, ids, named = DigestSet(), DigestSet(), DigestSet()
+    contents, ids, digests_of_names = DigestSet(), DigestSet(), DigestSet()
     empty = True
     for path in paths:
         for place, paragraph in _read(path, paths):
             _check(place, paragraph)
-            new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
+            new_name = digests_of_names.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
             if contents.add(content(paragraph)):

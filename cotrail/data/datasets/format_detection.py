@@ -70,8 +70,8 @@ def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[Inpu
         return f"to hold {format_.holds}"
     with opened(path, error) as file:
         start = file.read(512)
-    if found := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
-        return f"to be {found}"
+    if content := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
+        return f"to be {content}"
     return "to be binary data" if b"\0" in start else None
 
 

@@ -49,27 +49,27 @@ class SentenceTransformerEmbedder:
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""
-        wanted = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
+        sentences = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
         # The model and the cache serve one call at a time.
         with self._turn:
-            vectors = self._vectors(list(wanted))
+            vectors = self._vectors(list(sentences))
         return [embedded(comparison, vectors) for comparison in comparisons]
 
-    def _vectors(self, wanted: list[str]) -> dict[str, Vector]:
-        vectors = {text: self._recent[text] for text in wanted if text in self._recent}
-        vectors |= self._made([text for text in wanted if text not in vectors])
-        for text in wanted:
+    def _vectors(self, sentences: list[str]) -> dict[str, Vector]:
+        vectors = {text: self._recent[text] for text in sentences if text in self._recent}
+        vectors |= self._made([text for text in sentences if text not in vectors])
+        for text in sentences:
             self._recent[text] = vectors[text]
             self._recent.move_to_end(text)
         while len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
         return vectors
 
-    def _made(self, wanted: list[str]) -> dict[str, Vector]:
-        made: dict[str, Vector] = {}
+    def _made(self, sentences: list[str]) -> dict[str, Vector]:
+        vectors: dict[str, Vector] = {}
         # By characters: how many tokens a text has is known only once it is read.
-        in_batches(lambda batch: made.update(self._encode(batch)), wanted, len, self._most)
-        return made
+        in_batches(lambda batch: vectors.update(self._encode(batch)), sentences, len, self._most)
+        return vectors
 
     def _encode(self, batch: list[str]) -> dict[str, Vector]:
         vectors = self._model.encode(

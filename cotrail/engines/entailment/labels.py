@@ -28,12 +28,12 @@ def label_order(
             "contradiction: take another one"
         )
     by_name = {int(number): name for name, number in (label2id or {}).items()}
-    told = {order for order in (_order(outputs), _order(by_name)) if order}
-    if given and told in (set(), {given}):
+    orders = {order for order in (_order(outputs), _order(by_name)) if order}
+    if given and orders in (set(), {given}):
         return given
-    if given or len(told) != 1:
+    if given or len(orders) != 1:
         raise InputError(_unclear(outputs, by_name, given))
-    return told.pop()
+    return orders.pop()
 
 
 def _order(names: Mapping[int, str]) -> Order | None:
@@ -45,15 +45,15 @@ def _label(name: str) -> Label | None:
     return next((label for stem, label in _STEMS.items() if name.strip().casefold().startswith(stem)), None)
 
 
-def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], given: Order | None) -> str:
-    said = f"the model's configuration calls its outputs {_shown(outputs)}"
+def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], order: Order | None) -> str:
+    message = f"the model's configuration calls its outputs {_shown(outputs)}"
     if by_name and by_name != outputs:
-        said += f", and elsewhere {_shown(by_name)}"
-    if given:
-        return f"{said}, but its labels are given as {', '.join(given)}: correct whichever is wrong"
+        message += f", and elsewhere {_shown(by_name)}"
+    if order:
+        return f"{message}, but its labels are given as {', '.join(order)}: correct whichever is wrong"
     return (
-        f'{said}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], in '
-        "their true order, in the entailer's table in the list of models"
+        f'{message}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], '
+        "in their true order, in the entailer's table in the list of models"
     )
 
 

@@ -66,8 +66,8 @@ class PromptedEntailer:
         texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
         distinct = list(dict.fromkeys(texts))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            judged = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
-        return [judged[pair] for pair in texts]
+            judgements = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
+        return [judgements[pair] for pair in texts]
 
     def _judge(self, premise: str, hypothesis: str) -> Entailed:
         likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)

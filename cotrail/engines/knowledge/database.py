@@ -110,12 +110,12 @@ class Database:
             # Python warns of connections that are collected without having been closed.
             weakref.finalize(self, self._connection.close)
             self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
-            found = about(self._connection)
+            record = about(self._connection)
         except (sqlite3.Error, msgspec.MsgspecError) as error:
             raise unusable(folder, error) from error
-        if found is None:
+        if record is None:
             raise unusable(folder, "it is empty")
-        self.about = found
+        self.about = record
         self._reading = threading.Lock()
 
     def rows(self, query: str, *parameters: object) -> list[Any]:

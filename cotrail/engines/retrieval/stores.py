@@ -124,9 +124,9 @@ def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
     return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder))
 
 
-def _settings(engine: FolderEngine, given: Mapping[str, Any]) -> Struct:
+def _settings(engine: FolderEngine, values: Mapping[str, Any]) -> Struct:
     try:
-        return msgspec.convert(dict(given), engine.settings)
+        return msgspec.convert(dict(values), engine.settings)
     except msgspec.ValidationError as error:
-        said = refusal(error, engine.settings, given)
-        raise InputError(f"settings of {engine.name}: {said}; correct it") from error
+        message = refusal(error, engine.settings, values)
+        raise InputError(f"settings of {engine.name}: {message}; correct it") from error

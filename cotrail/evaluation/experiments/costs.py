@@ -109,17 +109,17 @@ def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:
     return listing("totals", "What the experiment took", TOTALS, rows, notes=notes)
 
 
-def outcomes(lost: Mapping[str, int]) -> str:
+def outcomes(counts: Mapping[str, int]) -> str:
     """Executions without a result, in words."""
-    return ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(lost.items()))
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
 
 
 def _stage_rows(stage: str | None, costs: Sequence[Cost]) -> Iterator[TableRow]:
     of_all = total(costs)
     about: dict[str, Value] = {"stage": stage, "runs": len(costs)}
     for name, work in (("asked for", of_all.asked), ("adopted", of_all.adopted), ("made", of_all.made)):
-        counted = {each: getattr(work, each) for each in Work.__struct_fields__}
-        yield TableRow(values={**about, "work": name, **counted})
+        counts = {each: getattr(work, each) for each in Work.__struct_fields__}
+        yield TableRow(values={**about, "work": name, **counts})
     if of_all.lost:
         executions = sum(of_all.lost.values())
         yield TableRow(

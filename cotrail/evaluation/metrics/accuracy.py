@@ -43,7 +43,7 @@ def is_unclear(prediction: str, answer: str) -> bool:
     return words is not None and normalized(prediction) not in words
 
 
-def accuracy(judged: Iterable[tuple[bool, bool]]) -> Accuracy:
-    """The accuracy over answers; judged: for each whether it is right, and whether it is unclear."""
-    pairs = tuple(judged)
+def accuracy(judgements: Iterable[tuple[bool, bool]]) -> Accuracy:
+    """The accuracy over answers; judgements: for each whether it is right, and whether it is unclear."""
+    pairs = tuple(judgements)
     return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))

@@ -54,8 +54,8 @@ def paired_difference(
     resampled = numpy.empty(resamples)
     rows = max(1, _AT_ONCE // count)
     for start in range(0, resamples, rows):
-        chosen = chance.integers(count, size=(min(rows, resamples - start), count))
-        resampled[start : start + rows] = differences[chosen].mean(axis=1)
+        places = chance.integers(count, size=(min(rows, resamples - start), count))
+        resampled[start : start + rows] = differences[places].mean(axis=1)
     mean = float(differences.mean())
     low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     extreme = numpy.count_nonzero(numpy.abs(resampled - mean) >= abs(mean))

@@ -49,9 +49,9 @@ def kilt_scores(prediction: str, answer: str) -> AnswerScores:
 
 def _overlap(predicted: str, gold: str) -> AnswerScores:
     em = float(predicted == gold)
-    words, wanted = predicted.split(), gold.split()
-    shared = (Counter(words) & Counter(wanted)).total()
+    words, gold_words = predicted.split(), gold.split()
+    shared = (Counter(words) & Counter(gold_words)).total()
     if shared == 0:
         return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
-    precision, recall = shared / len(words), shared / len(wanted)
+    precision, recall = shared / len(words), shared / len(gold_words)
     return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)

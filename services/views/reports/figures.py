@@ -164,10 +164,10 @@ def legend_svgs(plot: Chart) -> tuple[tuple[str, str], ...]:
 
 
 def _svg(plot: Chart, figure: "Figure") -> str:
-    drawn = io.StringIO()
+    buffer = io.StringIO()
     with _style():
-        figure.savefig(drawn, format="svg", metadata=_metadata(plot))
-    return drawn.getvalue()
+        figure.savefig(buffer, format="svg", metadata=_metadata(plot))
+    return buffer.getvalue()
 
 
 def _metadata(plot: Chart) -> dict[str, str | None]:
@@ -278,8 +278,8 @@ def _whisker(axes: "Axes", place: float, point: ChartPoint) -> None:
     """The confidence interval of a bar, with a rim, so that it is seen within the bar and above it."""
     from matplotlib.patheffects import withStroke
 
-    drawn = axes.errorbar(place, point.value, _reach([point]), **WHISKER)
-    for each in (*drawn.lines[1], *drawn.lines[2]):
+    whisker = axes.errorbar(place, point.value, _reach([point]), **WHISKER)
+    for each in (*whisker.lines[1], *whisker.lines[2]):
         each.set_path_effects([withStroke(linewidth=2.4, foreground=PAPER)])
 
 
@@ -288,12 +288,12 @@ def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
     systems = [series.system for series in _own(panel)]
     for series in panel.series:
         colour, aside = COLOURS[series.shade], ASIDE * (systems.index(series.system) - (len(systems) - 1) / 2)
-        known = [(place + aside, point) for place, point in enumerate(series.points) if point]
-        places, values = [place for place, _ in known], [point.value for _, point in known]
+        points = [(place + aside, point) for place, point in enumerate(series.points) if point]
+        places, values = [place for place, _ in points], [point.value for _, point in points]
         if series.published:
             axes.plot(places, values, **_marker(marks[series.published], colour))
         else:
-            reach = _reach([point for _, point in known])
+            reach = _reach([point for _, point in points])
             axes.errorbar(places, values, reach, color=colour, marker=SHAPES[series.shade], **LINE)
     slanted = max(map(len, panel.labels)) > SHORT
     axes.set_xticks(range(len(panel.labels)), panel.labels, **(SLANTED if slanted else {}))

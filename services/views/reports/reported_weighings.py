@@ -91,12 +91,12 @@ class _Evidence:
     def shown(self, digest: str | None) -> ReportedEvidence | None:
         if digest is None:
             return None
-        known = self._found.get(digest)
+        paragraph = self._found.get(digest)
         return ReportedEvidence(
             name=named(digest, self._names),
-            snippet=cut(known.text, SNIPPET) if known else "",
-            anchor=anchor_of(digest) if known else "",
-            gold=known is not None and is_gold(known, self._gold),
+            snippet=cut(paragraph.text, SNIPPET) if paragraph else "",
+            anchor=anchor_of(digest) if paragraph else "",
+            gold=paragraph is not None and is_gold(paragraph, self._gold),
         )
 
 
@@ -114,8 +114,8 @@ def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str
 def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Paragraph]:
     """The paragraphs by which the sentences were judged."""
     of_chains = (each.evidence for chain in weighing.chains for each in chain.sentences)
-    judged = {*of_chains, *(each.evidence for each in weighing.facts)}
-    return [paragraph for digest, paragraph in found_in(question).items() if digest in judged]
+    evidence = {*of_chains, *(each.evidence for each in weighing.facts)}
+    return [paragraph for digest, paragraph in found_in(question).items() if digest in evidence]
 
 
 def _prediction(

@@ -96,11 +96,13 @@ def as_markdown(text: Sheet) -> str:
     """The table in GitHub's form, below a heading of the second degree and above its notes."""
     rules = ["---:" if numeric else "---" for numeric in text.numeric]
     rows = [list(text.headings), *(list(row.cells) for row in text.rows)]
-    drawn = [[_escaped(cell) for cell in row] for row in rows]
+    table_rows = [[_escaped(cell) for cell in row] for row in rows]
     if text.remarked:
-        drawn = [[*row, remark] for row, remark in zip(drawn, ("", *(row.remark for row in text.rows)), strict=True)]
+        table_rows = [
+            [*row, remark] for row, remark in zip(table_rows, ("", *(row.remark for row in text.rows)), strict=True)
+        ]
         rules.append("---")
-    table = "\n".join(f"| {' | '.join(row)} |" for row in (drawn[0], rules, *drawn[1:]))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (table_rows[0], rules, *table_rows[1:]))
     return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
 
 

@@ -44,10 +44,10 @@ def _read(client: ElasticsearchClient, name: str, shards: int) -> SequenceNumber
     stats = client.ask(
         lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=WANTED), _Stats, attempts=1
     )
-    found = {index.uuid: dict(_highest(index)) for index in stats.indices.values()}
-    if sum(map(len, found.values())) < shards:
+    numbers = {index.uuid: dict(_highest(index)) for index in stats.indices.values()}
+    if sum(map(len, numbers.values())) < shards:
         raise BusyError(f"a part of the index {name} isn't there now; wait until the search server has recovered")
-    return found
+    return numbers
 
 
 def _highest(index: _Index) -> Iterator[tuple[str, int]]:

@@ -66,15 +66,15 @@ class ElasticsearchStore:
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The manifests of the corpora by name, sorted."""
-        found = {
+        manifests = {
             alias.removeprefix(self._prefix): index.manifest
             for index in indexes(self._client, f"{self._prefix}*").values()
             for alias in index.aliases
             if index.manifest and alias.startswith(self._prefix) and not alias.endswith(DRAFT)
         }
         located = ((name, self._located(name)) for name in self._existing)
-        found |= {name: each.manifest for name, each in located if each}
-        return dict(sorted(found.items()))
+        manifests |= {name: each.manifest for name, each in located if each}
+        return dict(sorted(manifests.items()))
 
     def remove(self, name: str) -> None:
         """Deletes the index of that name; raises UnknownNameError, and InputError for one that search.toml names."""
@@ -82,10 +82,10 @@ class ElasticsearchStore:
             raise InputError(
                 f"the corpus {name!r} is an index that search.toml names, and is only read; take it out there"
             )
-        found = indexes(self._client, self._prefix + checked_name(name))
-        if not found:
+        names = indexes(self._client, self._prefix + checked_name(name))
+        if not names:
             raise unknown(name, self.manifests())
-        for index in found:
+        for index in names:
             remove(self._client, index)
 
     def extent(self, name: str) -> Extent:

@@ -100,8 +100,12 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
         if twice := [name for name, times in Counter(self.model_names).items() if times > 1]:
             raise ValueError(f"the model {twice[0]} is named twice; list it in models.toml under two names")
         for dataset, files in self.datasets.items():
-            shown = files.demonstrations
-            if self._has_styles and isinstance(shown, DemonstrationFiles) and "{style}" not in shown.cot:
+            demonstrations = files.demonstrations
+            if (
+                self._has_styles
+                and isinstance(demonstrations, DemonstrationFiles)
+                and "{style}" not in demonstrations.cot
+            ):
                 raise ValueError(f"models of several styles need `{{style}}` in the demonstrations' paths of {dataset}")
 
     @property
@@ -119,8 +123,8 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
 
     def published_as(self, name: str) -> str:
         """The dataset's name as `--dataset` takes it; it determines the scoring."""
-        given = self.datasets[name].format
-        return name if given in (None, PROCESSED_FORMAT) else given
+        format_ = self.datasets[name].format
+        return name if format_ in (None, PROCESSED_FORMAT) else format_
 
     def names_pages(self, name: str) -> bool:
         """Return whether the dataset's demonstrations make a model name pages before a search (IIRC)."""

@@ -325,10 +325,10 @@ def _published_f1(where: str) -> Iterator[TableRow]:
 
 def _published_differences(own: Sequence[TableRow]) -> Iterator[TableRow]:
     """Differences of section 5 for the datasets and metrics that the own rows compare."""
-    known = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
+    own_places = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
     for each in published().differences:
         for place, points in each.scores.items():
-            if (each.metric, place) in known:
+            if (each.metric, place) in own_places:
                 reader = None if each.metric == "paragraph_recall" else each.reader
                 labels = {"metric": each.metric, "place": place, "model": each.model, "reader": reader}
                 compared = {"system": "ircot", "against": "one-step"}

@@ -210,8 +210,8 @@ def _is_whole(run: RethinkingRun) -> bool:
 
 
 def _knowledge(method: Method) -> str | None:
-    known = set(method.knowledge)
-    return KNOWN.get((not known.isdisjoint({"wordnet", "conceptnet"}), "table" in known))
+    kinds = set(method.knowledge)
+    return KNOWN.get((not kinds.isdisjoint({"wordnet", "conceptnet"}), "table" in kinds))
 
 
 def _variant(method: Method) -> str | None:
@@ -257,13 +257,13 @@ def _by_task(
 
 
 def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:
-    named = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
-    return TableRow(values={**named, **scores, "questions": len(run.questions), "run": run.id})
+    labels = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
+    return TableRow(values={**labels, **scores, "questions": len(run.questions), "run": run.id})
 
 
 def _alone(run: RethinkingRun) -> Iterator[TableRow]:
-    if found := chain_alone(run):
-        yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), found, strict=True)))
+    if result := chain_alone(run):
+        yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), result, strict=True)))
 
 
 def _overview(run: RethinkingRun) -> TableRow:
@@ -280,25 +280,25 @@ def _overview(run: RethinkingRun) -> TableRow:
 
 
 def _settings(method: Method) -> str:
-    told = [f"{method.chains} chains"] if method.chains else []
+    phrases = [f"{method.chains} chains"] if method.chains else []
     if method.system == "rethinking":
-        told += [VARIANTS[method.variant]] if method.variant in VARIANTS else []
-        told += [] if method.voting else ["no voting"]
-        told += [f"by {method.query}", *method.knowledge]
-    return ", ".join(told)
+        phrases += [VARIANTS[method.variant]] if method.variant in VARIANTS else []
+        phrases += [] if method.voting else ["no voting"]
+        phrases += [f"by {method.query}", *method.knowledge]
+    return ", ".join(phrases)
 
 
 def _growing(run: RethinkingRun) -> Iterator[TableRow]:
     if grown := growth(run):
         for place, share in enumerate(grown.voted):
             faithful = grown.faithful[place] if grown.faithful else None
-            told: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
-            yield TableRow(values={**told, "voted": share, "faithful": faithful})
+            values: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
+            yield TableRow(values={**values, "voted": share, "faithful": faithful})
 
 
 def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
-    if found := contrast(ours, theirs):
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(found)})
+    if comparison := contrast(ours, theirs):
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(comparison)})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:
@@ -309,7 +309,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
         ("self-consistency", "middle", grown.voted),
         ("rethinking", "strong", grown.faithful),
     )
-    asked = grown.questions
+    questions = grown.questions
     return Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
@@ -317,7 +317,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
             Series(
                 system=system,
                 shade=shade,
-                points=tuple(point_of_share(round(share * asked), asked, runs=(run.id,)) for share in shares),
+                points=tuple(point_of_share(round(share * questions), questions, runs=(run.id,)) for share in shares),
             )
             for system, shade, shares in lines
             if shares

@@ -110,28 +110,28 @@ def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
     )
 
 
-def words_of(prompts: Sequence[Prompt], written: Sequence[str]) -> WordCounts:
+def words_of(prompts: Sequence[Prompt], texts: Sequence[str]) -> WordCounts:
     """Count the words of a question's prompts, in the order of the calls, and of what the model wrote."""
     pieces = [tuple(prompt.pieces) for prompt in prompts]
     new = [piece for before, now in pairwise([(), *pieces]) for piece in _added(before, now)]
     return WordCounts(
         read=sum(_words(piece.text) for piece in new if not isinstance(piece, Written)),
         read_again=sum(_words(piece.text) for prompt in pieces for piece in prompt),
-        written=sum(map(_words, written)),
+        written=sum(map(_words, texts)),
     )
 
 
 def _searched(scoring: Scoring, question: RecordedQuestion, words: WordCounts | None) -> Searched:
     tree = question.details if isinstance(question.details, Tree) else None
     titles = {each.title for each in question.gold}
-    found = frozenset(each.digest for each in question.paragraphs if each.title in titles)
+    digests = frozenset(each.digest for each in question.paragraphs if each.title in titles)
     return Searched(
         key=question.key,
         score=_score(scoring, question.answer or "", question.answers) if tree else None,
         stated=_score(scoring, tree.stated, question.answers) if tree else None,
         hops=hops(question.kinds),
         tree=tree,
-        gold=found if titles else None,
+        gold=digests if titles else None,
         words=words,
     )
 

@@ -159,14 +159,14 @@ def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
     """Scores where retrieval corrected or completed something (table 3)."""
-    own = [_own(run, {"label": _title(run.dataset), **asdict(found)}) for run, found in _effects(runs)]
+    own = [_own(run, {"label": _title(run.dataset), **asdict(effect)}) for run, effect in _effects(runs)]
     return beside("effect", "Effect of IR (table 3)", EFFECT, own, published.EFFECT, [S_IR])
 
 
 def misleading(runs: SearChainRuns) -> ReportTable | None:
     """How often retrieval makes a right answer wrong (table 4); not of long answers, which aren't right or wrong."""
-    effects = [(run, found) for run, found in _effects(runs) if found.right and not run.scores_overlap]
-    placed = [(run, found.misled / found.right) for run, found in effects]
+    effects = [(run, effect) for run, effect in _effects(runs) if effect.right and not run.scores_overlap]
+    placed = [(run, effect.misled / effect.right) for run, effect in effects]
     return _by_dataset("misled", "Misled by IR (table 4)", placed, published.MISLED, MISLED)
 
 
@@ -197,7 +197,7 @@ def _effects(runs: SearChainRuns) -> list[tuple[SearChainRun, Effect]]:
     """The effect of retrieval on each run of the whole method whose questions were also asked without it."""
     alone = {(run.dataset, run.model): run.questions for run in _of("without-retrieval", runs)}
     effects = [(run, effect(run.questions, alone.get((run.dataset, run.model), ()))) for run in _of("", runs)]
-    return [(run, found) for run, found in effects if found]
+    return [(run, measured) for run, measured in effects if measured]
 
 
 def _overview(run: SearChainRun) -> TableRow:
@@ -215,28 +215,28 @@ def _overview(run: SearChainRun) -> TableRow:
 
 
 def _sources(run: SearChainRun) -> TableRow:
-    found = sources(run.trees)
-    shares = {"llm": found.model, "corrected": found.corrected, "completed": found.completed}
-    values: dict[str, Value] = {name: count / found.nodes for name, count in shares.items()}
-    return _own(run, {"label": _title(run.dataset), "nodes": found.nodes, **values})
+    measured = sources(run.trees)
+    shares = {"llm": measured.model, "corrected": measured.corrected, "completed": measured.completed}
+    values: dict[str, Value] = {name: count / measured.nodes for name, count in shares.items()}
+    return _own(run, {"label": _title(run.dataset), "nodes": measured.nodes, **values})
 
 
 def _efficiency(run: SearChainRun) -> TableRow | None:
-    found = efficiency(run.questions)
-    if found is None:
+    measured = efficiency(run.questions)
+    if measured is None:
         return None
     seconds = run.cost.asked.seconds / run.answered if run.cost and run.answered else None
-    return _own(run, {**asdict(found), "seconds": seconds})
+    return _own(run, {**asdict(measured), "seconds": seconds})
 
 
 def _citations(run: SearChainRun) -> TableRow:
-    found = citations(run.questions)
+    measured = citations(run.questions)
     shares = {
-        "marked": _share(found.marked, found.contents),
-        "gold": _share(found.gold, found.references),
-        "named": _share(found.named, found.path),
+        "marked": _share(measured.marked, measured.contents),
+        "gold": _share(measured.gold, measured.references),
+        "named": _share(measured.named, measured.path),
     }
-    return _own(run, asdict(found) | shares)
+    return _own(run, asdict(measured) | shares)
 
 
 def _share(count: int, of: int) -> float | None:

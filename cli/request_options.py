@@ -14,7 +14,7 @@ from cotrail.common.expected_values import parts
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
-from cotrail.services.runs.requests import ENGINES, RunRequest, described
+from cotrail.services.runs.requests import ENGINES_GROUP, RunRequest, described
 from cotrail.systems.registry import SYSTEMS
 
 NAMES = {
@@ -69,7 +69,7 @@ def _parameters() -> Iterator[Parameter]:
         about = described(field)
         if about and field.name == "engines":
             for role in ROLES.values():
-                yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES, "NAME")
+                yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES_GROUP, "NAME")
         if about:
             yield _parameter(field.name, _type(field), _help(field.name, about), about["group"], about["value"])
 

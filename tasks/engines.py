@@ -73,7 +73,7 @@ class LoadedEngines:
             retriever = self._retrievers[name]
         if retriever.revision != pinned:
             raise CorpusChangedError(
-                f"the corpus {name!r} was indexed anew since the run was submitted (then {pinned}, "
+                f"the corpus {name!r} was indexed again since the run was submitted (then {pinned}, "
                 f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
             )
         return retriever
@@ -107,7 +107,7 @@ class LoadedEngines:
             knowledge = self._store.open(source)
             if knowledge.revision != run.binding.pins.get(source):
                 raise CorpusChangedError(
-                    f"the knowledge source {source} was built anew since the run was submitted; build it from the "
+                    f"the knowledge source {source} was built again since the run was submitted; build it from the "
                     "former files again, then `cotrail resume RUN`"
                 )
             return knowledge

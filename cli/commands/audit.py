@@ -25,7 +25,7 @@ from cotrail.services.views import auditing
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
 
-SHOWN = 20
+MOST_FINDINGS = 20
 """The most findings that are printed; `--json` has all."""
 
 SUFFIX = ".audit.jsonl.zst"
@@ -188,10 +188,10 @@ def _show(screen: Console, verification: Verification) -> None:
     if verification.findings:
         first = ", the first first" if len(verification.findings) > 1 else ""
         screen.print(f"{count(len(verification.findings), 'finding')}{first}:", style="bold red")
-        for finding in verification.findings[:SHOWN]:
+        for finding in verification.findings[:MOST_FINDINGS]:
             screen.print(f"  {finding}", soft_wrap=True)
-        if len(verification.findings) > SHOWN:
-            screen.print(f"  … and {len(verification.findings) - SHOWN:,} more; --json has all", style="dim")
+        if len(verification.findings) > MOST_FINDINGS:
+            screen.print(f"  … and {len(verification.findings) - MOST_FINDINGS:,} more; --json has all", style="dim")
     elif verification.closed:
         screen.print("All of it is as it was recorded.", style="green")
     else:

@@ -20,7 +20,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress
-from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
+from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, KnowledgeStore, find_source
 from cotrail.engines.optional_packages import installed_with
 
 knowledge = typer.Typer(
@@ -57,7 +57,7 @@ def build(
         typer.Argument(
             metavar="FILE",
             help="The files that it is built from. "
-            + " ".join(f"{name}: {needs}." for name, needs in NEEDS.items()).replace("`", ""),
+            + " ".join(f"{name}: {needs}." for name, needs in NEEDED_FILES.items()).replace("`", ""),
             show_default=False,
         ),
     ] = None,
@@ -160,7 +160,7 @@ def _listed(store: KnowledgeStore, source: Source) -> SourceState:
 
 
 def _row(each: SourceState) -> list[str]:
-    contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
+    contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDED_FILES[each.source]}"
     return [each.source, shortened(each.revision or "-"), contents]
 
 

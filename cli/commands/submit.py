@@ -16,7 +16,7 @@ from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.runs import submission
 from cotrail.services.runs.prepared_run import PreparedRun
-from cotrail.services.runs.requests import REQUIRED, check_keys, make_request, overruled, read_run_file
+from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
 from cotrail.services.store import open_store
 from cotrail.systems.registry import find_system
 
@@ -60,7 +60,7 @@ def _read(run_file: Path) -> dict[str, Any]:
 
 def _check_named(values: Mapping[str, Any]) -> None:
     """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
-    missing = next((field for field in REQUIRED if values.get(field) is None), None)
+    missing = next((field for field in REQUIRED_FIELDS if values.get(field) is None), None)
     if missing is None:
         return
     for field, check in (("system", find_system), ("dataset", find_dataset)):

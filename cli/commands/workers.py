@@ -4,7 +4,7 @@ import typer
 
 from cotrail.cli.arguments import Json
 
-UNAVAILABLE = 3
+REDIS_UNAVAILABLE = 3
 """The exit code where Redis doesn't answer, so that not all were found."""
 
 
@@ -25,4 +25,4 @@ def workers(*, json: Json = False) -> None:
     else:
         print_workers(listing)
     if listing.unasked is not None:
-        raise typer.Exit(UNAVAILABLE)
+        raise typer.Exit(REDIS_UNAVAILABLE)

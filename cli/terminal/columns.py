@@ -18,7 +18,7 @@ from cotrail.common.printable_text import one_line
 WIDE, NARROW = 2, 1
 """Spaces between columns, and those where there is little room."""
 
-NOTHING = "-"
+EMPTY_CELL = "-"
 """A cell that says that there is nothing; a paragraph leaves it out."""
 
 
@@ -109,7 +109,7 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
     parts = [
         Text(f"{column.title} ", style="dim").append_text(cell) if column.title else cell
         for column, cell in zip(columns[1:], others, strict=True)
-        if cell.plain.strip() not in ("", NOTHING)
+        if cell.plain.strip() not in ("", EMPTY_CELL)
     ]
     screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2), expand=False), style=style)
 

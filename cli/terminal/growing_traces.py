@@ -22,7 +22,7 @@ from cotrail.services.views.tracing import QuestionStatus, StepState, TracedQues
 Numbered = tuple[int, TracedQuestion]
 
 INDENT = 3
-BARS = 8
+BAR_LINES = 8
 """The lines of a terminal that are left for progress bars and what holds a run back."""
 
 
@@ -49,7 +49,7 @@ def _side_by_side(live: Live, engine: Engine, run: str) -> Show:
                 elif question.status != QuestionStatus.OPEN and question.key not in printed:
                     printed.add(question.key)
                     live.console.print(_whole(number, question))
-        live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(watched)), refresh=True)
+        live.update(Group(*_ends(growing, live.console.height - BAR_LINES), progress_bars(watched)), refresh=True)
 
     return show
 

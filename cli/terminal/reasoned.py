@@ -65,8 +65,8 @@ def _outcome(view: ShownTree, width: int) -> Table:
     for number, mark in enumerate(view.marks):
         documents = ", ".join(f"{_mark(each)}{one_line(each.title) or 'no document'}" for each in mark.documents)
         table.add_row("" if number else marks, f"{cut(mark.text, width)} → {documents or 'no node'}")
-    for number, oddity in enumerate(view.oddities):
-        table.add_row("" if number else "oddities", oddity)
+    for number, violation in enumerate(view.violations):
+        table.add_row("" if number else "violations", violation)
     table.add_row("engines", f"reader {tree.reader or 'none'}, duplicates by {tree.duplicates or 'nothing'}")
     table.add_row("", f"{count(tree.rounds, 'round')}, {count(len(tree.nodes), 'node')}, {len(tree.path)} in the path")
     return table

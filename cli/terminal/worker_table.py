@@ -8,7 +8,7 @@ from cotrail.common.humanize import duration
 from cotrail.common.printable_text import one_line
 from cotrail.services.lists.worker_list import ListedWorker, WorkerList, WorkerState
 
-SHOWN = 3
+MOST_STEPS = 3
 """Steps shown of each worker; JSON has all."""
 
 STYLES = {WorkerState.WORKING: "green", WorkerState.ACTIVE: "green", WorkerState.SILENT: "red"}
@@ -46,8 +46,8 @@ def _doing(each: ListedWorker) -> Text:
     lines = [one_line(each.problem)] if each.problem else []
     lines += (
         one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")
-        for step in each.steps[:SHOWN]
+        for step in each.steps[:MOST_STEPS]
     )
-    if more := len(each.steps) - SHOWN:
+    if more := len(each.steps) - MOST_STEPS:
         lines += [f"and {more:,} more"] if more > 0 else []
     return Text("\n".join(lines))

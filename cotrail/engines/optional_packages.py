@@ -62,7 +62,7 @@ def install_extra(extra: str) -> str:
 
 
 def install(*arguments: str) -> str:
-    """The command that installs into the environment of this Python, whichever is active, and even if it has no pip."""
+    """The command that installs into this Python's environment, even if another is active or it has no pip."""
     pip = shutil.which("pip")
     if pip is not None and Path(pip).parent.samefile(Path(sys.executable).parent):
         installer = ["pip", "install"]

@@ -27,7 +27,7 @@ class Outage(Struct, frozen=True, kw_only=True):
     next_seconds: float
 
 
-_HELD = (
+_HELD_STEPS = (
     select(
         steps.c.kind,
         attempts.c.ended_at,
@@ -61,7 +61,7 @@ _KINDS = (
 
 def read_outages(connection: Connection, run_id: str) -> tuple[Outage, ...]:
     """Return the servers that have been away since they last answered a step of the run."""
-    held = connection.execute(_HELD, {"run": run_id}).all()
+    held = connection.execute(_HELD_STEPS, {"run": run_id}).all()
     if not held:
         return ()
     kinds = connection.execute(_KINDS, {"run": run_id}).all()

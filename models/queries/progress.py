@@ -20,7 +20,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
         running; adopted: those whose result, tokens and time another run computed; done_in_open, done_in_finished:
         those done of the open and of the finished questions.
     moving: the number of open questions that have a step of this kind under way.
-    busy: whether any worker holds a step, of whatever kind and run.
+    busy: whether any worker holds a step, of any kind and run.
     """
 
     kind: str

@@ -23,7 +23,7 @@ def condition(filter_: RunFilter, stopped: Collection[str]) -> ColumnElement[boo
         return _has_text(filter_.value)
     if filter_.key == "state":
         return _is(filter_.value, stopped)
-    return _BY[filter_.key](filter_.value)
+    return _CONDITIONS[filter_.key](filter_.value)
 
 
 def _has_text(text: str) -> ColumnElement[bool]:
@@ -47,7 +47,7 @@ def searches(corpus: str) -> ColumnElement[bool]:
     return or_(runs.c.corpus == corpus, runs.c.knowledge.has_key(FURTHER_CORPUS + corpus))
 
 
-_BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
+_CONDITIONS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "system": _equals("system"),
     "dataset": _equals("dataset"),
     "corpus": searches,
@@ -56,7 +56,7 @@ _BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "name": lambda value: _labelled(run_labels.c.name == value),
     "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
 }
-KEYS = ("state", *_BY)
+KEYS = ("state", *_CONDITIONS)
 """What runs can be filtered by."""
 
 

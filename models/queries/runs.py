@@ -20,7 +20,7 @@ from cotrail.models.schema.tables import questions, run_labels, runs
 LATEST = "latest"
 """The name that stands for the run submitted last."""
 
-COMPARED = 1000
+COMPARED_RUNS = 1000
 """The number of newest runs among which the one that was meant is looked for."""
 
 
@@ -126,7 +126,7 @@ def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
 def _newest_names(connection: Connection) -> list[str]:
     """Return the ids and names of the newest runs."""
     newest = select(runs.c.id, run_labels.c.name).outerjoin(run_labels, run_labels.c.run_id == runs.c.id)
-    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED))
+    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED_RUNS))
     return [name for row in rows for name in row if name is not None]
 
 

@@ -28,7 +28,7 @@ from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, sentences, steps
 
-CHUNK = 100
+CHUNK_QUESTIONS = 100
 """The number of questions read at once."""
 
 
@@ -43,7 +43,7 @@ class Collected(Struct, frozen=True, kw_only=True):
 
 
 class StepFacts(Struct, frozen=True, kw_only=True):
-    """What all steps have, whatever their kind.
+    """What steps of every kind have.
 
     milliseconds: how long the last execution took; None before its end.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
@@ -117,8 +117,8 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
     """Yield all questions of a run in their order."""
     ids, paragraphs = read_question_ids(connection, run_id), ParagraphCache()
-    for start in range(0, len(ids), CHUNK):
-        yield from _read(connection, ids[start : start + CHUNK].tolist(), paragraphs)
+    for start in range(0, len(ids), CHUNK_QUESTIONS):
+        yield from _read(connection, ids[start : start + CHUNK_QUESTIONS].tolist(), paragraphs)
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:

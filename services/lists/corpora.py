@@ -12,7 +12,7 @@ from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.corpus_store import USUAL, NewIndex
+from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, unknown
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import searching_runs
@@ -29,7 +29,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
 
 
 def index(
-    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = USUAL
+    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = DEFAULT_INDEX
 ) -> Indexed:
     """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
 

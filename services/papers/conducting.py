@@ -80,7 +80,7 @@ class Conductor:
         for cell in due:
             prepared = self._schedule.prepare(cell)
             submission = prepared.submission
-            # The model as the experiment pinned it, even where its file now bears another name.
+            # The model as the experiment pinned it, even if its file has another name now.
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             # Another conductor may submit this cell too; the store keeps the first run of a cell.
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}

@@ -30,8 +30,8 @@ from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
-NUMBERS = ("seed", "temperature")
-FIELDS = ("model", "profile", *NUMBERS)
+NUMBER_FIELDS = ("seed", "temperature")
+FIELDS = ("model", "profile", *NUMBER_FIELDS)
 """The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
 
 ENGINE, _SETTING = "engines.", "settings."
@@ -44,8 +44,8 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     run: the origin's id, its beginning, or `latest`.
     changes: values by field, role of an engine (`extractor`, or `engines.ROLE` for any) or setting; a setting goes by
         its dotted path, or by the last part where that is enough.
-    at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
-        that they would have asked for too.
+    at: the steps before this one are taken over even if the new settings would have asked otherwise; without it,
+        the steps that they would have asked for too.
     questions: the ids of those to fork; all of them where none is named.
     name, tags: labels of the fork; it takes over none of the origin's.
     """
@@ -164,7 +164,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
 
 def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
     """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
-    # Answers can be cut from chains but not the reverse, so chains are taken wherever there are any.
+    # Answers can be cut from chains but not the reverse, so chains are taken where there are any.
     if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
         return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
@@ -178,7 +178,7 @@ def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs
 
 
 def _resolved(record: RunRecord, key: str) -> str:
-    """The whole key that the given one stands for."""
+    """The full key that the given one abbreviates."""
     if key in FIELDS or key in ROLES:
         return key
     if key.startswith(ENGINE):

@@ -9,7 +9,7 @@ from typing import Any
 
 from cotrail.errors import InputError
 
-INSTEAD = "instead"
+STAND_INS = "instead"
 """The key of a run's provenance under which it says what stands in for what the paper has."""
 
 PACKAGES = (

@@ -29,7 +29,7 @@ def choose(connection: Connection, runs: Sequence[str], older_than: float | None
 
     older_than: takes all that ended at least this many days ago too.
     """
-    # An interrupted removal left a run without some of its rows, so it is completed first, whatever is asked for.
+    # An interrupted removal left a run without some of its rows, so it is completed first in every case.
     ids = pruning.begun(connection)
     ids += (resolve_run(connection, run) for run in runs)
     if older_than is not None:

@@ -3,10 +3,10 @@
 Work is counted in milliseconds of execution, since a search takes a thousandth of the time of a sentence. Nothing is
 estimated before it can be known:
 
-- The first questions to finish are the short ones. They stand for the others once at least FINISHED of them have
+- The first questions to finish are the short ones. They are representative once at least LEAST_FINISHED of them have
   finished, and at least as many as are under way.
-- The pace is that of the last MEASURED_SECONDS, once the work of ENDED typical steps was done in them: a burst of
-  searches is less than one sentence. It is measured anew after a pause or an outage.
+- The pace is that of the last MEASURED_SECONDS, once the work of LEAST_ENDED typical steps was done in them: a burst of
+  searches is less than one sentence. Measuring starts again after a pause or an outage.
 """
 
 from collections import deque
@@ -17,17 +17,17 @@ from msgspec import Struct
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import QuestionStatus
 
-FINISHED = 5
-"""The number of finished questions that is told from."""
+LEAST_FINISHED = 5
+"""The least number of finished questions for an estimate."""
 
-ENDED = 8
-"""The number of typical steps that a pace is told from."""
+LEAST_ENDED = 8
+"""The least number of typical steps for a pace."""
 
 MEASURED_SECONDS = 600.0
 """The sliding window over which the pace is measured."""
 
 
-class Reading(Struct, frozen=True):
+class ProgressReading(Struct, frozen=True):
     """The steps that are done at a moment, by their kind; at: seconds of a monotonic clock."""
 
     at: float
@@ -38,16 +38,16 @@ class RemainingTime:
     """The remaining time of a run, from successive readings of its progress."""
 
     def __init__(self) -> None:
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[ProgressReading] = deque()
 
     def note(self, progress: Progress, now: float) -> None:
         """Takes in progress that was read at `now` (seconds, monotonic), while the run moves."""
-        self._readings.append(Reading(now, {counts.kind: counts.done for counts in progress.kinds}))
+        self._readings.append(ProgressReading(now, {counts.kind: counts.done for counts in progress.kinds}))
         while now - self._readings[0].at > MEASURED_SECONDS:
             self._readings.popleft()
 
     def restart(self) -> None:
-        """Measures the pace anew, as the run stood still."""
+        """Starts measuring the pace again, as the run stood still."""
         self._readings.clear()
 
     def seconds(self, progress: Progress) -> float | None:
@@ -67,14 +67,14 @@ class RemainingTime:
             return None
         then = self._readings[0].done
         work = sum((counts.done - then.get(counts.kind, 0)) * _milliseconds(counts) for counts in progress.kinds)
-        return work / seconds if work and work >= ENDED * _typical(progress) else None
+        return work / seconds if work and work >= LEAST_ENDED * _typical(progress) else None
 
 
 def steps_to_come(progress: Progress) -> dict[str, float] | None:
     """The steps that the open questions still take, by their kind; None where the finished ones can't tell yet."""
     finished = progress.questions[QuestionStatus.FINISHED]
     moving = sum(counts.moving for counts in progress.kinds)
-    if finished < max(FINISHED, moving):
+    if finished < max(LEAST_FINISHED, moving):
         return None
     steps = {}
     for counts in progress.kinds:

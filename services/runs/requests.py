@@ -27,13 +27,13 @@ Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
-REQUIRED = ("system", "dataset", "questions")
+REQUIRED_FIELDS = ("system", "dataset", "questions")
 """The fields that have no default."""
 
-LABELS = ("name", "tags")
+LABEL_FIELDS = ("name", "tags")
 """The fields that aren't part of what a run records of its request, since they may be changed later."""
 
-ENGINES = "The model"
+ENGINES_GROUP = "The model"
 """The group of the fields that name engines."""
 
 
@@ -44,7 +44,7 @@ def _field(group: str, value: str, meaning: str) -> Meta:
 
 _what = partial(_field, "What to run")
 _how = partial(_field, "How the system works")
-_model = partial(_field, ENGINES)
+_model = partial(_field, ENGINES_GROUP)
 
 
 def described(field: FieldInfo) -> dict[str, str]:
@@ -171,11 +171,11 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def files(self) -> dict[str, Path]:
         """The files that the request names, by its fields."""
-        paths = {field: getattr(self, field) for field in PATHS}
+        paths = {field: getattr(self, field) for field in PATH_FIELDS}
         return {field: Path(name) for field, name in paths.items() if name and not _is_bundled(field, name)}
 
 
-PATHS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
+PATH_FIELDS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
 """The fields that are paths; in a run file they are relative to that file."""
 
 
@@ -207,9 +207,9 @@ def make_request(values: Mapping[str, Any], places: Mapping[str, str] = MappingP
         option.
     """
     check_keys(values)
-    for field in REQUIRED:
+    for field in REQUIRED_FIELDS:
         if values.get(field) is None:
-            raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
+            raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED_FIELDS)}")
     gathered = _gathered(values)
     try:
         return msgspec.convert(gathered, RunRequest)
@@ -235,7 +235,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
     The keys aren't checked yet, as a caller's own may overrule them (`make_request`).
     """
     values = read_toml_file(path)
-    for key in PATHS:
+    for key in PATH_FIELDS:
         if isinstance(values.get(key), str) and not _is_bundled(key, values[key]):
             values[key] = str(path.parent / values[key])
     return values

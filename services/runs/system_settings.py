@@ -43,11 +43,11 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
     values = spec.rule_settings(request.rules, instructed=instructed) | _of_dataset(request.dataset, defaults)
     values = merged(merged(values, request.settings), _short_settings(spec, request, defaults))
-    chosen = merged(defaults, values)
+    resolved = merged(defaults, values)
     try:
-        settings = dict(msgspec.to_builtins(msgspec.convert(chosen, spec.settings)))
+        settings = dict(msgspec.to_builtins(msgspec.convert(resolved, spec.settings)))
     except msgspec.ValidationError as error:
-        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
+        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, resolved)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
 

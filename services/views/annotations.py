@@ -61,8 +61,8 @@ def sample_chains(connection: Connection, record: RunRecord, size: int, seed: in
     if not chains:
         raise InputError(
             f"there is no chain of thought to judge in run {record.id}: the "
-            f"{count(len(questions), 'sampled question')} either isn't finished or was answered without one; wait for the run, or annotate one of IRCoT or with "
-            "the reader `cot`"
+            f"{count(len(questions), 'sampled question')} either isn't finished or was answered without one; wait for "
+            "the run, or annotate one of IRCoT or with the reader `cot`"
         )
     return SampledChains(chains=chains, left_out=len(questions) - len(chains))
 
@@ -141,7 +141,7 @@ def checked_marks(
             raise InputError(f"{place}: the note holds a NUL character; remove it")
         before = seen.setdefault((row.question_id, row.position), place)
         if before != place:
-            raise InputError(f"{place}: the same sentence stands in {before} already; remove one of them")
+            raise InputError(f"{place}: the same sentence is in {before} already; remove one of them")
     return [
         SentenceMark(
             question_id=row.question_id,

@@ -70,7 +70,7 @@ class ShownMark(Struct, frozen=True, kw_only=True):
 
 
 class ShownTree(Struct, frozen=True, kw_only=True):
-    """A tree; chains: those that begin at the question; oddities: each in a line.
+    """A tree; chains: those that begin at the question; violations: of the form, each in a line.
 
     found_marks: whether the marks were found by the nodes' answers, since the model wrote none.
     """
@@ -79,7 +79,7 @@ class ShownTree(Struct, frozen=True, kw_only=True):
     found_marks: bool
     chains: tuple[ShownChain, ...]
     marks: tuple[ShownMark, ...]
-    oddities: tuple[str, ...]
+    violations: tuple[str, ...]
 
 
 def shown_tree(tree: Tree, titles: Mapping[str, str]) -> ShownTree:
@@ -93,7 +93,7 @@ def shown_tree(tree: Tree, titles: Mapping[str, str]) -> ShownTree:
         found_marks=not tree.marks_are_written,
         chains=_below(None, chains, documents),
         marks=tuple(marks),
-        oddities=tuple(_oddity(each, tree.rounds) for each in tree.oddities),
+        violations=tuple(_violation(each, tree.rounds) for each in tree.oddities),
     )
 
 
@@ -111,9 +111,9 @@ def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
     return labels | (dict.fromkeys(sequences[rounds:], "final content") if tree else {})
 
 
-def _oddity(oddity: FormatViolation, rounds: int) -> str:
-    where = f"round {oddity.round}" if oddity.round <= rounds else "final content"
-    return f"{where}: {oddity.what}: {oddity.text}"
+def _violation(violation: FormatViolation, rounds: int) -> str:
+    where = f"round {violation.round}" if violation.round <= rounds else "final content"
+    return f"{where}: {violation.what}: {violation.text}"
 
 
 def _document(node: Node, place: int | None, titles: Mapping[str, str]) -> Document:

@@ -14,7 +14,7 @@ STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="T
 @pytest.fixture
 def kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> ParagraphCache:
     """Those of a process that keeps four at most."""
-    monkeypatch.setattr(paragraphs, "MOST", 4)
+    monkeypatch.setattr(paragraphs, "MOST_CACHED_PARAGRAPHS", 4)
     with engine.begin() as connection:
         save_paragraphs(connection, STORED)
     return ParagraphCache()

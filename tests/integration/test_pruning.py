@@ -140,7 +140,7 @@ def test_retention_takes_what_ended_long_ago(engine: Engine, finish: Callable[..
 def test_broken_off_it_is_known_and_gone_on_with(
     engine: Engine, finish: Callable[..., None], removed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "QUESTIONS", 2)
+    monkeypatch.setattr(pruning, "QUESTION_CHUNK", 2)
     finish("gone", asked=5)
     assert next(prune(engine, ["gone"])).questions == 2
     assert count_rows(engine)["questions"] == 3
@@ -154,7 +154,7 @@ def test_broken_off_it_is_known_and_gone_on_with(
 def test_two_at_once_share_the_work(
     engine: Engine, finish: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "QUESTIONS", 2)
+    monkeypatch.setattr(pruning, "QUESTION_CHUNK", 2)
     finish("gone", asked=5)
     one, other = prune(engine, ["gone"]), prune(engine, ["gone"])
     chunks = [next(one), next(other), *one, *other]
@@ -221,7 +221,7 @@ def test_a_run_whose_pruning_was_broken_off_is_final(engine: Engine, finish: Cal
 def test_retention_removes_a_little_at_a_time(
     engine: Engine, query: Query, finish: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "QUESTIONS", 2)
+    monkeypatch.setattr(pruning, "QUESTION_CHUNK", 2)
     finish("old", asked=5)
     age(engine, 10)
     finish("new")
@@ -281,7 +281,7 @@ def test_without_a_choice_the_command_says_what_to_do(engine: Engine, cotrail: C
 def test_paragraphs_of_a_digest_order_are_all_looked_at(
     engine: Engine, removed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, finish: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(pruning, "PARAGRAPHS", 3)
+    monkeypatch.setattr(pruning, "PARAGRAPH_CHUNK", 3)
     made = [Paragraph(id="", title=f"Page {n}", text="Text.") for n in range(10)]
     finish("stays")
     with engine.begin() as connection:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
-from cotrail.services.runs.remaining_time import FINISHED, RemainingTime, steps_to_come
+from cotrail.services.runs.remaining_time import LEAST_FINISHED, RemainingTime, steps_to_come
 from cotrail.services.runs.run_speed import RunSpeed
 
 POLL = 0.5
@@ -129,7 +129,7 @@ def test_nothing_is_told_before_enough_questions_have_finished(lengths: list[int
     run = Simulated(lengths=tuple(lengths), workers=workers, seconds=2.0, seed=seed)
     for _, progress in run.readings():
         moving = progress.kinds[0].moving
-        enough = progress.questions["finished"] >= max(FINISHED, moving)
+        enough = progress.questions["finished"] >= max(LEAST_FINISHED, moving)
         assert (steps_to_come(progress) is not None) == enough
 
 

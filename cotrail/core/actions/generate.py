@@ -1,6 +1,6 @@
 """Reason and Read: a language model continues a prompt, which is a chain of thought or a question to answer.
 
-Both kinds stand in one file, since they are written down, fingerprinted and carried out alike.
+Both kinds share a file, since they are recorded, fingerprinted and executed the same way.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Prompted(Action, frozen=True, kw_only=True):
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
 
-LATER = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
+LATER_FIELDS = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
 """Fields that came later, which requests and fingerprints hold only where they are unusual."""
 
 
@@ -103,7 +103,7 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
         "temperature": settings.temperature,
         "seed": settings.seed,
     }
-    return decides | _packing(action.prompt) | unusual(action, *LATER)
+    return decides | _packing(action.prompt) | unusual(action, *LATER_FIELDS)
 
 
 def _packing(prompt: Prompt) -> Json:
@@ -126,7 +126,7 @@ def prompt_request(action: Prompted) -> Json:
         **record_prompt(action.prompt),
         "max_tokens": action.max_tokens,
         "until": action.until,
-        **unusual(action, "splitter", "sample", "temperature", "model", *LATER),
+        **unusual(action, "splitter", "sample", "temperature", "model", *LATER_FIELDS),
     }
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from cotrail.common.file_locks import lock_exclusively
 from cotrail.common.text_files import skip_mark
 from cotrail.data.corpora.checkpoints import (
-    NOTHING,
+    EMPTY_DIGEST,
     Checkpoint,
     checkpoint_path,
     combined_digest,
@@ -159,7 +159,7 @@ class _Builder:
         self._encode = msgspec.json.Encoder().encode
 
     def run(self, output: Path, progress: Callable[[BuildProgress], None], checkpoint_every: int) -> Checkpoint:
-        """Build to the end and return the last checkpoint; whatever interrupts it, the progress so far is kept."""
+        """Build to the end and return the last checkpoint; the progress so far survives any interruption."""
         self._go_back(output)
         due = self._handled() + checkpoint_every
         try:
@@ -217,7 +217,7 @@ class _Builder:
                 files=number + 1,
                 files_digest=digest.hexdigest(),
                 records=0,
-                records_digest=NOTHING,
+                records_digest=EMPTY_DIGEST,
             )
             yield self._ends[number + 1]
 

@@ -12,7 +12,7 @@ from cotrail.common.text_files import opened
 from cotrail.common.tsv_files import is_tsv
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import documents, json_streams, passages
-from cotrail.data.corpora.digest_set import BYTES, DigestSet
+from cotrail.data.corpora.digest_set import DIGEST_BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
 from cotrail.data.datasets import strategyqa
 from cotrail.data.datasets.format_detection import ARTICLES, STRATEGYQA_PARAGRAPHS, apparent_content, detect_format
@@ -63,7 +63,7 @@ def _check(place: str, paragraph: Paragraph) -> None:
 
 
 def _short(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()[:BYTES]
+    return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
 
 
 def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:

@@ -7,8 +7,8 @@ TWO_LABELS = {"SUPPORTS": "true", "REFUTES": "false"}
 
 LABELS = {**TWO_LABELS, "NOT ENOUGH INFO": "not enough info"}
 
-ASKED = "Is the following claim true or false?"
-ALL_ASKED = "Is the following claim true or false, or is there not enough info?"
+TWO_LABELS_QUESTION = "Is the following claim true or false?"
+THREE_LABELS_QUESTION = "Is the following claim true or false, or is there not enough info?"
 
 
 def as_question(claim: str, prompt: str) -> str:

@@ -24,7 +24,7 @@ STRATEGYQA_PARAGRAPHS = FileFormat(
 )
 """A single object that maps ids to paragraphs."""
 
-OTHERS = (
+OTHER_FORMATS = (
     STRATEGYQA_PARAGRAPHS,
     FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
@@ -61,7 +61,7 @@ def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputEr
         file.seek(begin)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    return next((each for each in chain(formats, OTHERS) if _fits(each, is_list, keys, inside)), by_default)
+    return next((each for each in chain(formats, OTHER_FORMATS) if _fits(each, is_list, keys, inside)), by_default)
 
 
 def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:

@@ -24,13 +24,13 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
-MAIN = "main"
+MAIN_TITLE = "main"
 """The title of snippets of the passage itself."""
 
 
 class _Snippet(Struct, frozen=True):
     text: str
-    passage: str = MAIN
+    passage: str = MAIN_TITLE
 
 
 class _AnnotatedAnswer(Struct, frozen=True):
@@ -87,7 +87,7 @@ def _alone(raw: msgspec.Raw, number: int) -> bytes:
 
 def _question(passage: _Passage, question: _PassageQuestion, spans: tuple[str, ...]) -> Question:
     pinned = GoldParagraph(title=passage.title.strip(), text=passage.text.strip())
-    linked = (snippet for snippet in question.context if snippet.passage.strip() not in (MAIN, pinned.title))
+    linked = (snippet for snippet in question.context if snippet.passage.strip() not in (MAIN_TITLE, pinned.title))
     gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
     return Question(
         id=_own_id(passage, question) if question.qid is None else question.qid,

@@ -23,7 +23,7 @@ from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 
-SHOWN = 5
+MOST_LISTED = 5
 """Maximum missing ids that an error names."""
 
 ParagraphReference = str | GoldParagraph
@@ -97,7 +97,7 @@ def _resolved(
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
     paragraphs = lookup(ids) if ids and lookup else {}
     if missing := [id_ for id_ in ids if id_ not in paragraphs]:
-        references = ", ".join(map(shown, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        references = ", ".join(map(shown, missing[:MOST_LISTED])) + (", ..." if len(missing) > MOST_LISTED else "")
         raise DatasetError(
             f"{place}: the corpus has no paragraph {references}; give ids of this corpus, or title and text"
         )

@@ -107,7 +107,7 @@ def _text(text: str, sort: QuestionSort) -> str:
     The names of relations are nouns ("author"), verbs ("educated at") and others, so no sentence suits all of them.
     """
     if sort == "fact-checking":
-        return fever_labels.as_question(text, fever_labels.ASKED)
+        return fever_labels.as_question(text, fever_labels.TWO_LABELS_QUESTION)
     if sort != "slot-filling":
         return text
     subject, _, relation = (part.strip() for part in text.rpartition(SEPARATOR))

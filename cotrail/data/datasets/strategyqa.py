@@ -20,7 +20,7 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
-NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
+NO_PARAGRAPH_MARKERS = frozenset({"operation", "no_evidence"})
 """Markers of a step that needs no paragraphs, or for which none was found."""
 
 AnnotatedStep = tuple[str | tuple[str, ...], ...]
@@ -81,7 +81,7 @@ def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
     """Ids of the evidence paragraphs, each once, in the order of annotators and steps."""
     items = (item for steps in entry.evidence for step in steps for item in step)
     ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
-    return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPHS))
+    return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPH_MARKERS))
 
 
 def title_of(id_: str) -> str:

@@ -39,7 +39,7 @@ INSTRUCTIONS: dict[Style, dict[AnswerForm, str]] = {
 
 
 class DemonstrationShape(Struct, frozen=True, kw_only=True):
-    """Shape of demonstrations. Those of titles show the pinned passage alone, whatever the number of distractors."""
+    """Shape of demonstrations. Those of titles show the pinned passage alone, for any number of distractors."""
 
     form: AnswerForm
     style: Style

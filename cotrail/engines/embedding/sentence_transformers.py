@@ -22,7 +22,7 @@ from cotrail.errors import StepError
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 """Characters that the profile `fast` reads in one pass, padding included."""
 
-REMEMBERED = 16_384
+MOST_EMBEDDINGS = 16_384
 """The most embeddings kept: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and again."""
 
 
@@ -31,7 +31,7 @@ class SentenceTransformerEmbedder:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads texts of similar lengths together; `deterministic` reads one at a time, so that an embedding
-        has the same bits whatever else is compared. Either may therefore cache it.
+        has the same bits with any other comparisons beside it. Either may therefore cache it.
     Raises InputError, NotInstalledError.
     """
 
@@ -61,7 +61,7 @@ class SentenceTransformerEmbedder:
         for text in sentences:
             self._recent[text] = vectors[text]
             self._recent.move_to_end(text)
-        while len(self._recent) > REMEMBERED:
+        while len(self._recent) > MOST_EMBEDDINGS:
             self._recent.popitem(last=False)
         return vectors
 

@@ -15,11 +15,11 @@ _STEMS: dict[str, Label] = {"entail": "entailment", "neutral": "neutral", "contr
 
 
 def label_order(
-    id2label: Mapping[int, str] | None, label2id: Mapping[str, int] | None, given: Order | None = None
+    id2label: Mapping[int, str] | None, label2id: Mapping[str, int] | None, configured: Order | None = None
 ) -> Order:
-    """The order that a configuration gives in either of its two tables, or the given one where it gives none.
+    """The order that a configuration gives in either of its two tables, or `configured` where it gives none.
 
-    Raises InputError where the order is unclear, for example because the tables differ, or differs from the given one.
+    Raises InputError where the order is unclear, for example because the tables differ, or differs from `configured`.
     """
     outputs = {int(number): str(name) for number, name in (id2label or {}).items()}
     if sorted(outputs) != list(range(len(_STEMS))):
@@ -29,10 +29,10 @@ def label_order(
         )
     by_name = {int(number): name for name, number in (label2id or {}).items()}
     orders = {order for order in (_order(outputs), _order(by_name)) if order}
-    if given and orders in (set(), {given}):
-        return given
-    if given or len(orders) != 1:
-        raise InputError(_unclear(outputs, by_name, given))
+    if configured and orders in (set(), {configured}):
+        return configured
+    if configured or len(orders) != 1:
+        raise InputError(_unclear(outputs, by_name, configured))
     return orders.pop()
 
 
@@ -50,7 +50,7 @@ def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], order: Orde
     if by_name and by_name != outputs:
         message += f", and elsewhere {_shown(by_name)}"
     if order:
-        return f"{message}, but its labels are given as {', '.join(order)}: correct whichever is wrong"
+        return f"{message}, but its labels are given as {', '.join(order)}: correct the one that is wrong"
     return (
         f'{message}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], '
         "in their true order, in the entailer's table in the list of models"

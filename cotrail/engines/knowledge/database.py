@@ -28,7 +28,7 @@ CACHE_KIB = 256 * 1024
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY, content BLOB NOT NULL);"
 
 MAPPED_BYTES = 1 << 31
-"""Bytes of a file that are memory-mapped, and thus shared by all processes that read it."""
+"""Bytes of a file that are memory-mapped, and so shared by all processes that read it."""
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def about(connection: sqlite3.Connection) -> About | None:
 
 
 class Database:
-    """Reads a folder's database as it was when it was opened, whatever is built meanwhile. Safe for many threads."""
+    """Reads a folder's database as it was when it was opened, even while it is rebuilt. Safe for many threads."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / FILE_NAME

@@ -14,7 +14,7 @@ from cotrail.common.input_limits import numbered_lines
 from cotrail.common.text_files import Peekable, opened, skip_mark
 from cotrail.errors import InputError
 
-TOLD_EVERY = 10_000
+PROGRESS_LINES = 10_000
 """Number of lines between two reports of progress."""
 
 
@@ -82,7 +82,7 @@ def _lines(path: Path, file: BinaryIO, report: Callable[[], None]) -> NumberedLi
         for number, line in numbered_lines(file, str(path), InputError):
             if not line.isspace():
                 yield number, line
-            if number % TOLD_EVERY == 0:
+            if number % PROGRESS_LINES == 0:
                 report()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}, line {number + 1}: the file breaks off here ({error}); get it again") from error

@@ -7,7 +7,7 @@ from itertools import product
 
 from cotrail.common.combining_marks import few_marks
 
-LONGEST = 3
+MOST_TERM_WORDS = 3
 """The most words of a term."""
 
 STOP_WORDS = frozenset(
@@ -50,7 +50,9 @@ def terms(text: str) -> tuple[str, ...]:
     None begins or ends with a stop word or with a word without letters.
     """
     lowered = [word.lower() for word in words(text)]
-    candidates = (run for _, run in runs(lowered, LONGEST) if _says_something(run[0]) and _says_something(run[-1]))
+    candidates = (
+        run for _, run in runs(lowered, MOST_TERM_WORDS) if _says_something(run[0]) and _says_something(run[-1])
+    )
     return tuple(dict.fromkeys(" ".join(run) for run in candidates))
 
 

@@ -13,7 +13,7 @@ from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
 
-OURS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
+RESERVED_SETTINGS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
 """Settings of an index that decide results, or that building needs for itself."""
 
 
@@ -46,6 +46,6 @@ def read_search_file(path: Path) -> SearchFile:
     # TOML reads dotted names as nested tables.
     settings = {name.removeprefix("index."): value for name, value in dotted(search_file.index)}
     for name in settings:
-        if name.startswith(OURS):
+        if name.startswith(RESERVED_SETTINGS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
     return SearchFile(settings, {checked_name(name): index for name, index in search_file.corpora.items()})

@@ -116,7 +116,7 @@ class TantivyRetriever:
         """The best paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
         Titles with the scope `only` leave scores unchanged; with `after`, the titles' words are searched for in titles
-        too, and of the best `count` those of these titles are kept, whatever their case (IRCoT's released code).
+        too, and of the best `count` those of these titles, in any case, are kept (IRCoT's released code).
         """
         options, words = request.options_as(Bm25Options), self._words(request.query)
         if request.count < 1 or not words:

@@ -23,7 +23,7 @@ class Inputs:
     """What the runs of an experiment ask and show, each file read once; a paper with other rules overrides them.
 
     folder: that of the experiment's file; keys: a run's request; open_corpus: opens a corpus by its name.
-    Raises InputError and its kinds for whatever can't be used.
+    Raises InputError and its kinds for what can't be used.
     """
 
     locates_gold: ClassVar[bool] = True

@@ -23,7 +23,7 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SPACE = re.compile(r"\s")
 _SPACES = re.compile(" +")
 
-_REMEMBERED = 2**15
+_MOST_CACHED = 2**15
 """Size of the cache of folded titles and texts: the runs of an experiment find mostly the same paragraphs."""
 
 Fold = Callable[[str], str]
@@ -119,13 +119,13 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
     return any(content_key(each.title, each.text) == key for each in gold)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MOST_CACHED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: repaired, without spaces and characters beyond ASCII, in lower case."""
     return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MOST_CACHED)
 def _whole(text: str) -> str:
     """IRCoT's folding, unless it removes more than half: texts in other scripts would all become equal."""
     whole, ascii_only = _SPACE.sub("", repaired(text).lower()), _SPACE.sub("", _ascii(text))

@@ -31,8 +31,8 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
     sheets = [sheet(table) for table in report.tables]
-    drawn = [(plot, write_figure(plot, directory)) for plot in report.plots]
-    figures = [(plot, svg) for plot, (svg, _) in drawn]
+    svg_files = [(plot, write_figure(plot, directory)) for plot in report.plots]
+    figures = [(plot, svg) for plot, (svg, _) in svg_files]
     html, text = directory / "report.html", directory / "report.md"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
         text.write_text(printable(_markdown(name, report, sheets, figures)), "utf-8")
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
-    return (html, text, *(path for _, paths in drawn for path in paths))
+    return (html, text, *(path for _, paths in svg_files for path in paths))
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:

@@ -71,7 +71,7 @@ def _drawing(svg: str, name: str) -> str:
     drawing = printable(svg[svg.index("<svg") :])
     # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
     drawing_ = _IDENTIFIER.sub(rf"\1{name}-", drawing)
-    return _COLOUR.sub(lambda found: COLOURS[found[0]], drawing_)
+    return _COLOUR.sub(lambda match: COLOURS[match[0]], drawing_)
 
 
 def _points(panel: Panel) -> Iterator[RunsOfPoints]:

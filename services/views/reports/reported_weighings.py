@@ -14,13 +14,13 @@ from cotrail.models.queries.traces import TracedQuestion
 from cotrail.services.views.paragraph_names import found_in, named, names_in
 from cotrail.services.views.reports.reported_steps import SNIPPET, anchor_of
 
-SUMMED = "Weight: the sum of its chains' f(R), without voting the highest."
+SUM_RULE = "Weight: the sum of its chains' f(R), without voting the highest."
 
 FUNCTIONS = {
     0: "Weight: the number of chains that state the answer (self-consistency).",
-    1: f"{SUMMED} f: M where it is high, E elsewhere, less C (function 1).",
-    2: f"{SUMMED} f: M + E (function 2).",
-    3: f"{SUMMED} f: E where it is high, less C where that is high (function 3).",
+    1: f"{SUM_RULE} f: M where it is high, E elsewhere, less C (function 1).",
+    2: f"{SUM_RULE} f: M + E (function 2).",
+    3: f"{SUM_RULE} f: E where it is high, less C where that is high (function 3).",
 }
 """What the weights of appendix A.2 are made of, in short."""
 
@@ -48,7 +48,7 @@ class ReportedFact(Struct, frozen=True, kw_only=True):
 
 
 class ReportedChain(Struct, frozen=True, kw_only=True):
-    """A sampled chain; number: from 1; faithfulness: empty where chains merely vote."""
+    """A sampled chain; number: from 1; faithfulness: empty where chains only vote."""
 
     number: int
     prediction: str
@@ -80,7 +80,7 @@ class ReportedWeighing(Struct, frozen=True, kw_only=True):
     facts: tuple[ReportedFact, ...]
 
 
-class _Evidence:
+class _EvidenceParagraphs:
     """The paragraphs of a question, by the digests that name them as evidence."""
 
     def __init__(self, question: TracedQuestion) -> None:
@@ -102,7 +102,7 @@ class _Evidence:
 
 def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str) -> ReportedWeighing:
     """The weighing of a question's answer; dataset: by whose metric predictions are right."""
-    evidence = _Evidence(question)
+    evidence = _EvidenceParagraphs(question)
     return ReportedWeighing(
         rule=FUNCTIONS.get(weighing.function, ""),
         predictions=tuple(_prediction(each, weighing, question, dataset) for each in weighing.predictions),
@@ -131,7 +131,7 @@ def _prediction(
     )
 
 
-def _chain(chain: WeighedChain, weighing: Weighing, evidence: _Evidence) -> ReportedChain:
+def _chain(chain: WeighedChain, weighing: Weighing, evidence: _EvidenceParagraphs) -> ReportedChain:
     return ReportedChain(
         number=chain.number + 1,
         prediction=chain.prediction,
@@ -142,12 +142,12 @@ def _chain(chain: WeighedChain, weighing: Weighing, evidence: _Evidence) -> Repo
     )
 
 
-def _sentence(each: WeighedSentence, evidence: _Evidence) -> ReportedFact:
+def _sentence(each: WeighedSentence, evidence: _EvidenceParagraphs) -> ReportedFact:
     values = {"M": each.similarity, "E": each.entailment, "C": each.contradiction, "f": each.score}
     return ReportedFact(text=each.text, evidence=evidence.shown(each.evidence), scores=_written(values))
 
 
-def _fact(fact: ChosenFact, evidence: _Evidence) -> ReportedFact:
+def _fact(fact: ChosenFact, evidence: _EvidenceParagraphs) -> ReportedFact:
     return ReportedFact(
         text=fact.text,
         evidence=evidence.shown(fact.evidence),

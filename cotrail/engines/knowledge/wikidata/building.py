@@ -79,22 +79,22 @@ class _Builder:
     def add(self, json: EntityJson, place: str) -> None:
         """Adds an item with its names and statements, or a property."""
         match entity(json, place):
-            case WikidataEntity(is_property=True) as found:
-                self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case WikidataEntity() as found:
-                row = (found.id, found.label, found.links, len(found.statements))
-                if self._put(found, "items", _ITEM, row):
-                    self._draft.executemany(_NAME, ((*normalized_name(name), found.id) for name in found.names))
-                    self._draft.executemany(_STATEMENT, (_row(found, each) for each in found.statements))
-                    self.counts["statements"] += len(found.statements)
+            case WikidataEntity(is_property=True) as described:
+                self._put(described, "properties", _PROPERTY, (described.id, described.label))
+            case WikidataEntity() as described:
+                row = (described.id, described.label, described.links, len(described.statements))
+                if self._put(described, "items", _ITEM, row):
+                    self._draft.executemany(_NAME, ((*normalized_name(name), described.id) for name in described.names))
+                    self._draft.executemany(_STATEMENT, (_row(described, each) for each in described.statements))
+                    self.counts["statements"] += len(described.statements)
 
     def refer(self, json: EntityJson, place: str) -> None:
         """Adds an entity's label only."""
         match entity(json, place):
-            case WikidataEntity(is_property=True) as found:
-                self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case WikidataEntity() as found:
-                self._put(found, "labels", _LABELLED, (found.id, found.label))
+            case WikidataEntity(is_property=True) as described:
+                self._put(described, "properties", _PROPERTY, (described.id, described.label))
+            case WikidataEntity() as described:
+                self._put(described, "labels", _LABELLED, (described.id, described.label))
 
     def finish(self) -> About:
         """Creates the indexes; returns the description of the draft."""

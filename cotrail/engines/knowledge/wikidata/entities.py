@@ -112,7 +112,7 @@ class EntityJson(Struct, frozen=True):
 
 
 def entity(json: EntityJson, place: str) -> WikidataEntity | None:
-    """The entity; None for redirects, missing entities and whatever is neither an item nor a property.
+    """The entity; None for redirects, missing entities and what is neither an item nor a property.
 
     Raises InputError, which names the place, where a value isn't in Wikidata's form.
     """

@@ -14,7 +14,7 @@ from cotrail.engines.knowledge.wikidata.building import extend_wikidata
 from cotrail.engines.knowledge.wikidata.entities import LANGUAGES, EntityJson, entity
 from cotrail.errors import InputError, UnavailableError
 
-AT_ONCE = 50
+MOST_ENTITIES = 50
 """The most entities in one response of the API."""
 
 TIMEOUT_SECONDS = 60.0
@@ -22,8 +22,8 @@ TIMEOUT_SECONDS = 60.0
 SITE = "enwiki"
 """The Wikipedia whose page titles name entities."""
 
-_WHOLE = "labels|aliases|claims|sitelinks"
-_ALWAYS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
+_ALL_PROPS = "labels|aliases|claims|sitelinks"
+_PARAMETERS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
 _ID = re.compile(r"[QP]\d+")
 
 
@@ -40,7 +40,7 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     # Wikimedia rejects requests without a user agent.
     with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
         server = _Server(client, url)
-        entities = [*server.entities("ids", ids, _WHOLE), *server.entities("titles", titles, _WHOLE)]
+        entities = [*server.entities("ids", ids, _ALL_PROPS), *server.entities("titles", titles, _ALL_PROPS)]
         referred = list(server.entities("ids", _referred(entities, url), "labels"))
     return extend_wikidata(entities, referred, folder, url)
 
@@ -72,8 +72,8 @@ class _Server:
 
     def entities(self, key: str, values: Sequence[str], props: str) -> Iterator[EntityJson]:
         """The entities with these ids or titles."""
-        for start in range(0, len(values), AT_ONCE):
-            parameters = {key: "|".join(values[start : start + AT_ONCE]), "props": props} | _ALWAYS
+        for start in range(0, len(values), MOST_ENTITIES):
+            parameters = {key: "|".join(values[start : start + MOST_ENTITIES]), "props": props} | _PARAMETERS
             entities = self._answer(parameters | ({"sites": SITE} if key == "titles" else {}))
             if missing := [json.id or json.title for json in entities if json.missing is not None]:
                 raise InputError(f"{self._url} has no {', '.join(missing)}; check the names")

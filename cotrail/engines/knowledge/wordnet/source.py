@@ -16,10 +16,10 @@ from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 VERSION = 1
 """Version of the look-up; another version finds other sentences."""
 
-LEVELS = 4
+MOST_LEVELS = 4
 """The most steps between a word and its hypernym; beyond are words like "object", which is a hypernym of everything."""
 
-STEPS = 8
+MOST_DISTANCE = 8
 """Words that are n steps apart score 1 - n / 8, as in KIM (Chen et al. 2018)."""
 
 TEMPLATES = {
@@ -98,7 +98,7 @@ class WordNet:
             synsets[base] |= meant
         return _Side(
             {term: frozenset(bases) for term, bases in senses_by_term.items()},
-            self._reached(synsets, _ABOVE, LEVELS),
+            self._reached(synsets, _ABOVE, MOST_LEVELS),
             self._reached(synsets, _WHOLES),
         )
 
@@ -137,7 +137,7 @@ class WordNet:
             Sentence(
                 id=f"wordnet:{each.relation}/{each.one}/{each.other}".replace(" ", "_"),
                 text=capitalized(TEMPLATES[each.relation].format(spellings[each.one], spellings[each.other])),
-                score=1 - each.steps / STEPS,
+                score=1 - each.steps / MOST_DISTANCE,
             )
             for each in related
         )

@@ -10,7 +10,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
 from cotrail.engines.retrieval.bm25 import Bm25Options, best
 from cotrail.engines.retrieval.elasticsearch.client import (
-    BUSY,
+    BUSY_STATUSES,
     BusyError,
     ElasticsearchClient,
     Fault,
@@ -26,7 +26,7 @@ from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_nu
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
-MOST = 10_000
+MOST_HITS = 10_000
 """The most paragraphs of a search, which is the servers' default limit; more than any page has."""
 
 QueryBody = dict[str, Any]
@@ -119,7 +119,7 @@ class ElasticsearchRetriever:
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
         """The paragraphs of these ids, by id; unknown ids are left out."""
-        parts = [list(ids[start : start + MOST]) for start in range(0, len(ids), MOST)]
+        parts = [list(ids[start : start + MOST_HITS]) for start in range(0, len(ids), MOST_HITS)]
         return {each.id: each for part in parts for each in self._looked_up(self._located.fields.id, part)}
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
@@ -138,7 +138,7 @@ class ElasticsearchRetriever:
     def _looked_up(self, field: str, values: list[str]) -> Iterator[Paragraph]:
         query = {"constant_score": {"filter": {"terms": {field: values}}}}
         name = self._located.name
-        response = self._client.ask(lambda api: api.search(index=name, query=query, size=MOST), _Found)
+        response = self._client.ask(lambda api: api.search(index=name, query=query, size=MOST_HITS), _Found)
         return (self._paragraph(document) for document in response.hits.hits)
 
     def _paragraph(self, document: _Document) -> Paragraph:
@@ -146,11 +146,11 @@ class ElasticsearchRetriever:
 
     def _ranked(self, query: QueryBody, count: int) -> tuple[Hit, ...]:
         factor = self._factor  # another thread may set it meanwhile
-        best = self._best(_scaled(query, factor or 1), min(count, MOST))
+        best = self._best(_scaled(query, factor or 1), min(count, MOST_HITS))
         # Any hit's explanation shows the factor; it takes a second search, once for each retriever.
         if best and factor is None:
             factor = self._factor = self._missing_factor(query)
-            best = self._best(_scaled(query, factor), min(count, MOST)) if factor != 1 else best
+            best = self._best(_scaled(query, factor), min(count, MOST_HITS)) if factor != 1 else best
         return tuple(Hit(paragraph=each, rank=rank, score=score) for rank, (score, each) in enumerate(best, start=1))
 
     def _missing_factor(self, query: QueryBody) -> float:
@@ -169,10 +169,10 @@ class ElasticsearchRetriever:
 
     def _best_by_any_id(self, body: QueryBody, count: int) -> list[Scored]:
         """The same by `_id`, which servers don't sort by: all hits that tie with the last one are fetched."""
-        limit = min(count + 1, MOST)
+        limit = min(count + 1, MOST_HITS)
         hits = self._found(body | {"size": limit}).hits.hits
-        while len(hits) == limit < MOST and hits[-1].score == hits[count - 1].score:
-            limit = min(4 * limit, MOST)
+        while len(hits) == limit < MOST_HITS and hits[-1].score == hits[count - 1].score:
+            limit = min(4 * limit, MOST_HITS)
             hits = self._found(body | {"size": limit}).hits.hits
         scored = [(document.score or 0.0, self._paragraph(document)) for document in hits]
         return sorted(scored, key=lambda each: (-each[0], each[1].id))[:count]
@@ -222,7 +222,7 @@ def _checked(response: _Found, text: str) -> _Found | Exception:
         return MissingError(f"the search server no longer has the index ({text})")
     if response.error is not None and response.status in {400, 413}:
         return StepError(f"the search server refuses the query ({text}); shorten it")
-    if response.error is not None and response.status in BUSY:
+    if response.error is not None and response.status in BUSY_STATUSES:
         return BusyError(f"the search server can't search now ({text}); its log says more")
     if response.error is not None or response.timed_out or response.shards.failed:
         reason = "a shard failed or was late" if response.error is None else text

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import USUAL, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
@@ -39,7 +39,11 @@ class ElasticsearchStore:
         self._existing = server.corpora
 
     def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 

@@ -30,7 +30,7 @@ class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_field
     titles: str | None = None
 
 
-class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IRCoTFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Location of a dataset's files.
 
     corpus: name of an indexed corpus.
@@ -77,12 +77,12 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
     models: names, or `ModelUse` for a model with its own style or readers.
     development_questions, test_questions: numbers to draw, by the seed.
     demonstration_sets, demonstrations_per_set: number and size of the sets to draw, by the seed; of a dataset with
-        named sets, the first `demonstration_sets` are taken, whatever their size.
+        named sets, the first `demonstration_sets` are taken, of any size.
     out_of_distribution: whether each dataset's demonstrations are also shown with every other dataset's questions.
     style: selects among a folder's files, and replaces `{style}` in paths.
     """
 
-    datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
+    datasets: Annotated[dict[str, IRCoTFiles], Meta(min_length=1)]
     models: tuple[str | ModelUse, ...] = ()
     systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     goals: tuple[Goal, ...] = ("retrieval", "qa")

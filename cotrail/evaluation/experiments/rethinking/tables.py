@@ -59,7 +59,7 @@ CONTRASTS = (
     Column("p_value", "p", "probability"),
 )
 
-ADJUSTED = (
+ADJUSTED_NOTE = (
     "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
     "Faithfulness: how far the evidence entails the facts behind the answer."
 )
@@ -67,24 +67,24 @@ OWN_QUESTIONS = (
     "Runs on other questions than StrategyQA's, TempQuestions' and INFOTABS' are in no table with published figures, "
     "which are of those."
 )
-MISPRINTED = (
+MISPRINT_NOTE = (
     'The paper heads the published temporal column of this table "Tabular"; section 5.2 and the numbers of table 1 say '
     "that it is the temporal task's."
 )
-ALONE = "A sampled chain alone"
-ALONE_MEANS = (
-    f"{ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of chain-of-thought "
-    "prompting look for no evidence, so they have no faithfulness."
+CHAIN_ALONE = "A sampled chain alone"
+CHAIN_ALONE_NOTE = (
+    f"{CHAIN_ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of "
+    "chain-of-thought prompting look for no evidence, so they have no faithfulness."
 )
-SAME_CHAINS = "Both with the first chains of each question, as they were drawn and scored."
+SAME_CHAINS_NOTE = "Both with the first chains of each question, as they were drawn and scored."
 
 WITH_FACTS = "strategyqa-facts"
 """The dataset whose questions show their annotators' facts, which only table 7 is about."""
 
 QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
-KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
+KNOWLEDGE_NAMES = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
-ON_EVIDENCE = (
+EVIDENCE_NOTE = (
     "Own runs are listed if they use only the paragraphs that the dataset annotates as evidence, and weigh by function "
     "(3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought prompting, with its "
     "faithfulness."
@@ -113,7 +113,7 @@ def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
 
 def overview(runs: MethodRuns) -> ReportTable | None:
     """All runs with their accuracies."""
-    notes = (ADJUSTED,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED, OWN_QUESTIONS)
+    notes = (ADJUSTED_NOTE,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED_NOTE, OWN_QUESTIONS)
     return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=notes)
 
 
@@ -126,7 +126,7 @@ def methods(runs: MethodRuns) -> ReportTable | None:
 def retrieval(runs: MethodRuns) -> ReportTable | None:
     """Evidence for each sentence, or for the question (table 3)."""
     placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
-    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINTED,))
+    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINT_NOTE,))
 
 
 def knowledge(runs: MethodRuns) -> ReportTable | None:
@@ -148,7 +148,7 @@ def variants(runs: MethodRuns) -> ReportTable | None:
     has_variants = any(run.method.system == "rethinking" for _, run in placed)
     columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
     rows = [*own, *alone] if has_variants else []
-    notes = (ON_EVIDENCE, ALONE_MEANS) if alone else (ON_EVIDENCE,)
+    notes = (EVIDENCE_NOTE, CHAIN_ALONE_NOTE) if alone else (EVIDENCE_NOTE,)
     return beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
 
 
@@ -170,7 +170,7 @@ def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
         "The effect of the number of chains",
         CHAINS,
         [row for run in runs for row in _growing(run)],
-        notes=(SAME_CHAINS,),
+        notes=(SAME_CHAINS_NOTE,),
     )
 
 
@@ -205,13 +205,16 @@ def _method(run: RethinkingRun) -> str | None:
 
 def _is_whole(run: RethinkingRun) -> bool:
     """Return whether the run is table 1's basic approach: without annotated evidence, and with all knowledge."""
-    is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
+    is_part = run.task == "tabular" and _knowledge(run.method) in (
+        KNOWLEDGE_NAMES[True, False],
+        KNOWLEDGE_NAMES[False, True],
+    )
     return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
 
 
 def _knowledge(method: Method) -> str | None:
     kinds = set(method.knowledge)
-    return KNOWN.get((not kinds.isdisjoint({"wordnet", "conceptnet"}), "table" in kinds))
+    return KNOWLEDGE_NAMES.get((not kinds.isdisjoint({"wordnet", "conceptnet"}), "table" in kinds))
 
 
 def _variant(method: Method) -> str | None:
@@ -263,7 +266,7 @@ def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRo
 
 def _alone(run: RethinkingRun) -> Iterator[TableRow]:
     if result := chain_alone(run):
-        yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), result, strict=True)))
+        yield _own(CHAIN_ALONE, run, dict(zip(("accuracy", "faithfulness"), result, strict=True)))
 
 
 def _overview(run: RethinkingRun) -> TableRow:

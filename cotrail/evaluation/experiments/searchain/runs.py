@@ -13,7 +13,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.searchain.experiment import Trial, Variation
+from cotrail.evaluation.experiments.searchain.experiment import SearChainTrial, Variation
 from cotrail.evaluation.metrics.cover_em import cover_em
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.systems.searchain.tree import Tree
@@ -91,7 +91,7 @@ class SearChainRun(Struct, frozen=True, kw_only=True):
         return fmean(each.stated or 0.0 for each in self.questions)
 
 
-def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
+def read_run(trial: SearChainTrial, run: RecordedRun) -> SearChainRun:
     """What the tables need of a recorded run."""
     scoring = scoring_of(run.dataset)
     words = {

@@ -93,11 +93,11 @@ CITATIONS = (
     Column("named", "named", "percent"),
 )
 
-SCORED = (
+SCORES_NOTE = (
     "Scores are cover-EM of the final content, without its marks, and of the answer that it states behind "
     '"answer is"; for ELI5, ROUGE-L.'
 )
-ON_PATH = (
+PATH_NOTE = (
     "Shares of the nodes on the paths (R of algorithm 1), which have each query once, with its last answer. Neither "
     "duplicates nor nodes behind the feedback of their round are on a path."
 )
@@ -107,14 +107,14 @@ S_IR = (
 )
 MISLED = "Wrong with IR, of the questions that are right without IR."
 NODES = "The mean number of nodes of the chains that the model writes without IR, by the hops of MuSiQue's questions."
-COUNTED = (
+WORDS_NOTE = (
     "Words are separated by white space, before any prompt is cut to a model's context. Words in: the prompt once, the "
     "feedbacks and the request for the final content. So the paper's 390 must have been counted, which cannot be those "
     "of 2.21 calls together. In every call: all prompts, which repeat what was said before. Interactions: chains that "
     "the model wrote. Prompts by which a model reads answers from documents don't count. Published figures are of the "
     "four multi-hop datasets together."
 )
-CITED = (
+CITATIONS_NOTE = (
     "Marked: final contents in which the model wrote a mark. Gold: marks that lead to a document with the title of a "
     "gold paragraph, where the dataset publishes these. Named: nodes of the path that a mark names. The paper's "
     "version of WWW 2024 reports SKC, how many marked items of an answer their documents support (2.882), and AMP, "
@@ -142,19 +142,19 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
 
 def overview(runs: SearChainRuns) -> ReportTable | None:
     """All runs with their scores."""
-    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(SCORED,))
+    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(SCORES_NOTE,))
 
 
 def performance(runs: SearChainRuns) -> ReportTable | None:
     """Methods by dataset (table 1)."""
     placed = [(run, run.score) for run in runs]
-    return _by_dataset("performance", "Performance (table 1)", placed, published.PERFORMANCE, SCORED)
+    return _by_dataset("performance", "Performance (table 1)", placed, published.PERFORMANCE, SCORES_NOTE)
 
 
 def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
     """Shares of nodes by the source of their answers (table 2)."""
     own = [_sources(run) for run in _of("", runs) if sources(run.trees).nodes]
-    return beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, [ON_PATH])
+    return beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, [PATH_NOTE])
 
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
@@ -180,13 +180,13 @@ def reasoning_steps(runs: SearChainRuns) -> ReportTable | None:
 def words_and_interactions(runs: SearChainRuns) -> ReportTable | None:
     """Words in and out, and rounds of interaction (table 6)."""
     own = [row for run in runs if (row := _efficiency(run))]
-    return beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, [COUNTED])
+    return beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, [WORDS_NOTE])
 
 
 def marks(runs: SearChainRuns) -> ReportTable | None:
     """What the marks of final contents lead to."""
     rows = [_citations(run) for run in runs if run.variation != "without-retrieval" and run.trees]
-    return listing("marks", "Marks of the final contents", CITATIONS, rows, notes=(CITED,))
+    return listing("marks", "Marks of the final contents", CITATIONS, rows, notes=(CITATIONS_NOTE,))
 
 
 def _of(variation: Variation, runs: SearChainRuns) -> list[SearChainRun]:

@@ -30,10 +30,10 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
     return complete
 
 
-def assigned(given: Iterable[str], texts: Collection[str] = ()) -> dict[str, Any]:
+def assigned(arguments: Iterable[str], texts: Collection[str] = ()) -> dict[str, Any]:
     """Values from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any or belongs to `texts`."""
     values: dict[str, Any] = {}
-    for each in given:
+    for each in arguments:
         key, equals, text = each.partition("=")
         if not equals:
             raise InputError(f"{each!r} sets nothing: write KEY=VALUE")

@@ -38,12 +38,12 @@ def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     load_extensions()
     module, name = entry.place.split(":")
-    found = signatures(f"cotrail.cli.commands.{module}", [name])[name]
+    signature = signatures(f"cotrail.cli.commands.{module}", [name])[name]
     app = typer.Typer(rich_markup_mode="markdown")
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=entry.name)
+    if isinstance(signature, typer.Typer):
+        app.add_typer(signature, name=entry.name)
     else:
-        app.command(entry.name, context_settings={"ignore_unknown_options": entry.negative_numbers})(found)
+        app.command(entry.name, context_settings={"ignore_unknown_options": entry.negative_numbers})(signature)
     return get_group(app).commands[entry.name]
 
 

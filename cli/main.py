@@ -51,8 +51,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
-    if wanted:
+def _print_version(show: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if show:
         from importlib.metadata import version as installed
 
         typer.echo(f"cotrail {installed('cotrail')}")
@@ -107,10 +107,10 @@ def _run() -> int:
         # A closed pipe is no error to report: `main` ends the process quietly.
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
-        said = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         advice = "; make room, or set COTRAIL_HOME to a folder on another disk" if full else ""
-        return _refuse(f"{said or type(error).__name__}{advice}", 1)
+        return _refuse(f"{message or type(error).__name__}{advice}", 1)
     except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
         console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
         return 1

@@ -14,7 +14,7 @@ from cotrail.common.expected_values import parts
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
-from cotrail.services.runs.requests import ENGINES, RunRequest, described
+from cotrail.services.runs.requests import ENGINES_GROUP, RunRequest, described
 from cotrail.systems.registry import SYSTEMS
 
 NAMES = {
@@ -33,23 +33,23 @@ def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
 
     The command has a parameter `options`, which gets those that were given, by the names of fields and roles.
     """
-    made = {parameter.name: parameter for parameter in _parameters()}
+    by_name = {parameter.name: parameter for parameter in _parameters()}
 
     @wraps(command)
     def flat(**given: Any) -> None:
-        options = {name: given.pop(name) for name in made}
+        options = {name: given.pop(name) for name in by_name}
         command(**given, options=_given(options))
 
     first, *others = (each for each in signature(command).parameters.values() if each.name != "options")
-    parameters = [first, *made.values(), *others]
+    parameters = [first, *by_name.values(), *others]
     flat.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {each.name: each.annotation for each in parameters}
     return flat
 
 
-def named_engines(given: Iterable[str]) -> dict[str, str]:
+def named_engines(arguments: Iterable[str]) -> dict[str, str]:
     """Engines by role, from `ROLE=NAME`; raises InputError."""
-    pairs = {each: each.partition("=") for each in given}
+    pairs = {each: each.partition("=") for each in arguments}
     for each, (role, _, name) in pairs.items():
         if not (role and name):
             raise InputError(f"--engine {each} names no engine: write ROLE=NAME, such as extractor=mine")
@@ -58,10 +58,10 @@ def named_engines(given: Iterable[str]) -> dict[str, str]:
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given."""
-    given = {name: value for name, value in options.items() if value is not None and value != []}
-    if len(given.get("corpora", ())) == 1:
-        given["corpus"] = given.pop("corpora")[0]
-    return given | {"engines": named_engines(given["engines"])} if "engines" in given else given
+    values = {name: value for name, value in options.items() if value is not None and value != []}
+    if len(values.get("corpora", ())) == 1:
+        values["corpus"] = values.pop("corpora")[0]
+    return values | {"engines": named_engines(values["engines"])} if "engines" in values else values
 
 
 def _parameters() -> Iterator[Parameter]:
@@ -69,21 +69,21 @@ def _parameters() -> Iterator[Parameter]:
         about = described(field)
         if about and field.name == "engines":
             for role in ROLES.values():
-                yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES, "NAME")
+                yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES_GROUP, "NAME")
         if about:
             yield _parameter(field.name, _type(field), _help(field.name, about), about["group"], about["value"])
 
 
 def _parameter(name: str, of: Any, text: str, group: str, value: str) -> Parameter:
     option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
-    known = NAMES.get(name, {})
+    names = NAMES.get(name, {})
     info = typer.Option(
         option,
         help=text,
         rich_help_panel=group,
         metavar=value,
         show_default=False,
-        autocompletion=completing(lambda: known),
+        autocompletion=completing(lambda: names),
     )
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[of | None, info])
 
@@ -102,5 +102,5 @@ def _type(field: FieldInfo) -> Any:
 
 
 def _help(name: str, about: Mapping[str, str]) -> str:
-    known = (f"{each} ({words})" if words else each for each, words in NAMES.get(name, {}).items())
-    return f"{about['meaning']}: {', '.join(known)}." if name in NAMES else about["meaning"]
+    choices = (f"{each} ({words})" if words else each for each, words in NAMES.get(name, {}).items())
+    return f"{about['meaning']}: {', '.join(choices)}." if name in NAMES else about["meaning"]

@@ -44,17 +44,17 @@ def _needed(statements: list[ast.stmt], wanted: set[str]) -> list[ast.stmt]:
 
     Functions that are wanted themselves, or that a group has as commands, keep their signature only.
     """
-    kept: dict[int, ast.stmt] = {}
-    names, found = set(wanted), True
-    while found:
-        found = False
+    needed: dict[int, ast.stmt] = {}
+    names, grown = set(wanted), True
+    while grown:
+        grown = False
         for place, statement in enumerate(statements):
             command = _is_command(statement, wanted)
-            if place not in kept and (command or names & _bound(statement)):
-                kept[place] = _without_body(statement) if command else statement
-                names |= _read(kept[place])
-                found = True
-    return [kept[place] for place in sorted(kept)]
+            if place not in needed and (command or names & _bound(statement)):
+                needed[place] = _without_body(statement) if command else statement
+                names |= _read(needed[place])
+                grown = True
+    return [needed[place] for place in sorted(needed)]
 
 
 def _is_command(statement: ast.stmt, wanted: set[str]) -> bool:

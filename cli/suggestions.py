@@ -89,26 +89,26 @@ def usage(error: typer.TyperException) -> str:
     """One line on a command line that can't be understood: what is wrong with it, and where to read on."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "cotrail"
-    said = _problem(error, error.format_message().rstrip("."), context)
-    return said if said.endswith("?") else f"{said}; see `{command} --help`"
+    message = _problem(error, error.format_message().rstrip("."), context)
+    return message if message.endswith("?") else f"{message}; see `{command} --help`"
 
 
-def _problem(error: typer.TyperException, said: str, context: typer.Context | None) -> str:
-    if context and (found := _ABSENT.match(said)):
-        return _absent(found["name"], found["choices"], context)
-    if context and said.startswith("No such option: "):
-        name = said.removeprefix("No such option: ").split(" ", 1)[0]
+def _problem(error: typer.TyperException, message: str, context: typer.Context | None) -> str:
+    if context and (match := _ABSENT.match(message)):
+        return _absent(match["name"], match["choices"], context)
+    if context and message.startswith("No such option: "):
+        name = message.removeprefix("No such option: ").split(" ", 1)[0]
         return unknown("option", name, _options(context))
-    if context and isinstance(context.command, TyperGroup) and (found := _COMMAND.match(said)):
-        return unknown_command(found["name"], context.command.list_commands(context), context.command_path)
+    if context and isinstance(context.command, TyperGroup) and (match := _COMMAND.match(message)):
+        return unknown_command(match["name"], context.command.list_commands(context), context.command_path)
     if isinstance(cause := error.__cause__, ValidationError) and cause.errors()[0]["type"] != "value_error":
         return _refused_number(getattr(error, "param", None), cause)
-    if found := _SURPLUS.match(said):
-        return f"{found['given']} is one argument too many"
-    if found := _CHOICE.match(said):
-        choices = _QUOTED.findall(found["choices"])
-        return refused_choice(found["what"], found["given"], choices)
-    return said
+    if match := _SURPLUS.match(message):
+        return f"{match['given']} is one argument too many"
+    if match := _CHOICE.match(message):
+        choices = _QUOTED.findall(match["choices"])
+        return refused_choice(match["what"], match["given"], choices)
+    return message
 
 
 def _refused_number(parameter: Any, cause: ValidationError) -> str:
@@ -118,16 +118,16 @@ def _refused_number(parameter: Any, cause: ValidationError) -> str:
     bounded: Any = Annotated[kind, Meta(ge=low, le=high)]
     declared = inspect.type_info(bounded)
     name = parameter.metavar if not parameter.opts[0].startswith("-") else max(parameter.opts, key=len)
-    given = cut(str(cause.errors()[0]["input"]), LONGEST_VALUE)
-    return f"{name} must be {in_words(declared)}, e.g. {example(declared, None, None)}, not {given!r}"
+    value = cut(str(cause.errors()[0]["input"]), LONGEST_VALUE)
+    return f"{name} must be {in_words(declared)}, e.g. {example(declared, None, None)}, not {value!r}"
 
 
 def unknown_command(name: str, commands: Iterable[str], group: str = "cotrail") -> str:
     """The message for a command that doesn't exist; group: the command line before it."""
     meant = WORDS.get(name.lower()) if group == "cotrail" else None
     if meant is None:
-        said = unknown("command", name, commands)
-        return said if nearest(name, commands) else said.partition(";")[0]
+        message = unknown("command", name, commands)
+        return message if nearest(name, commands) else message.partition(";")[0]
     return f"there is no command {name!r}; did you mean {_either(meant)}?"
 
 
@@ -138,11 +138,11 @@ def _either(names: tuple[str, ...]) -> str:
 
 def _absent(name: str, choices: str | None, context: typer.Context) -> str:
     """The message for an argument or option that is missing, with what can stand there."""
-    wanted = (each for each in context.command.params if name in (each.metavar, *each.opts))
-    text = choices or next((getattr(each, "help", None) for each in wanted), None)
-    found = _EXAMPLE.search(context.command.help or "")
-    said = f"{name} is missing{f', as in {found[1]}' if found else ''}"
-    return f"{said}: {cut(text, LONGEST_HELP).rstrip('.')}" if text else said
+    parameters = (each for each in context.command.params if name in (each.metavar, *each.opts))
+    text = choices or next((getattr(each, "help", None) for each in parameters), None)
+    example = _EXAMPLE.search(context.command.help or "")
+    message = f"{name} is missing{f', as in {example[1]}' if example else ''}"
+    return f"{message}: {cut(text, LONGEST_HELP).rstrip('.')}" if text else message
 
 
 def _options(context: typer.Context) -> list[str]:

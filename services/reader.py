@@ -18,7 +18,7 @@ _WRITES = text(
     " FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
 )
 
-MAKES_IT = "`cotrail up`, or `cotrail migrate` for a server of your own, makes it"
+HOW_TO_MAKE_IT = "`cotrail up`, or `cotrail migrate` for a server of your own, makes it"
 
 
 def reader_address() -> str:
@@ -38,8 +38,8 @@ def reader_address() -> str:
         psycopg.connect(address, **CONNECTION_SETTINGS).close()  # type: ignore[arg-type]
     except psycopg.OperationalError as error:
         raise UnavailableError(
-            f"the server doesn't let in {role}, the role that only reads ({reason_of(error)}): {MAKES_IT} again; or "
-            "set COTRAIL_DATABASE_URL to a role of your own that can't write"
+            f"the server doesn't let in {role}, the role that only reads ({reason_of(error)}): {HOW_TO_MAKE_IT} again; "
+            "or set COTRAIL_DATABASE_URL to a role of your own that can't write"
         ) from error
     return address
 
@@ -47,7 +47,7 @@ def reader_address() -> str:
 def _check_exists(connection: Connection, role: str) -> None:
     if reader_comment(connection, role) is None:
         raise UnavailableError(
-            f"the server has no role {role}, which only reads: {MAKES_IT}, as a user who may make roles; or set "
+            f"the server has no role {role}, which only reads: {HOW_TO_MAKE_IT}, as a user who may make roles; or set "
             "COTRAIL_DATABASE_URL to a role of your own that can't write"
         )
 

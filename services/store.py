@@ -27,7 +27,7 @@ def open_store() -> Iterator[Engine]:
 
 @contextmanager
 def reading() -> Iterator[Connection]:
-    """A read-only connection that sees one snapshot of the store, whatever workers write meanwhile."""
+    """A read-only connection that sees one snapshot of the store, unaffected by what workers write in the meantime."""
     with open_store() as engine, engine.connect() as connection:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, no

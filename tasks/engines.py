@@ -73,7 +73,7 @@ class LoadedEngines:
             retriever = self._retrievers[name]
         if retriever.revision != pinned:
             raise CorpusChangedError(
-                f"the corpus {name!r} was indexed anew since the run was submitted (then {pinned}, "
+                f"the corpus {name!r} was indexed again since the run was submitted (then {pinned}, "
                 f"now {retriever.revision}); index the former files again, then `cotrail resume RUN`"
             )
         return retriever
@@ -90,8 +90,8 @@ class LoadedEngines:
         which = (role.kind, run.engine_name(role.name), pinned, profile)
 
         def open_() -> Any:
-            found = find_engine(self._settings.catalogue_path, role.kind, run.engine_name(role.name))
-            engine = found.open(profile, lambda: self.language_model(run))
+            entry = find_engine(self._settings.catalogue_path, role.kind, run.engine_name(role.name))
+            engine = entry.open(profile, lambda: self.language_model(run))
             check_model(engine.identity, pinned)
             return engine
 
@@ -107,7 +107,7 @@ class LoadedEngines:
             knowledge = self._store.open(source)
             if knowledge.revision != run.binding.pins.get(source):
                 raise CorpusChangedError(
-                    f"the knowledge source {source} was built anew since the run was submitted; build it from the "
+                    f"the knowledge source {source} was built again since the run was submitted; build it from the "
                     "former files again, then `cotrail resume RUN`"
                 )
             return knowledge
@@ -197,11 +197,11 @@ def check_declared(need: str, pinned: str | None) -> None:
         )
 
 
-def check_model(found: str, pinned: str) -> None:
+def check_model(revision: str, pinned: str) -> None:
     """Raises ModelChangedError where a worker's model isn't the one that a run was submitted with."""
-    if not is_pinned(found, pinned):
+    if not is_pinned(revision, pinned):
         raise ModelChangedError(
-            f"the run was submitted with the model {pinned}, and this worker has {found}; put the former file back, "
+            f"the run was submitted with the model {pinned}, and this worker has {revision}; put the former file back, "
             "then `cotrail resume RUN`"
         )
 

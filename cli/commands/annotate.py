@@ -151,19 +151,19 @@ def _paragraph(paragraph: Paragraph) -> Text:
 
 
 def _sampled(connection: Connection, record: RunRecord, size: int, seed: int) -> tuple[Chain, ...]:
-    found = sample_chains(connection, record, size, seed)
-    if found.left_out:
-        left_out = count(found.left_out, "sampled question")
+    chains = sample_chains(connection, record, size, seed)
+    if chains.left_out:
+        left_out = count(chains.left_out, "sampled question")
         console(stderr=True).print(f"{left_out} without a finished chain of thought left out", style="dim")
-    return found.chains
+    return chains.chains
 
 
 def _print_summary(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> None:
-    found = summarize(connection, record, annotator, chains)
+    summary = summarize(connection, record, annotator, chains)
     console().print(
-        f"{record.id}: {annotator} has marked {found.marked:,} of {count(found.sentences, 'sentence')} in "
-        f"{count(found.chains, 'chain')}. By all annotators together, {count(found.judged, 'chain')} judged so far, "
-        f"{found.erroneous:,} with a factual error; a sentence counts as untrue where the majority says so or "
+        f"{record.id}: {annotator} has marked {summary.marked:,} of {count(summary.sentences, 'sentence')} in "
+        f"{count(summary.chains, 'chain')}. By all annotators together, {count(summary.judged, 'chain')} judged so "
+        f"far, {summary.erroneous:,} with a factual error; a sentence counts as untrue where the majority says so or "
         "annotators are divided.",
         soft_wrap=True,
     )

@@ -26,7 +26,7 @@ from cotrail.services.views.step_prompts import step_prompt
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
 
-SHOWN = 20
+MOST_FINDINGS = 20
 """The most findings that are printed; `--json` has all."""
 
 SUFFIX = ".audit.jsonl.zst"
@@ -61,18 +61,18 @@ def verify(
     """
     with _progress() as progress:
         if _is_file(what):
-            found = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, bundled=True)
+            verification = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, bundled=True)
         else:
             with reading() as connection:
                 _, records = auditing.trail(connection, what)
-                found = auditing.verify(_followed(records, progress), digest)
+                verification = auditing.verify(_followed(records, progress), digest)
     if json:
-        print_json(found)
+        print_json(verification)
     else:
-        _show(console(), found)
-    if found.findings:
+        _show(console(), verification)
+    if verification.findings:
         raise typer.Exit(DEPARTED)
-    if not found.closed:
+    if not verification.closed:
         raise typer.Exit(UNSEALED)
 
 
@@ -144,12 +144,12 @@ def prompt(
     Examples: `cotrail audit prompt latest 1 3`, `cotrail audit prompt 4711`
     """
     with reading() as connection:
-        named = step_prompt(connection, run, question, step)
-    print_prompt(named, json=json)
+        choice = step_prompt(connection, run, question, step)
+    print_prompt(choice, json=json)
 
 
-def _is_file(given: str) -> bool:
-    return given.endswith(SUFFIX) or Path(given).is_file()
+def _is_file(text: str) -> bool:
+    return text.endswith(SUFFIX) or Path(text).is_file()
 
 
 def _write_provenance(document: dict[str, object], run: str, question: str, output: Path | None, *, json: bool) -> None:
@@ -183,24 +183,27 @@ def _followed(records: Iterable[Record], progress: Progress) -> Iterator[Record]
             progress.advance(task)
 
 
-def _show(screen: Console, found: Verification) -> None:
-    checked = ", ".join(count(number, _row(table)) for table, number in found.records.items())
-    screen.print(f"{found.run}: {checked or 'nothing'} checked.", soft_wrap=True)
-    if found.findings:
-        first = ", the first first" if len(found.findings) > 1 else ""
-        screen.print(f"{count(len(found.findings), 'finding')}{first}:", style="bold red")
-        for finding in found.findings[:SHOWN]:
+def _show(screen: Console, verification: Verification) -> None:
+    checked = ", ".join(count(number, _row(table)) for table, number in verification.records.items())
+    screen.print(f"{verification.run}: {checked or 'nothing'} checked.", soft_wrap=True)
+    if verification.findings:
+        first = ", the first first" if len(verification.findings) > 1 else ""
+        screen.print(f"{count(len(verification.findings), 'finding')}{first}:", style="bold red")
+        for finding in verification.findings[:MOST_FINDINGS]:
             screen.print(f"  {finding}", soft_wrap=True)
-        if len(found.findings) > SHOWN:
-            screen.print(f"  … and {len(found.findings) - SHOWN:,} more; --json has all", style="dim")
-    elif found.closed:
+        if len(verification.findings) > MOST_FINDINGS:
+            screen.print(f"  … and {len(verification.findings) - MOST_FINDINGS:,} more; --json has all", style="dim")
+    elif verification.closed:
         screen.print("All of it is as it was recorded.", style="green")
     else:
         screen.print("What is sealed is as it was recorded.", style="green")
-    if found.open_questions or not (found.closed or found.findings):
-        screen.print(f"NOT ALL OF IT IS SEALED: {_unsealed(found)}", style="bold yellow", soft_wrap=True)
-    if found.digest is not None:
-        screen.print(f"digest {found.digest}{'' if found.closed else ' (computed: no record has it)'}", soft_wrap=True)
+    if verification.open_questions or not (verification.closed or verification.findings):
+        screen.print(f"NOT ALL OF IT IS SEALED: {_unsealed(verification)}", style="bold yellow", soft_wrap=True)
+    if verification.digest is not None:
+        screen.print(
+            f"digest {verification.digest}{'' if verification.closed else ' (computed: no record has it)'}",
+            soft_wrap=True,
+        )
 
 
 def _row(table: str) -> str:
@@ -208,9 +211,11 @@ def _row(table: str) -> str:
     return "demonstration set" if table == "demonstrations" else table.removesuffix("s").replace("_", " ")
 
 
-def _unsealed(found: Verification) -> str:
+def _unsealed(verification: Verification) -> str:
     """The rows whose changes no digest would show."""
-    if not found.open_questions:
+    if not verification.open_questions:
         return "the run isn't closed; nothing shows whether its digest was removed, or questions from its end."
-    open_ones = f"{count(found.open_questions, 'question')} and {count(found.open_steps, 'step')} haven't ended"
+    open_ones = (
+        f"{count(verification.open_questions, 'question')} and {count(verification.open_steps, 'step')} haven't ended"
+    )
     return f"{open_ones}, and nothing shows whether these rows were changed."

@@ -98,15 +98,15 @@ def _counting(done: str) -> Iterator[Report]:
     columns = SpinnerColumn(), TextColumn("{task.description}")
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        shown = progress.add_task("")
-        yield lambda number: progress.update(shown, description=f"{count(number, 'question')} {done}")
+        bar = progress.add_task("")
+        yield lambda number: progress.update(bar, description=f"{count(number, 'question')} {done}")
 
 
-def _report(done: ControlledRun | PrioritizedRun, said: str, *, json: bool) -> None:
+def _report(done: ControlledRun | PrioritizedRun, text: str, *, json: bool) -> None:
     if json:
         print_json(done)
     else:
-        console().print(f"{done.run}: {said}", soft_wrap=True)
+        console().print(f"{done.run}: {text}", soft_wrap=True)
 
 
 def _outcomes(retried: RetriedRun) -> list[str]:

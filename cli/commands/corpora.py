@@ -50,30 +50,30 @@ def corpora(
 
 
 def _list(*, json: bool) -> None:
-    found = list_corpora()
+    entries = list_corpora()
     if json:
-        print_json(found)
-    elif found:
-        print_rows(console(), COLUMNS, [_row(each) for each in found])
+        print_json(entries)
+    elif entries:
+        print_rows(console(), COLUMNS, [_row(each) for each in entries])
     else:
         console().print("No corpora yet. `cotrail index FILE --name NAME` makes one.")
 
 
 def _show(name: str, *, json: bool) -> None:
-    found = describe_corpus(name)
+    description = describe_corpus(name)
     if json:
-        print_json(found)
+        print_json(description)
         return
     about = grid("dim", "")
-    about.add_row("paragraphs", f"{found.paragraphs:,}")
-    about.add_row("revision", found.revision)
-    about.add_row("engine", found.engine or "-")
-    about.add_row("analyzer", found.analyzer)
-    about.add_row("size", _size(found))
-    about.add_row("built", _built(found))
-    about.add_row("where", found.location)
+    about.add_row("paragraphs", f"{description.paragraphs:,}")
+    about.add_row("revision", description.revision)
+    about.add_row("engine", description.engine or "-")
+    about.add_row("analyzer", description.analyzer)
+    about.add_row("size", _size(description))
+    about.add_row("built", _built(description))
+    about.add_row("where", description.location)
     screen = console()
-    screen.print(heading(found.corpus))
+    screen.print(heading(description.corpus))
     screen.print(about)
 
 

@@ -64,7 +64,7 @@ def build(
     """
     started = time.monotonic()
     recipe = find_recipe(dataset)
-    with _progress(shown=not json) as progress:
+    with _progress(visible=not json) as progress:
         try:
             built = build_corpus(dataset, paths, output, seed=seed, progress=progress)
         except KeyboardInterrupt:
@@ -108,8 +108,8 @@ def sample(
     if json:
         print_json(files)
         return
-    drawn = f"{count(development, 'question')} to {files.development} and {test:,} to {files.test}"
-    console().print(f"Wrote {drawn}.", soft_wrap=True)
+    sizes = f"{count(development, 'question')} to {files.development} and {test:,} to {files.test}"
+    console().print(f"Wrote {sizes}.", soft_wrap=True)
 
 
 def _described(built: CompleteCorpus, seconds: float) -> BuiltCorpus:
@@ -132,7 +132,7 @@ def _sentence(built: CompleteCorpus, seconds: float) -> str:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[BuildProgress], None]]:
+def _progress(*, visible: bool) -> Iterator[Callable[[BuildProgress], None]]:
     columns = (
         TextColumn("Building"),
         BarColumn(),
@@ -141,11 +141,11 @@ def _progress(*, shown: bool) -> Iterator[Callable[[BuildProgress], None]]:
         TimeElapsedColumn(),
     )
     screen = console(stderr=True)
-    with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+    with Bar(*columns, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None, counted="")
 
         def show(progress: BuildProgress) -> None:
-            counted = count(progress.paragraphs, "paragraph")
-            bar.update(task, completed=progress.done, total=progress.total, counted=counted)
+            number = count(progress.paragraphs, "paragraph")
+            bar.update(task, completed=progress.done, total=progress.total, counted=number)
 
         yield show

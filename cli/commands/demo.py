@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 CORPUS = "demo"
 """A name of its own, since a corpus `sample` may be the user's."""
 
-QUESTIONS = 8
+QUESTION_COUNT = 8
 """The number of the sample's questions that run without --all."""
 
 REPORT = Path("cotrail-demo.html")
 
-BUNDLED = "smollm2-135m"
+BUNDLED_MODEL = "smollm2-135m"
 
 
 def demo(
@@ -61,7 +61,7 @@ def demo(
     _introduce(screen)
     run = code = None
     with suppress(KeyboardInterrupt), _running(stack, screen, stays=stays), open_store() as engine:
-        run = _submit(screen, engine, limit=None if every else QUESTIONS)
+        run = _submit(screen, engine, limit=None if every else QUESTION_COUNT)
         code = _demonstrate(screen, engine, run)
     screen.print()
     if code is None:
@@ -72,7 +72,7 @@ def demo(
 
 
 def _introduce(screen: Console) -> None:
-    if settings().model == BUNDLED:
+    if settings().model == BUNDLED_MODEL:
         screen.print(
             "Most answers will be wrong: this model, SmolLM2, has only 135 million parameters, so that it runs on any "
             f"machine, and it is too small to combine what two paragraphs say. {_larger_models()}",

@@ -74,9 +74,9 @@ def build(
     """
     if everything and not (distractors is None and form is None and style is None):
         raise InputError("--all builds every --form, --style and --distractors; leave these out, or leave out --all")
-    shown = DISTRACTORS[2] if distractors is None else distractors
-    shape = DemonstrationShape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=shown)
-    written = build_files(
+    number = DISTRACTORS[2] if distractors is None else distractors
+    shape = DemonstrationShape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=number)
+    files = build_files(
         BuildRequest(
             dataset=dataset,
             questions=questions,
@@ -88,22 +88,22 @@ def build(
         )
     )
     if json:
-        print_json({"files": written})
+        print_json({"files": files})
     else:
-        _print_written(written, output)
+        _print_written(files, output)
 
 
-def _print_written(written: Sequence[WrittenDemonstrations], output: Path) -> None:
-    made = count(written[0].demonstrations, "demonstration")
-    files = f"{count(len(written), 'file')} of {made} each" if len(written) > 1 else made
+def _print_written(sets: Sequence[WrittenDemonstrations], output: Path) -> None:
+    number = count(sets[0].demonstrations, "demonstration")
+    files = f"{count(len(sets), 'file')} of {number} each" if len(sets) > 1 else number
     console().print(f"Wrote {files} to {output}.", soft_wrap=True)
-    for lacking in _lacking(written):
+    for lacking in _lacking(sets):
         console().print(lacking, style="yellow", soft_wrap=True)
 
 
-def _lacking(written: Iterable[WrittenDemonstrations]) -> list[str]:
+def _lacking(files: Iterable[WrittenDemonstrations]) -> list[str]:
     """A line for each number of distractors that some questions don't have."""
-    fewer = {each.distractors: each for each in written if each.fewer_distractors}
+    fewer = {each.distractors: each for each in files if each.fewer_distractors}
     return [
         f"{each.fewer_distractors} of {count(each.demonstrations, 'question')} without {count(number, 'distractor')}: "
         "all that they have are included."

@@ -80,13 +80,13 @@ def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: boo
     """Prints the outcome and the tables of the experiment; returns the exit code."""
     with engine.connect() as connection:
         reasons = {run: read_reasons(connection, run) for run in progress.stuck}
-        found = read_report(connection, name)
+        results = read_report(connection, name)
     if json:
-        print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": found.tables})
+        print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": results.tables})
     else:
         screen = console()
         screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
-        print_report(found, screen)
+        print_report(results, screen)
         for stuck, why in reasons.items():
             screen.print()
             screen.print(heading(f"{stuck} can't continue; once this is fixed: cotrail resume {stuck}"))
@@ -125,25 +125,25 @@ def report(
     """
     with reading() as connection:
         resolved = resolve_experiment(connection, name)
-        found = read_report(connection, resolved)
+        results = read_report(connection, resolved)
         if json:
-            print_json({"experiment": resolved, "tables": found.tables})
+            print_json({"experiment": resolved, "tables": results.tables})
         else:
-            print_report(found, console())
+            print_report(results, console())
         if output is not None:
             screen = console(stderr=True)
-            pages = _write_run_pages(connection, found, output, screen) if runs else 0
-            written = write_report(resolved, found, output, runs=runs)
+            pages = _write_run_pages(connection, results, output, screen) if runs else 0
+            files = write_report(resolved, results, output, runs=runs)
             also = f", and {count(pages, 'page')} in {output / 'runs'}" if pages else ""
-            screen.print(f"Written: {', '.join(map(str, written))}{also}", style="dim", soft_wrap=True)
+            screen.print(f"Written: {', '.join(map(str, files))}{also}", style="dim", soft_wrap=True)
 
 
 def _write_run_pages(connection: Connection, report: ExperimentReport, directory: Path, screen: Console) -> int:
     """Writes each run's page, with a bar on a terminal; returns how many there are."""
-    written = write_run_pages(connection, report.runs, directory)
+    pages = write_run_pages(connection, report.runs, directory)
     quiet = not screen.is_terminal
-    shown = track(written, "Pages of runs", len(report.runs), console=screen, transient=True, disable=quiet)
-    return sum(1 for _ in shown)
+    tracked = track(pages, "Pages of runs", len(report.runs), console=screen, transient=True, disable=quiet)
+    return sum(1 for _ in tracked)
 
 
 @experiment.command()

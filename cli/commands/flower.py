@@ -32,6 +32,6 @@ def flower(
     check_package("flower", "monitoring")
     settings()  # what can't be used is refused before anything is said
     access = access_on(port)
-    made = "" if os.environ.get(PASSWORD) else f", password {access.password}"
-    console(stderr=True).print(f"Flower: http://{address}:{port}/ user {access.user}{made}", soft_wrap=True)
+    password = "" if os.environ.get(PASSWORD) else f", password {access.password}"
+    console(stderr=True).print(f"Flower: http://{address}:{port}/ user {access.user}{password}", soft_wrap=True)
     serve(address, access)

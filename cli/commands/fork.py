@@ -94,12 +94,12 @@ TEXTS = ("model", "profile")
 """Keys whose values are names, beside the roles of engines."""
 
 
-def parse_changes(given: Iterable[str]) -> dict[str, Any]:
+def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
     """Changes from `KEY=VALUE`."""
     # A name may look like a number: the model `135` is no integer.
-    given = tuple(given)
-    keys = {each.partition("=")[0] for each in given}
-    return assigned(given, texts={key for key in keys if key in TEXTS or key in ROLES or key.startswith(ENGINE)})
+    changes = tuple(changes)
+    keys = {each.partition("=")[0] for each in changes}
+    return assigned(changes, texts={key for key in keys if key in TEXTS or key in ROLES or key.startswith(ENGINE)})
 
 
 def _summary(forked: ForkedRun) -> str:

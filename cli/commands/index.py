@@ -56,23 +56,23 @@ def index(
 
     Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes`
     """
-    with _progress(shown=not json) as progress:
+    with _progress(visible=not json) as progress:
         new = NewIndex(engine=engine, settings=assigned(changes or ()))
-        done = corpora.index(paths, name, progress, new)
+        built = corpora.index(paths, name, progress, new)
     if json:
-        print_json(done)
+        print_json(built)
         return
-    console().print(f"Indexed {count(done.paragraphs, 'paragraph')} as {name} in {duration(done.seconds)}.")
-    if done.left_out:
-        left_out = f"{count(done.left_out, 'other file')} left out: of a folder, {', '.join(SUFFIXES)} are read."
+    console().print(f"Indexed {count(built.paragraphs, 'paragraph')} as {name} in {duration(built.seconds)}.")
+    if built.left_out:
+        left_out = f"{count(built.left_out, 'other file')} left out: of a folder, {', '.join(SUFFIXES)} are read."
         console().print(left_out, style="dim")
-    console().print(f"Revision {shortened(done.revision)}", style="dim")
+    console().print(f"Revision {shortened(built.revision)}", style="dim")
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int], None]]:
+def _progress(*, visible: bool) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("Indexing"), BarColumn(), TextColumn("{task.fields[counted]}"), TimeElapsedColumn())
     screen = console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+    with Progress(*columns, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None, counted="")
         yield lambda done: bar.update(task, completed=done, counted=count(done, "paragraph"))

@@ -20,7 +20,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress
-from cotrail.engines.knowledge.store import NEEDS, SOURCES, KnowledgeStore, find_source
+from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, KnowledgeStore, find_source
 from cotrail.engines.optional_packages import installed_with
 
 knowledge = typer.Typer(
@@ -57,7 +57,7 @@ def build(
         typer.Argument(
             metavar="FILE",
             help="The files that it is built from. "
-            + " ".join(f"{name}: {needs}." for name, needs in NEEDS.items()).replace("`", ""),
+            + " ".join(f"{name}: {needs}." for name, needs in NEEDED_FILES.items()).replace("`", ""),
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def build(
     Example: `cotrail knowledge build conceptnet conceptnet-assertions-5.7.0.csv.gz`
     """
     started = time.monotonic()
-    with _progress(shown=not json) as show:
+    with _progress(visible=not json) as show:
         about = _store().build(find_source(source), paths or [], show)
     _report(source, about, time.monotonic() - started, json=json)
 
@@ -112,11 +112,11 @@ def wikidata(
 def list_sources(*, json: Json = False) -> None:
     """List the sources, and which of them are built."""
     store = _store()
-    listed = [_listed(store, source) for source in SOURCES]
+    rows = [_listed(store, source) for source in SOURCES]
     if json:
-        print_json(listed)
+        print_json(rows)
         return
-    print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in listed])
+    print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in rows])
 
 
 @knowledge.command()
@@ -160,7 +160,7 @@ def _listed(store: KnowledgeStore, source: Source) -> SourceState:
 
 
 def _row(each: SourceState) -> list[str]:
-    contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDS[each.source]}"
+    contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDED_FILES[each.source]}"
     return [each.source, shortened(each.revision or "-"), contents]
 
 
@@ -178,9 +178,9 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[ReadingProgress], None]]:
+def _progress(*, visible: bool) -> Iterator[Callable[[ReadingProgress], None]]:
     columns = (TextColumn("Building"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     screen = console(stderr=True)
-    with Bar(*columns, console=screen, transient=True, disable=not (shown and screen.is_terminal)) as bar:
+    with Bar(*columns, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
         task = bar.add_task("", total=None)
         yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)

@@ -17,7 +17,7 @@ from cotrail.errors import InputError, UnknownNameError
 
 POLL_SECONDS = 0.2
 
-LINES = 40
+LINE_COUNT = 40
 """The number of last lines that are printed by default."""
 
 
@@ -40,7 +40,7 @@ def logs(
     *,
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", min=0, help="Only this many of the last lines.")
-    ] = LINES,
+    ] = LINE_COUNT,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines, until Ctrl-C.")] = False,
 ) -> None:
     """Print the end of the log of a process of the local stack.
@@ -93,8 +93,8 @@ def _is_rotated(path: Path, file: BinaryIO) -> bool:
     # Between the move of a log and the beginning of the next one, there is none.
     if not path.exists():
         return False
-    now, read = path.stat(), os.fstat(file.fileno())
-    return now.st_ino != read.st_ino or now.st_size < file.tell()
+    current, opened_file = path.stat(), os.fstat(file.fileno())
+    return current.st_ino != opened_file.st_ino or current.st_size < file.tell()
 
 
 def _print(line: bytes) -> None:

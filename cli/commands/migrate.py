@@ -11,12 +11,12 @@ def migrate(*, json: Json = False) -> None:
     from cotrail.cli.terminal.output import console, print_json
     from cotrail.services import migrating
 
-    done = migrating.migrate()
+    revisions = migrating.migrate()
     if json:
-        print_json(done)
-    elif done.before == done.after:
-        console().print(f"The database is up to date (revision {done.after}).", soft_wrap=True)
-    elif done.before is None:
-        console().print(f"The tables are made (revision {done.after}).", soft_wrap=True)
+        print_json(revisions)
+    elif revisions.before == revisions.after:
+        console().print(f"The database is up to date (revision {revisions.after}).", soft_wrap=True)
+    elif revisions.before is None:
+        console().print(f"The tables are made (revision {revisions.after}).", soft_wrap=True)
     else:
-        console().print(f"Migrated from revision {done.before} to {done.after}.", soft_wrap=True)
+        console().print(f"Migrated from revision {revisions.before} to {revisions.after}.", soft_wrap=True)

@@ -67,18 +67,18 @@ def _confirm(weight: Weight) -> None:
     typer.confirm(f"Remove {_described(weight)} permanently?", abort=True)
 
 
-def _prune(engine: Engine, chosen: PrunedRuns) -> PrunedRuns:
+def _prune(engine: Engine, runs: PrunedRuns) -> PrunedRuns:
     """Removes the runs; on a terminal with what is removed so far, as large runs take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("")
 
-        def report(done: Pruned) -> None:
-            rows = f"{count(done.questions, 'question')} and {count(done.paragraphs, 'paragraph')} removed"
+        def report(pruned: Pruned) -> None:
+            rows = f"{count(pruned.questions, 'question')} and {count(pruned.paragraphs, 'paragraph')} removed"
             progress.update(task, description=rows)
 
-        return prune(engine, chosen, report)
+        return prune(engine, runs, report)
 
 
 def _described(weight: Weight) -> str:

@@ -28,9 +28,9 @@ def report(
     """
     with reading() as connection:
         run_id = resolve_run(connection, run)
-        written = run_report(connection, run_id)
-    write_text(html, written.html, "choose another --html")
+        document = run_report(connection, run_id)
+    write_text(html, document.html, "choose another --html")
     if json:
-        print_json({"run": run_id, "html": str(html), "questions": written.questions})
+        print_json({"run": run_id, "html": str(html), "questions": document.questions})
     else:
-        console().print(f"Wrote {html} with {count(written.questions, 'question')}.", soft_wrap=True)
+        console().print(f"Wrote {html} with {count(document.questions, 'question')}.", soft_wrap=True)

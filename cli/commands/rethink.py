@@ -17,7 +17,7 @@ from cotrail.services.views import recorded_chains
 from cotrail.services.views.recorded_chains import InferenceOptions, Rethought
 from cotrail.systems.parts.rules import Rules
 
-SHOWN = 48
+QUESTION_CHARACTERS = 48
 """The most characters shown of a question."""
 
 _FUNCTION = "Options of the faithfulness function"
@@ -90,7 +90,7 @@ COLUMNS = (
 def _row(each: Rethought) -> list[str]:
     best = each.weighing.predictions[0] if each.weighing.predictions else None
     return [
-        cut(each.question or each.id, SHOWN),
+        cut(each.question or each.id, QUESTION_CHARACTERS),
         each.prediction or "-",
         number(best.weight if best else None),
         f"{len(best.chains) if best else 0} of {len(each.weighing.chains)}",

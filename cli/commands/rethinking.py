@@ -44,7 +44,7 @@ def rethinking(
     """
     with reading() as connection:
         report = compare(connection, [resolve_run(connection, run) for run in runs])
-    written = write_files(report, html, svg)
+    files = write_files(report, html, svg)
     if json:
         print_json({"tables": report.tables})
         return
@@ -52,7 +52,7 @@ def rethinking(
     print_tables(map(sheet, report.tables), screen)
     screen.print()
     screen.print(report.summary, style="dim")
-    for path in written:
+    for path in files:
         screen.print(f"Wrote {path}.", soft_wrap=True)
 
 

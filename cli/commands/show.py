@@ -47,9 +47,9 @@ def runs(
 
     Example: `cotrail runs --filter state=finished --filter tag=baseline --limit 50`
     """
-    wanted = [read_filter(each) for each in filters or ()]
+    conditions = [read_filter(each) for each in filters or ()]
     with reading() as connection:
-        page = read_page(connection, wanted, limit=limit, after=after)
+        page = read_page(connection, conditions, limit=limit, after=after)
     if json:
         print_json(page.runs)
     elif page.runs:
@@ -91,19 +91,19 @@ def show(run: RunName, *, json: Json = False) -> None:
 def _print_runs(runs: Sequence[ListedRun]) -> None:
     """Prints a line for each run; labels and priorities only where there are any."""
     rows = [_row(each) for each in runs]
-    named = {name for row in rows for name, value in row.items() if value}
-    shown = [name for name in rows[0] if name in named]
-    columns = [Column(title=name, whole=name == "run") for name in shown]
-    print_rows(console(), columns, [[row[name] for name in shown] for row in rows])
+    filled = {name for row in rows for name, value in row.items() if value}
+    names = [name for name in rows[0] if name in filled]
+    columns = [Column(title=name, whole=name == "run") for name in names]
+    print_rows(console(), columns, [[row[name] for name in names] for row in rows])
 
 
 def _row(each: ListedRun) -> dict[str, Cell]:
-    lost = f" ({each.unanswered} without answer)" if each.unanswered else ""
+    unanswered = f" ({each.unanswered} without answer)" if each.unanswered else ""
     return {
         "run": each.run,
         "name": each.name or "",
         "state": shown_state(each.state),
-        "questions": f"{each.done}/{each.total}{lost}",
+        "questions": f"{each.done}/{each.total}{unanswered}",
         "dataset": each.dataset,
         "corpus": ", ".join(each.corpora),
         "model": each.model_name,
@@ -115,8 +115,8 @@ def _row(each: ListedRun) -> dict[str, Cell]:
 
 def _title(details: RunDetails) -> Text:
     labels = [*([details.name] if details.name else []), *details.tags]
-    named = f" ({', '.join(labels)})" if labels else ""
-    return Text(f"{details.run}{named} is ").append_text(shown_state(details.state))
+    suffix = f" ({', '.join(labels)})" if labels else ""
+    return Text(f"{details.run}{suffix} is ").append_text(shown_state(details.state))
 
 
 def _configuration(details: RunDetails) -> Table:
@@ -136,8 +136,8 @@ def _print_steps(screen: Console, details: RunDetails) -> None:
         mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
         numbers = [getattr(counts, state) for state in states]
         tokens = (counts.prompt_tokens, counts.cached_prompt_tokens, counts.generated_tokens)
-        shown = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
-        rows.append([counts.kind, *shown, mean])
+        figures = [f"{value:,}" if value else "-" for value in (*numbers, *tokens)]
+        rows.append([counts.kind, *figures, mean])
     print_rows(screen, columns, rows)
 
 
@@ -159,8 +159,8 @@ def _print_cost(screen: Console, details: RunDetails) -> None:
 
 def _effort(details: RunDetails) -> str:
     cost = details.cost
-    lost = f"; executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}" if cost.lost else ""
-    return f"{count(details.steps, 'step')} in {duration(details.seconds)}{lost}"
+    losses = f"; executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}" if cost.lost else ""
+    return f"{count(details.steps, 'step')} in {duration(details.seconds)}{losses}"
 
 
 def _hint(screen: Console, details: RunDetails) -> None:

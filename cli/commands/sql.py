@@ -60,8 +60,8 @@ def _psql() -> str:
     try:
         return str(package_folder(PACKAGE, extra="local").parent / PROGRAMS / "psql")
     except UnavailableError as error:
-        if found := shutil.which("psql"):
-            return found
+        if program := shutil.which("psql"):
+            return program
         raise UnavailableError(
             f"psql isn't installed: install PostgreSQL's client, or `{install_extra('local')}`"
         ) from error

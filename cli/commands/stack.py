@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cotrail.workers.stack.flower import Access
     from cotrail.workers.stack.status import Status
 
-BROKEN = 3
+BROKEN_STACK = 3
 """The exit code of a stack of which something is dead or doesn't work."""
 
 
@@ -57,7 +57,7 @@ def stack(*, json: Json = False) -> None:
     statuses = local_stack().status()
     _show(statuses, json=json)
     if not all(status.works for status in statuses):
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(BROKEN_STACK)
 
 
 def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:

@@ -16,7 +16,7 @@ from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.runs import submission
 from cotrail.services.runs.prepared_run import PreparedRun
-from cotrail.services.runs.requests import REQUIRED, check_keys, make_request, overruled, read_run_file
+from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
 from cotrail.services.store import open_store
 from cotrail.systems.registry import find_system
 
@@ -43,30 +43,30 @@ def submit(
 
     Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
     """
-    given = _read(run_file) if run_file else {}
-    places = dict.fromkeys(given, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
-    given = overruled(given, options)
-    _check_named(given)
-    _submit(submission.prepare(make_request(given, places)), wait=wait, json=json)
+    values = _read(run_file) if run_file else {}
+    places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
+    values = overruled(values, options)
+    _check_named(values)
+    _submit(submission.prepare(make_request(values, places)), wait=wait, json=json)
 
 
 def _read(run_file: Path) -> dict[str, Any]:
     if run_file.suffix in (".json", ".jsonl"):
         raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
-    given = read_run_file(run_file)
-    check_keys(given, str(run_file))
-    return given
+    values = read_run_file(run_file)
+    check_keys(values, str(run_file))
+    return values
 
 
-def _check_named(given: Mapping[str, Any]) -> None:
+def _check_named(values: Mapping[str, Any]) -> None:
     """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
-    missing = next((field for field in REQUIRED if given.get(field) is None), None)
+    missing = next((field for field in REQUIRED_FIELDS if values.get(field) is None), None)
     if missing is None:
         return
     for field, check in (("system", find_system), ("dataset", find_dataset)):
-        if isinstance(name := given.get(field), str):
+        if isinstance(name := values.get(field), str):
             check(name)
-    check_keys(given)
+    check_keys(values)
     raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 

@@ -65,15 +65,15 @@ def trace(
 def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool) -> None:
     screen.print(heading(traced.text))
     screen.print(f"{traced.key} in {record.id}: {traced.status}, {count(len(traced.steps), 'step')}", style="dim")
-    said = turns(record, traced)
+    labels = turns(record, traced)
     for step in shown_steps(traced):
         screen.print()
-        screen.print(step_head(step, said.get(step.sequence, "")))
+        screen.print(step_head(step, labels.get(step.sequence, "")))
         screen.print(Padding(step_body(step, full=full), (0, 0, 0, 3), expand=False))
     screen.print()
     if traced.details is not None:
-        drawn = _drawn(details_of(record, traced), names_in(traced), full=full)
-        screen.print(drawn or Text(json_of(traced.details)))
+        drawing = _drawn(details_of(record, traced), names_in(traced), full=full)
+        screen.print(drawing or Text(json_of(traced.details)))
         screen.print()
     screen.print(_outcome(record, traced))
 
@@ -112,8 +112,8 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
 def _gold(gold: FoundGold) -> Text:
     text = Text("★ " if gold.collected else "✗ ", style="yellow" if gold.collected else "red")
     text.append(one_line(cut(gold.name, SNIPPET)), style="not dim bold")
-    known = f"  {one_line(gold.id)}" if gold.id else ""
-    text.append(f"{known}  {where(gold)}", style="not bold dim" if gold.collected else "not bold red")
+    identifier = f"  {one_line(gold.id)}" if gold.id else ""
+    text.append(f"{identifier}  {where(gold)}", style="not bold dim" if gold.collected else "not bold red")
     if not gold.collected and gold.title:
         text.append(f"\n  {cut(gold.text, SNIPPET)}", style="not bold dim")
     return text

@@ -16,6 +16,6 @@ def watch(run: RunName, *, json: Json = False) -> None:
     """
     with open_store() as engine:
         with engine.connect() as connection:
-            found = resolve_run(connection, run)
-        progress = follow(engine, found, stderr=json)
+            run_id = resolve_run(connection, run)
+        progress = follow(engine, run_id, stderr=json)
         raise typer.Exit(summarize(engine, progress, json=json))

@@ -4,7 +4,7 @@ import typer
 
 from cotrail.cli.arguments import Json
 
-UNAVAILABLE = 3
+REDIS_UNAVAILABLE = 3
 """The exit code where Redis doesn't answer, so that not all were found."""
 
 
@@ -19,10 +19,10 @@ def workers(*, json: Json = False) -> None:
     from cotrail.services.lists.worker_list import list_workers
     from cotrail.workers.celery_app import app
 
-    found = list_workers(app)
+    listing = list_workers(app)
     if json:
-        print_json(found)
+        print_json(listing)
     else:
-        print_workers(found)
-    if found.unasked is not None:
-        raise typer.Exit(UNAVAILABLE)
+        print_workers(listing)
+    if listing.unasked is not None:
+        raise typer.Exit(REDIS_UNAVAILABLE)

@@ -26,12 +26,12 @@ def write_rows(path: Path, rows: Sequence[SentenceRow]) -> None:
 
 def read_rows(path: Path) -> dict[str, SentenceRow]:
     """The rows of an annotation file by their place in it; InputError says where one has another form."""
-    found: dict[str, SentenceRow] = {}
+    rows: dict[str, SentenceRow] = {}
     with opened(path, InputError) as file:
         for number, line in numbered_lines(file, str(path), InputError, MAX_FILE_BYTES):
             if line.strip():
-                found[f"{path}:{number}"] = _row(line, f"{path}:{number}")
-    return found
+                rows[f"{path}:{number}"] = _row(line, f"{path}:{number}")
+    return rows
 
 
 def _row(raw: bytes, place: str) -> SentenceRow:

@@ -18,7 +18,7 @@ from cotrail.common.printable_text import one_line
 WIDE, NARROW = 2, 1
 """Spaces between columns, and those where there is little room."""
 
-NOTHING = "-"
+EMPTY_CELL = "-"
 """A cell that says that there is nothing; a paragraph leaves it out."""
 
 
@@ -82,9 +82,9 @@ def _shared(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     widths, spare = list(least), room - sum(least)
     by_need = sorted(range(len(widths)), key=lambda place: whole[place] - least[place])
     for left, place in zip(range(len(widths), 0, -1), by_need, strict=True):
-        given = min(whole[place] - least[place], spare // left)
-        widths[place] += given
-        spare -= given
+        extra = min(whole[place] - least[place], spare // left)
+        widths[place] += extra
+        spare -= extra
     return widths
 
 
@@ -109,7 +109,7 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
     parts = [
         Text(f"{column.title} ", style="dim").append_text(cell) if column.title else cell
         for column, cell in zip(columns[1:], others, strict=True)
-        if cell.plain.strip() not in ("", NOTHING)
+        if cell.plain.strip() not in ("", EMPTY_CELL)
     ]
     screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2), expand=False), style=style)
 

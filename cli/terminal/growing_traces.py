@@ -21,7 +21,7 @@ from cotrail.services.views.tracing import QuestionStatus, StepState, TracedQues
 Numbered = tuple[int, TracedQuestion]
 
 INDENT = 3
-BARS = 8
+BAR_LINES = 8
 """The lines of a terminal that are left for progress bars and what holds a run back."""
 
 
@@ -48,7 +48,7 @@ def _side_by_side(live: Live, engine: Engine, run: str) -> Show:
                 elif question.status != QuestionStatus.OPEN and question.key not in printed:
                     printed.add(question.key)
                     live.console.print(_whole(number, question))
-        live.update(Group(*_ends(growing, live.console.height - BARS), progress_bars(watched)), refresh=True)
+        live.update(Group(*_ends(growing, live.console.height - BAR_LINES), progress_bars(watched)), refresh=True)
 
     return show
 
@@ -71,13 +71,13 @@ def _step_by_step(screen: Console, engine: Engine, run: str) -> Show:
 
 def _ends(growing: list[Numbered], height: int) -> Iterator[RenderableType]:
     """The questions with the latest lines of their traces, as many as there is room for."""
-    shown = growing[: max(1, height // 2)]
-    each = max(1, height // max(1, len(shown)) - 1)
-    for number, question in shown:
+    newest = growing[: max(1, height // 2)]
+    each = max(1, height // max(1, len(newest)) - 1)
+    for number, question in newest:
         yield _cut(heading(f"{number}. {question.text}"))
         for line in _lines(question)[-each:]:
             yield _cut(Text(" " * INDENT).append_text(line))
-    if left := len(growing) - len(shown):
+    if left := len(growing) - len(newest):
         yield Text(f"and {count(left, 'further question')}", style="dim")
 
 
@@ -101,12 +101,12 @@ def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
         if step.state == StepState.FINISHED:
             yield step.sequence, list(_step(step.view))
     if question.status != QuestionStatus.OPEN:
-        given = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
+        answer = question.answer if question.status == QuestionStatus.FINISHED else f"none: {question.status}"
         gold = question.answers[0] if question.answers else "none"
         yield (
             "answer",
             [
-                Text("answer ", style="dim").append(one_line(given or "(empty)"), style="not dim bold"),
+                Text("answer ", style="dim").append(one_line(answer or "(empty)"), style="not dim bold"),
                 Text("gold   ", style="dim").append(one_line(gold), style="not dim"),
             ],
         )

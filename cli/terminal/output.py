@@ -54,14 +54,14 @@ class Screen(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """The segments of a renderable, made safe to print."""
-        shown = _without_commands(renderable) if isinstance(renderable, Text) else renderable
-        for segment in super().render(shown, options):
+        content = _without_commands(renderable) if isinstance(renderable, Text) else renderable
+        for segment in super().render(content, options):
             yield segment if segment.control else segment._replace(text=isolated(without_commands(segment.text)))
 
 
 def _without_commands(text: Text) -> Text:
     """The same text, in its styles, without control characters and escape sequences."""
-    marks = [offset for found in COMMANDS.finditer(text.plain) for offset in found.span()]
+    marks = [offset for match in COMMANDS.finditer(text.plain) for offset in match.span()]
     if not marks:
         return text
     return text.blank_copy(UNPRINTABLE).join(text.divide(marks)[::2])

@@ -24,6 +24,6 @@ def _program() -> list[str]:
     called = Path(sys.argv[0])
     if called.suffix == ".py":
         return [sys.executable, "-m", "cotrail.cli.main"]
-    found = shutil.which(called.name)
-    known = found is not None and called.exists() and Path(found).samefile(called)
-    return [called.name if known else str(called.absolute())]
+    path = shutil.which(called.name)
+    is_on_path = path is not None and called.exists() and Path(path).samefile(called)
+    return [called.name if is_on_path else str(called.absolute())]

@@ -26,10 +26,10 @@ def reasoned(tree: Tree, titles: Mapping[str, str], *, full: bool = False) -> Re
 
     titles: of the paragraphs, by digest; full: whether long texts are shown whole.
     """
-    shown, width = shown_tree(tree, titles), sys.maxsize if full else MOST_CHARACTERS
+    view, width = shown_tree(tree, titles), sys.maxsize if full else MOST_CHARACTERS
     drawing = Drawing(Text("question", style="bold"), guide_style="dim")
-    _add_chains(drawing, shown.chains, width)
-    return Group(drawing, Text(), _outcome(shown, width))
+    _add_chains(drawing, view.chains, width)
+    return Group(drawing, Text(), _outcome(view, width))
 
 
 def _add_chains(drawing: Drawing, chains: tuple[ShownChain, ...], width: int) -> None:
@@ -57,16 +57,16 @@ def _mark(document: Document) -> str:
     return "" if document.place is None else f"[{document.place}] "
 
 
-def _outcome(shown: ShownTree, width: int) -> Table:
-    tree, table = shown.tree, grid("dim", "")
+def _outcome(view: ShownTree, width: int) -> Table:
+    tree, table = view.tree, grid("dim", "")
     table.add_row("final content", Text(cut(tree.final, 3 * width) or "none"))
     table.add_row("stated answer", tree.stated or "none")
-    marks = "found by answers" if shown.found_marks else "marks"
-    for number, mark in enumerate(shown.marks):
-        named = ", ".join(f"{_mark(each)}{one_line(each.title) or 'no document'}" for each in mark.documents)
-        table.add_row("" if number else marks, f"{cut(mark.text, width)} → {named or 'no node'}")
-    for number, oddity in enumerate(shown.oddities):
-        table.add_row("" if number else "oddities", oddity)
+    marks = "found by answers" if view.found_marks else "marks"
+    for number, mark in enumerate(view.marks):
+        documents = ", ".join(f"{_mark(each)}{one_line(each.title) or 'no document'}" for each in mark.documents)
+        table.add_row("" if number else marks, f"{cut(mark.text, width)} → {documents or 'no node'}")
+    for number, violation in enumerate(view.violations):
+        table.add_row("" if number else "violations", violation)
     table.add_row("engines", f"reader {tree.reader or 'none'}, duplicates by {tree.duplicates or 'nothing'}")
     table.add_row("", f"{count(tree.rounds, 'round')}, {count(len(tree.nodes), 'node')}, {len(tree.path)} in the path")
     return table

@@ -54,8 +54,8 @@ def warn_of_namesakes(engine: Engine, run: str, name: str | None) -> None:
     if not name:
         return
     if others := namesakes_of(engine, run, name):
-        said = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
-        console(stderr=True).print(said, style="yellow", soft_wrap=True)
+        message = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
+        console(stderr=True).print(message, style="yellow", soft_wrap=True)
 
 
 def closing_line(progress: RunProgress) -> str:

@@ -65,10 +65,10 @@ def _part(part: Part, step: ShownStep, *, full: bool) -> RenderableType:
     raise TypeError(f"{type(part).__name__} has no form on the terminal")
 
 
-def _found(found: FoundParagraphs, *, full: bool) -> Table:
+def _found(paragraphs: FoundParagraphs, *, full: bool) -> Table:
     table = grid("green", "yellow", "dim", "dim", "")
     table.columns[2].justify = table.columns[3].justify = "right"
-    for hit in found.hits:
+    for hit in paragraphs.hits:
         marks = "+" if hit.new else " ", "★" if hit.gold else " "
         table.add_row(*marks, str(hit.rank), f"{hit.score:.2f}", _paragraph(hit, full=full))
     return table
@@ -90,9 +90,9 @@ def _scores(scores: ScoredTexts) -> Table:
 
 def _beginning(text: str) -> str:
     """A text whose end is left out where it would bury what stands below it."""
-    shown = "\n".join(text[:MESSAGE].split("\n", LINES)[:LINES])
-    left_out = len(text) - len(shown)
-    return f"{shown}…\n({left_out:,} more characters: --full)" if left_out else text
+    beginning = "\n".join(text[:MESSAGE].split("\n", LINES)[:LINES])
+    left_out = len(text) - len(beginning)
+    return f"{beginning}…\n({left_out:,} more characters: --full)" if left_out else text
 
 
 def json_of(value: object) -> str:

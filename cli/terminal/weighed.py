@@ -32,8 +32,8 @@ def _chains(weighing: Weighing, names: Mapping[str, str]) -> Table:
 
 def _add_chain(table: Table, chain: WeighedChain, names: Mapping[str, str], *, chosen: bool) -> None:
     style = "bold green" if chosen else "bold"
-    stated = Text(one_line(chain.prediction) or "no answer stated", style=style)
-    table.add_row(str(chain.number + 1), stated, "", "", "", f"{chain.faithfulness:.2f}", "", style=style)
+    prediction = Text(one_line(chain.prediction) or "no answer stated", style=style)
+    table.add_row(str(chain.number + 1), prediction, "", "", "", f"{chain.faithfulness:.2f}", "", style=style)
     for each in chain.sentences:
         scores = (f"{value:.2f}" for value in (each.similarity, each.entailment, each.contradiction, each.score))
         evidence = named(each.evidence, names) if each.evidence else "none found"

@@ -8,24 +8,24 @@ from cotrail.common.humanize import duration
 from cotrail.common.printable_text import one_line
 from cotrail.services.lists.worker_list import ListedWorker, WorkerList, WorkerState
 
-SHOWN = 3
+MOST_STEPS = 3
 """Steps shown of each worker; JSON has all."""
 
 STYLES = {WorkerState.WORKING: "green", WorkerState.ACTIVE: "green", WorkerState.SILENT: "red"}
 
 
-def print_workers(found: WorkerList) -> None:
+def print_workers(workers: WorkerList) -> None:
     """Prints a row for each worker, and what couldn't be found out."""
     screen = console()
-    if found.workers:
+    if workers.workers:
         columns = [Column(title=title) for title in ("host", "role", "name", "pid", "state", "what it is doing")]
-        print_rows(screen, columns, [_row(each) for each in found.workers])
-    elif found.unasked is None:
+        print_rows(screen, columns, [_row(each) for each in workers.workers])
+    elif workers.unasked is None:
         screen.print("No workers. `cotrail up`, or `cotrail worker ROLE` on any host, starts them.", soft_wrap=True)
-    if found.unasked is not None:
-        text = f"Redis doesn't answer ({found.unasked}): only workers that hold steps are found."
+    if workers.unasked is not None:
+        text = f"Redis doesn't answer ({workers.unasked}): only workers that hold steps are found."
         screen.print(text, style="yellow", soft_wrap=True)
-    if not any(each.state is WorkerState.ACTIVE for each in found.workers):
+    if not any(each.state is WorkerState.ACTIVE for each in workers.workers):
         text = "No maintenance process is active, so no questions begin: `cotrail worker maintenance` starts one."
         screen.print(text, style="yellow", soft_wrap=True)
 
@@ -46,8 +46,8 @@ def _doing(each: ListedWorker) -> Text:
     lines = [one_line(each.problem)] if each.problem else []
     lines += (
         one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")
-        for step in each.steps[:SHOWN]
+        for step in each.steps[:MOST_STEPS]
     )
-    if more := len(each.steps) - SHOWN:
+    if more := len(each.steps) - MOST_STEPS:
         lines += [f"and {more:,} more"] if more > 0 else []
     return Text("\n".join(lines))

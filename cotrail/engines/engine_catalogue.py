@@ -160,8 +160,8 @@ class EngineCatalogue(Struct, Generic[OpenedT], frozen=True, kw_only=True):
         """
         engines = self.all(path)
         if name is None:
-            chosen, instead = preferred(self.built_in)
-            return NamedEngine(name=chosen, engine=engines[chosen], instead=instead)
+            default, instead = preferred(self.built_in)
+            return NamedEngine(name=default, engine=engines[default], instead=instead)
         if name not in engines:
             there = unknown(self.kind, name, sorted(engines))
             raise UnknownNameError(f"{there}; add it to {path} as a table [{self.kind}s.{name}]")

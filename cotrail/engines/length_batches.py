@@ -12,10 +12,10 @@ def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> li
     size: an item's length, in the unit of `most`. An item larger than `most` makes a batch of its own, as all do where
         `most` is 0.
     """
-    made: list[list[Item]] = []
+    batched: list[list[Item]] = []
     for item in sorted(items, key=size, reverse=True):
-        if made and (len(made[-1]) + 1) * size(made[-1][0]) <= most:
-            made[-1].append(item)
+        if batched and (len(batched[-1]) + 1) * size(batched[-1][0]) <= most:
+            batched[-1].append(item)
         else:
-            made.append([item])
-    return made
+            batched.append([item])
+    return batched

@@ -19,7 +19,7 @@ CONFIGURATION = (".json", ".txt", ".model")
 OTHER_FORMATS = ("onnx", "openvino")
 """The folders of a repository that hold the same weights for other libraries."""
 
-NOT_READ = ("data_config", "training_args")
+UNREAD_NAMES = ("data_config", "training_args")
 """Prefixes of further files that don't affect what a model computes, beside `IGNORED_PREFIXES`."""
 
 
@@ -71,8 +71,8 @@ def folder_digest(folder: Path) -> str:
             raise _no_model(folder, "neither model.safetensors nor pytorch_model.bin")
         if not any(file.name in ("config.json", "modules.json") for file in files):
             raise _no_model(folder, "neither config.json nor modules.json")
-        read = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
-        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in read]
+        parts = sorted([*weights, *(file for file in files if file.suffix in CONFIGURATION)])
+        lines = [f"{file.relative_to(folder).as_posix()} {content_digest(file)}\n" for file in parts]
     except OSError as error:
         raise InputError(f"the model {folder} can't be read: {error.strerror}") from error
     return hashlib.sha256("".join(lines).encode()).hexdigest()
@@ -101,7 +101,7 @@ def _no_model(folder: Path, lacking: str) -> InputError:
 
 @contextmanager
 def loading(library: str, folder: Path) -> Iterator[None]:
-    """Turns whatever a library raises while it loads a folder into InputError or NotInstalledError."""
+    """Turns what a library raises while it loads a folder into InputError or NotInstalledError."""
     try:
         yield
     except ImportError as error:
@@ -116,7 +116,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _is_read(file: Path) -> bool:
-    return file.parts[0] not in OTHER_FORMATS and not file.name.startswith((*IGNORED_PREFIXES, *NOT_READ))
+    return file.parts[0] not in OTHER_FORMATS and not file.name.startswith((*IGNORED_PREFIXES, *UNREAD_NAMES))
 
 
 def _weights(files: list[Path]) -> list[Path]:

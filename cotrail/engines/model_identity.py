@@ -16,12 +16,12 @@ def model_identity(name: str, digest: str) -> str:
     return f"{name}@{digest}"
 
 
-def is_pinned(found: str, pinned: str) -> bool:
+def is_pinned(revision: str, pinned: str) -> bool:
     """Return whether a model is the one whose identity was pinned.
 
     Former versions pinned twelve digits of each digest, so that their runs and experiments match on these alone.
     """
-    return pinned in (found, shortened(found))
+    return pinned in (revision, shortened(revision))
 
 
 def weights_digest(path: Path, context: int, engine: str = "") -> str:

@@ -70,15 +70,15 @@ def _form(of: tuple[str, ...]) -> Any:
 
 def _read(path: Path, form: Any) -> Any:
     try:
-        written = read_toml(path, "the list of models")
+        document = read_toml(path, "the list of models")
     except FileNotFoundError:
         return form()
     except OSError as error:
         raise InputError(f"the list of models {path} can't be read ({error.strerror}); check the path") from error
     try:
-        return msgspec.convert(written, form)
+        return msgspec.convert(document, form)
     except msgspec.ValidationError as error:
-        raise InputError(f"the list of models {path} is malformed: {refusal(error, form, written)}") from error
+        raise InputError(f"the list of models {path} is malformed: {refusal(error, form, document)}") from error
 
 
 def _engine(path: Path, kind: str, name: str, table: dict[str, Any], engines: Any) -> Any:

@@ -62,7 +62,7 @@ def install_extra(extra: str) -> str:
 
 
 def install(*arguments: str) -> str:
-    """The command that installs into the environment of this Python, whichever is active, and even if it has no pip."""
+    """The command that installs into this Python's environment, even if another is active or it has no pip."""
     pip = shutil.which("pip")
     if pip is not None and Path(pip).parent.samefile(Path(sys.executable).parent):
         installer = ["pip", "install"]
@@ -76,6 +76,6 @@ def install(*arguments: str) -> str:
 def extra_with(module: str) -> str:
     """The first extra of cotrail that installs a module; `local` where none is known to."""
     package = re.escape(module.partition(".")[0].replace("_", "-"))
-    wanted = re.compile(rf"{package}\b[^-].*extra == .(\w+)")
-    found = (wanted.match(line) for line in metadata.requires("cotrail") or ())
-    return next((match[1] for match in found if match), "local")
+    pattern = re.compile(rf"{package}\b[^-].*extra == .(\w+)")
+    matches = (pattern.match(line) for line in metadata.requires("cotrail") or ())
+    return next((match[1] for match in matches if match), "local")

@@ -13,7 +13,7 @@ from cotrail.errors import InputError
 TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
 """Tokens that the profile `fast` reads in one pass, padding included."""
 
-LONGEST = 4096
+DEFAULT_MOST_TOKENS = 4096
 """The most tokens of a pair where neither model nor tokenizer gives a limit."""
 
 
@@ -26,16 +26,20 @@ def load(kind: Any, path: Path, what: str) -> tuple[Any, Any]:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     with loading("transformers", path):
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model, found = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
+        model, info = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
     # transformers would initialize missing weights at random, with a mere warning.
-    if missing := found["missing_keys"]:
+    if missing := info["missing_keys"]:
         raise InputError(f"{path} holds no {what}: its weights lack {', '.join(sorted(missing)[:3])}")
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
 
 
 def most_tokens(model: Any, tokenizer: Any) -> int:
     """The most tokens of a pair."""
-    limits = [LONGEST, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", LONGEST)]
+    limits = [
+        DEFAULT_MOST_TOKENS,
+        tokenizer.model_max_length,
+        getattr(model.config, "max_position_embeddings", DEFAULT_MOST_TOKENS),
+    ]
     for name, layer in model.named_modules():
         if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
             limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's

@@ -53,8 +53,8 @@ def chain_of(record: RunRecord, question: TracedQuestion) -> tuple[str, ...]:
         return ()
     if question.sentences or record.settings["reading"]["reader"] != "cot":
         return question.sentences
-    written = [step.result for step in question.steps if isinstance(step.action, Read)]
-    texts = [result.text for result in written if isinstance(result, Generated)]
+    results = [step.result for step in question.steps if isinstance(step.action, Read)]
+    texts = [result.text for result in results if isinstance(result, Generated)]
     return sentences_of(texts[-1]) if texts else ()
 
 
@@ -88,15 +88,17 @@ def read_marks(connection: Connection, run_id: str, annotator: str | None = None
 
 def _paragraphs_before(question: TracedQuestion, position: int) -> tuple[Paragraph, ...]:
     """Return the paragraphs collected when a sentence was written; all of them where no step wrote it by itself."""
-    written = [
+    sentence_steps = [
         step.sequence
         for step in question.steps
         if isinstance(step.action, Reason) and len(step.action.prompt.written) == position
         if isinstance(step.result, Generated)
         if question.sentences[position : position + 1] == (step.result.text,)
     ]
-    found = tuple(each.paragraph for each in question.collected if not written or each.step < written[-1])
+    paragraphs = tuple(
+        each.paragraph for each in question.collected if not sentence_steps or each.step < sentence_steps[-1]
+    )
     if question.pinned is None:
-        return found
+        return paragraphs
     pinned = Paragraph(id="", title=question.pinned.title, text=question.pinned.text)
-    return (pinned, *(each for each in found if each.digest != pinned.digest))
+    return (pinned, *(each for each in paragraphs if each.digest != pinned.digest))

@@ -40,17 +40,17 @@ def experiment_ids(connection: Connection) -> list[str]:
     return list(connection.execute(newest).scalars())
 
 
-def resolve_experiment(connection: Connection, given: str) -> str:
+def resolve_experiment(connection: Connection, text: str) -> str:
     """Return the id of an experiment given by its id or `latest`; raises UnknownNameError."""
-    known = experiment_ids(connection)
-    if given in known:
-        return given
-    if given == LATEST and known:
-        return known[0]
-    raise _unknown(connection, given)
+    ids = experiment_ids(connection)
+    if text in ids:
+        return text
+    if text == LATEST and ids:
+        return ids[0]
+    raise _unknown(connection, text)
 
 
-def _unknown(connection: Connection, given: str) -> UnknownNameError:
-    known = experiment_ids(connection)
-    begin = "" if known else "; `cotrail experiment run FILE` begins one"
-    return UnknownNameError(unknown("experiment", given, known) + begin)
+def _unknown(connection: Connection, text: str) -> UnknownNameError:
+    ids = experiment_ids(connection)
+    begin = "" if ids else "; `cotrail experiment run FILE` begins one"
+    return UnknownNameError(unknown("experiment", text, ids) + begin)

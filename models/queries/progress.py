@@ -22,7 +22,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
         running; adopted: those whose result, tokens and time another run computed; done_in_open, done_in_finished:
         those done of the open and of the finished questions.
     moving: the number of open questions that have a step of this kind under way.
-    busy: whether any worker holds a step, of whatever kind and run.
+    busy: whether any worker holds a step, of any kind and run.
     """
 
     kind: str
@@ -158,9 +158,9 @@ def is_complete(counts: Mapping[str, int]) -> bool:
 
 def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:
     """Return how many of the experiment's steps are done, and how many of these were adopted from another run."""
-    done = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
+    query = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
-    row = connection.execute(done.where(runs.c.experiment_id == experiment_id, over)).one()
+    row = connection.execute(query.where(runs.c.experiment_id == experiment_id, over)).one()
     return row[0], row[1]
 
 

@@ -18,10 +18,10 @@ from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 
-COMPARED = ("answer", "sentences", "collected", "weighing", "reason")
+COMPARED_COLUMNS = ("answer", "sentences", "collected", "weighing", "reason")
 """The columns of an ended question that are compared, beside its status."""
 
-SHOWN = 200
+MOST_CHARACTERS = 200
 """The largest number of characters shown of a value that differs."""
 
 
@@ -36,7 +36,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> Iterator[Replayed]:
     """Replay every question of a run, in their order."""
-    known, paragraphs = Runs(find_system), ParagraphCache()
+    runs, paragraphs = Runs(find_system), ParagraphCache()
     ids = read_question_ids(connection, run_id)
     for start in range(0, len(ids), MOST_REPLAYED):
         chunk = ids[start : start + MOST_REPLAYED].tolist()
@@ -45,7 +45,7 @@ def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> 
         histories = read_histories(connection, chunk, paragraphs)
         for row in rows:
             history = histories[row["id"]].records
-            divergence = _divergence(connection, row, history, known)
+            divergence = _divergence(connection, row, history, runs)
             yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)
 
 
@@ -67,7 +67,7 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
         return ""
     if row["status"] != now["status"]:
         return f"it is recorded as {row['status']}, and would be {now['status']} now"
-    different = [name for name in COMPARED if row[name] != now[name]]
+    different = [name for name in COMPARED_COLUMNS if row[name] != now[name]]
     if not different:
         return ""
     name = different[0]
@@ -76,4 +76,4 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
 
 def _shown(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

@@ -17,13 +17,13 @@ class RunFilter(Struct, frozen=True):
     value: str
 
 
-def condition(wanted: RunFilter, stopped: Collection[str]) -> ColumnElement[bool]:
+def condition(filter_: RunFilter, stopped: Collection[str]) -> ColumnElement[bool]:
     """Return the condition, for statements over runs; stopped: the runs that one cause blocks as a whole."""
-    if wanted.key is None:
-        return _has_text(wanted.value)
-    if wanted.key == "state":
-        return _is(wanted.value, stopped)
-    return _BY[wanted.key](wanted.value)
+    if filter_.key is None:
+        return _has_text(filter_.value)
+    if filter_.key == "state":
+        return _is(filter_.value, stopped)
+    return _CONDITIONS[filter_.key](filter_.value)
 
 
 def _has_text(text: str) -> ColumnElement[bool]:
@@ -47,7 +47,7 @@ def searches(corpus: str) -> ColumnElement[bool]:
     return or_(runs.c.corpus == corpus, runs.c.knowledge.has_key(FURTHER_CORPUS + corpus))
 
 
-_BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
+_CONDITIONS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "system": _equals("system"),
     "dataset": _equals("dataset"),
     "corpus": searches,
@@ -56,7 +56,7 @@ _BY: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "name": lambda value: _labelled(run_labels.c.name == value),
     "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
 }
-KEYS = ("state", *_BY)
+KEYS = ("state", *_CONDITIONS)
 """What runs can be filtered by."""
 
 
@@ -80,6 +80,6 @@ def _has(status: QuestionStatus) -> ColumnElement[bool]:
     return exists().where(questions.c.run_id == runs.c.id, questions.c.status == status)
 
 
-def conditions(wanted: Sequence[RunFilter], stopped: Collection[str]) -> list[ColumnElement[bool]]:
+def conditions(filters: Sequence[RunFilter], stopped: Collection[str]) -> list[ColumnElement[bool]]:
     """Return the conditions of all filters, which all have to hold."""
-    return [condition(each, stopped) for each in wanted]
+    return [condition(each, stopped) for each in filters]

@@ -20,7 +20,7 @@ from cotrail.models.schema.tables import questions, run_labels, runs
 LATEST = "latest"
 """The name that stands for the run submitted last."""
 
-COMPARED = 1000
+COMPARED_RUNS = 1000
 """The number of newest runs among which the one that was meant is looked for."""
 
 
@@ -93,29 +93,29 @@ def state_of(desired: str, counts: Mapping[str, int], *, stopped: bool) -> RunSt
     return RunState.BLOCKED if counts[QuestionStatus.BLOCKED] else RunState.FINISHED
 
 
-def resolve_run(connection: Connection, given: str) -> str:
+def resolve_run(connection: Connection, text: str) -> str:
     """Return the id of a run given by its id, its name, the beginning of its id, or `latest`.
 
     Raises UnknownNameError, and InputError where it may be several runs: none is preferred, as commands may remove it.
     """
-    if not given:  # every id begins so
+    if not text:  # every id begins so
         raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
-    if given == LATEST:
+    if text == LATEST:
         if newest := connection.execute(select(runs.c.id).order_by(*_NEWEST).limit(1)).scalar():
             return str(newest)
         raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
-    named = _found(connection, runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == given)))
-    whole = _found(connection, runs.c.id == given)
-    begun = whole or _found(connection, runs.c.id.startswith(given, autoescape=True))
-    if len(found := list(dict.fromkeys((*named, *begun)))) == 1:
-        return found[0]
-    if found:
-        how = {"is the name of": named, "is the id of" if whole else "begins the id of": begun}
-        said = " and ".join(f"{words} {', '.join(ids)}" for words, ids in how.items() if ids)
-        advice = "rename one with `cotrail label ID --name NAME`" if named else "write more of the id"
-        raise InputError(f"{given!r} {said}; {'give an id, or ' if named and not whole else ''}{advice}")
-    meant = guess(given, _newest_names(connection))
-    raise UnknownNameError(f"there is no run {given!r}{meant}; `cotrail runs` lists them")
+    by_name = _found(connection, runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == text)))
+    whole = _found(connection, runs.c.id == text)
+    begun = whole or _found(connection, runs.c.id.startswith(text, autoescape=True))
+    if len(matches := list(dict.fromkeys((*by_name, *begun)))) == 1:
+        return matches[0]
+    if matches:
+        how = {"is the name of": by_name, "is the id of" if whole else "begins the id of": begun}
+        listing = " and ".join(f"{words} {', '.join(ids)}" for words, ids in how.items() if ids)
+        advice = "rename one with `cotrail label ID --name NAME`" if by_name else "write more of the id"
+        raise InputError(f"{text!r} {listing}; {'give an id, or ' if by_name and not whole else ''}{advice}")
+    meant = guess(text, _newest_names(connection))
+    raise UnknownNameError(f"there is no run {text!r}{meant}; `cotrail runs` lists them")
 
 
 def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
@@ -126,20 +126,20 @@ def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
 def _newest_names(connection: Connection) -> list[str]:
     """Return the ids and names of the newest runs."""
     newest = select(runs.c.id, run_labels.c.name).outerjoin(run_labels, run_labels.c.run_id == runs.c.id)
-    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED))
+    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED_RUNS))
     return [name for row in rows for name in row if name is not None]
 
 
 def list_runs(
-    connection: Connection, wanted: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
+    connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
 ) -> list[RunSummary]:
     """Return runs, the newest first.
 
-    wanted: filters, which all have to hold; limit: at most this many; after: only those behind the run of this id.
+    filters: all have to hold; limit: at most this many; after: only those behind the run of this id.
     """
     stopped = stopped_runs(connection)
-    chosen = select(runs).where(*_chosen(wanted, stopped, after)).order_by(*_NEWEST).limit(limit)
-    records = [_record(row) for row in connection.execute(chosen).mappings()]
+    query = select(runs).where(*_chosen(filters, stopped, after)).order_by(*_NEWEST).limit(limit)
+    records = [_record(row) for row in connection.execute(query).mappings()]
     ids = [record.id for record in records]
     counts, labels = _counts(connection, ids), read_labels(connection, ids)
     return [
@@ -153,22 +153,22 @@ def list_runs(
     ]
 
 
-def count_runs(connection: Connection, wanted: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
+def count_runs(connection: Connection, filters: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
     """Return how many runs `list_runs` would return without a limit."""
-    chosen = select(func.count()).select_from(runs).where(*_chosen(wanted, stopped_runs(connection), after))
-    return int(connection.execute(chosen).scalar_one())
+    query = select(func.count()).select_from(runs).where(*_chosen(filters, stopped_runs(connection), after))
+    return int(connection.execute(query).scalar_one())
 
 
 _NEWEST = runs.c.created_at.desc(), runs.c.id.desc()
 
 
-def _chosen(wanted: Sequence[RunFilter], stopped: Collection[str], after: str | None) -> list[ColumnElement[bool]]:
-    chosen = conditions(wanted, stopped)
+def _chosen(filters: Sequence[RunFilter], stopped: Collection[str], after: str | None) -> list[ColumnElement[bool]]:
+    clauses = conditions(filters, stopped)
     if after is not None:
         last = runs.alias("last")
         place = select(last.c.created_at, last.c.id).where(last.c.id == after)
-        chosen.append(tuple_(runs.c.created_at, runs.c.id) < place.scalar_subquery())
-    return chosen
+        clauses.append(tuple_(runs.c.created_at, runs.c.id) < place.scalar_subquery())
+    return clauses
 
 
 def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str, int]]:
@@ -186,8 +186,8 @@ def searching_runs(connection: Connection, corpus: str) -> list[str]:
         questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
     )
     live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
-    found = select(runs.c.id).where(searches(corpus), runs.c.digest.is_(None), live, unended)
-    return list(connection.execute(found.order_by(*_NEWEST)).scalars())
+    query = select(runs.c.id).where(searches(corpus), runs.c.digest.is_(None), live, unended)
+    return list(connection.execute(query.order_by(*_NEWEST)).scalars())
 
 
 def read_run(connection: Connection, run_id: str) -> RunRecord:

@@ -28,7 +28,7 @@ from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, sentences, steps
 
-CHUNK = 100
+CHUNK_QUESTIONS = 100
 """The number of questions read at once."""
 
 _HITS = hits_column(filter(finds_paragraphs, KINDS))
@@ -45,7 +45,7 @@ class Collected(Struct, frozen=True, kw_only=True):
 
 
 class StepFacts(Struct, frozen=True, kw_only=True):
-    """What all steps have, whatever their kind.
+    """What steps of every kind have.
 
     milliseconds: how long the last execution took; None before its end.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
@@ -112,15 +112,15 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     @property
     def stated(self) -> str:
         """The span that an answer of several sentences states, by its details; empty where they have none."""
-        found = self.details.get("stated") if isinstance(self.details, dict) else None
-        return found if isinstance(found, str) else ""
+        answer = self.details.get("stated") if isinstance(self.details, dict) else None
+        return answer if isinstance(answer, str) else ""
 
 
 def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuestion]:
     """Yield all questions of a run in their order."""
     ids, paragraphs = read_question_ids(connection, run_id), ParagraphCache()
-    for start in range(0, len(ids), CHUNK):
-        yield from _read(connection, ids[start : start + CHUNK].tolist(), paragraphs)
+    for start in range(0, len(ids), CHUNK_QUESTIONS):
+        yield from _read(connection, ids[start : start + CHUNK_QUESTIONS].tolist(), paragraphs)
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
@@ -145,11 +145,11 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
 
 
 def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
-    chosen = steps.c.question_id == question_id
-    query = select(steps.c.kind, steps.c.request, steps.c.result, _HITS).where(chosen, steps.c.sequence == sequence)
+    condition = steps.c.question_id == question_id
+    query = select(steps.c.kind, steps.c.request, steps.c.result, _HITS).where(condition, steps.c.sequence == sequence)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
-        count = connection.execute(select(func.count()).select_from(steps).where(chosen)).scalar_one()
+        count = connection.execute(select(func.count()).select_from(steps).where(condition)).scalar_one()
         raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
     action = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
     if not isinstance(action, Prompted):
@@ -178,32 +178,32 @@ def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
 def find_question(connection: Connection, run_id: str, key: str) -> int:
     """Return the id of a question given by its key or its number in the run, from 1; raises UnknownNameError."""
     of_run = select(questions.c.id).where(questions.c.run_id == run_id)
-    found = connection.execute(of_run.where(questions.c.key == key)).scalar()
-    if found is None and key.isascii() and key.isdigit() and len(key) < 10:
-        found = connection.execute(of_run.where(questions.c.position == int(key) - 1)).scalar()
-    if found is None:
+    question_id = connection.execute(of_run.where(questions.c.key == key)).scalar()
+    if question_id is None and key.isascii() and key.isdigit() and len(key) < 10:
+        question_id = connection.execute(of_run.where(questions.c.position == int(key) - 1)).scalar()
+    if question_id is None:
         first = connection.execute(
             select(questions.c.key).where(questions.c.run_id == run_id).order_by(questions.c.position).limit(3)
         ).scalars()
         raise UnknownNameError(
             f"run {run_id} has no question {key!r}; give its id (such as {', '.join(first)}) or its number from 1"
         )
-    return int(found)
+    return int(question_id)
 
 
 def _read(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> Iterator[TracedQuestion]:
     steps_of = _read_steps(connection, ids, paragraphs)
-    written = _read_sentences(connection, ids)
+    sentences = _read_sentences(connection, ids)
     rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))
     for row in rows.mappings():
-        yield _question(row, steps_of[row["id"]], written[row["id"]])
+        yield _question(row, steps_of[row["id"]], sentences[row["id"]])
 
 
-def _question(row: RowMapping, traced: Sequence[TracedStep], written: Sequence[str]) -> TracedQuestion:
-    found: dict[str, Collected] = {}
+def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence[str]) -> TracedQuestion:
+    collected: dict[str, Collected] = {}
     for step in traced:
         for hit in step.hits:
-            found.setdefault(hit.paragraph.digest, _collected(hit, step))
+            collected.setdefault(hit.paragraph.digest, _collected(hit, step))
     digests = row["collected"] if row["collected"] is not None else _collected_so_far(traced)
     return TracedQuestion(
         key=row["key"],
@@ -215,8 +215,8 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], written: Sequence[s
         status=row["status"],
         answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
         reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
-        sentences=tuple(written if row["sentences"] is None else row["sentences"]),
-        collected=tuple(found[digest] for digest in digests if digest in found),
+        sentences=tuple(sentences if row["sentences"] is None else row["sentences"]),
+        collected=tuple(collected[digest] for digest in digests if digest in collected),
         steps=tuple(traced),
         details=row["weighing"],
     )

@@ -64,8 +64,8 @@ def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:
 
 def read_maintenance(connection: Connection) -> list[MaintenanceSession]:
     """Return the maintenance processes that are connected to the database, the active one first."""
-    found = []
+    listed = []
     for name, leads in connection.execute(_MAINTENANCE, {"leader": LEADER, "named": SESSION_PREFIX}):
         pid, _, host = name.removeprefix(SESSION_PREFIX).partition(" ")
-        found.append(MaintenanceSession(host=host, pid=int(pid), leads=leads))
-    return found
+        listed.append(MaintenanceSession(host=host, pid=int(pid), leads=leads))
+    return listed

@@ -48,15 +48,15 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
     """Builds and writes the files; InputError where one is there with other content, before any is written."""
     annotated = _annotated(request)
     if request.shape is None:
-        wanted = {request.output / shape.filename: shape for shape in shapes(annotated)}
+        targets = {request.output / shape.filename: shape for shape in shapes(annotated)}
     else:
-        wanted = {request.output: request.shape}
+        targets = {request.output: request.shape}
     contents = {
         path: write_demonstrations(build_demonstrations(annotated, shape, request.seed)).encode()
-        for path, shape in wanted.items()
+        for path, shape in targets.items()
     }
     _write(contents)
-    return [_described(path, shape, annotated, request.seed) for path, shape in wanted.items()]
+    return [_described(path, shape, annotated, request.seed) for path, shape in targets.items()]
 
 
 def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
@@ -86,8 +86,8 @@ def _write(contents: dict[Path, bytes]) -> None:
 def _described(
     path: Path, shape: DemonstrationShape, annotated: Sequence[AnnotatedQuestion], seed: int
 ) -> WrittenDemonstrations:
-    shown = 0 if shape.form is AnswerForm.TITLES else shape.distractors
-    fewer = sum(len(choose_distractors(each, shown, seed)) < shown for each in annotated)
+    number = 0 if shape.form is AnswerForm.TITLES else shape.distractors
+    fewer = sum(len(choose_distractors(each, number, seed)) < number for each in annotated)
     return WrittenDemonstrations(
-        path=str(path), demonstrations=len(annotated), distractors=shown, fewer_distractors=fewer
+        path=str(path), demonstrations=len(annotated), distractors=number, fewer_distractors=fewer
     )

@@ -12,7 +12,7 @@ from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.corpus_store import USUAL, NewIndex
+from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import unknown
 from cotrail.errors import InputError
@@ -30,7 +30,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
 
 
 def index(
-    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = USUAL
+    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = DEFAULT_INDEX
 ) -> Indexed:
     """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
 
@@ -75,7 +75,7 @@ def describe_corpus(name: str) -> ListedCorpus:
 
 def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
     """Removes a corpus for good; raises UnknownNameError, and InputError while a run that hasn't ended searches it."""
-    found = describe_corpus(name)
+    description = describe_corpus(name)
     with engine.connect() as connection:
         if searching := searching_runs(connection, name):
             raise InputError(
@@ -83,7 +83,7 @@ def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
                 "or end each with `cotrail cancel RUN`"
             )
     corpora_of(settings()).remove(name)
-    return found
+    return description
 
 
 def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:

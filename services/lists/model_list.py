@@ -56,11 +56,11 @@ def list_models() -> tuple[ListedModel, ...]:
 def describe_models(name: str) -> tuple[DescribedModel, ...]:
     """The models of that name, which may be of several kinds; raises UnknownNameError."""
     engines = tuple(_engines())
-    found = tuple(_described(*each) for each in engines if each[1] == name)
-    if not found:
-        known = dict.fromkeys(each[1] for each in engines)
-        raise unknown_model(settings().catalogue_path, name, known)
-    return found
+    descriptions = tuple(_described(*each) for each in engines if each[1] == name)
+    if not descriptions:
+        names = dict.fromkeys(each[1] for each in engines)
+        raise unknown_model(settings().catalogue_path, name, names)
+    return descriptions
 
 
 def _engines() -> Iterator[tuple[str, str, Any]]:

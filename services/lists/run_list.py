@@ -51,7 +51,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
         return self.questions[QuestionStatus.FAILED] + self.questions[QuestionStatus.BLOCKED]
 
 
-class RunPage(Struct, frozen=True, kw_only=True):
+class RunListPage(Struct, frozen=True, kw_only=True):
     """Runs, the newest first; more: how many further ones there are behind them."""
 
     runs: tuple[ListedRun, ...]
@@ -60,16 +60,16 @@ class RunPage(Struct, frozen=True, kw_only=True):
 
 def read_page(
     connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
-) -> RunPage:
+) -> RunListPage:
     """A page of the runs for which all filters hold; after: it begins behind this run.
 
     Raises what `resolve_run` does.
     """
     behind = None if after is None else resolve_run(connection, after)
-    found = list_runs(connection, filters, limit=limit, after=behind)
-    full = limit is not None and len(found) == limit
-    more = count_runs(connection, filters, after=found[-1].run.id) if full and found else 0
-    return RunPage(runs=tuple(map(_listed, found)), more=more)
+    records = list_runs(connection, filters, limit=limit, after=behind)
+    full = limit is not None and len(records) == limit
+    more = count_runs(connection, filters, after=records[-1].run.id) if full and records else 0
+    return RunListPage(runs=tuple(map(_listed, records)), more=more)
 
 
 def _listed(each: RunSummary) -> ListedRun:

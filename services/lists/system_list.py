@@ -91,19 +91,19 @@ def _settings(of: type[Struct], defaults: Struct, prefix: str = "") -> Iterator[
         )
 
 
-def _choices(found: inspect.Type) -> tuple[str, ...]:
+def _choices(type_: inspect.Type) -> tuple[str, ...]:
     """The choices of a type, or of the entries of a list."""
-    entries = (each.item_type if isinstance(each, inspect.VarTupleType) else each for each in parts(found))
+    entries = (each.item_type if isinstance(each, inspect.VarTupleType) else each for each in parts(type_))
     return tuple(choice for entry in entries for each in parts(entry) for choice in choices(each))
 
 
-def _type(found: inspect.Type) -> str:
+def _type(type_: inspect.Type) -> str:
     """The type in words; that a setting may be left out goes without saying."""
-    return " or ".join(_part(each) for each in parts(found) if not isinstance(each, inspect.NoneType))
+    return " or ".join(_part(each) for each in parts(type_) if not isinstance(each, inspect.NoneType))
 
 
-def _part(found: inspect.Type) -> str:
-    match found:
+def _part(type_: inspect.Type) -> str:
+    match type_:
         case inspect.VarTupleType(item_type=inner):
             return f"list of {_type(inner)}"
         case inspect.LiteralType():
@@ -111,16 +111,16 @@ def _part(found: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType():
-            return f"whole number{_bounds(found)}"
+            return f"whole number{_bounds(type_)}"
         case inspect.FloatType():
-            return f"number{_bounds(found)}"
+            return f"number{_bounds(type_)}"
     return "text"
 
 
-def _bounds(found: inspect.IntType | inspect.FloatType) -> str:
-    if found.ge is not None and found.le is not None:
-        return f" from {found.ge} to {found.le}"
-    return f" from {found.ge}" if found.ge is not None else ""
+def _bounds(type_: inspect.IntType | inspect.FloatType) -> str:
+    if type_.ge is not None and type_.le is not None:
+        return f" from {type_.ge} to {type_.le}"
+    return f" from {type_.ge}" if type_.ge is not None else ""
 
 
 def _needs(needs: Needs) -> Iterator[str]:

@@ -60,21 +60,21 @@ def list_workers(app: Any) -> WorkerList:
     """
     with reading() as connection:
         maintenance = read_maintenance(connection)
-    called = call(app, settings().broker)
+    roll_call = call(app, settings().broker)
     with reading() as connection:
         holding = _by_worker(read_steps_under_way(connection))
-    listed = [_answered(each, holding.pop(each.worker, ())) for each in called.present]
-    listed += (_silent(worker, steps, asked=called.problem is None) for worker, steps in holding.items())
-    listed += map(_maintenance, maintenance)
-    problem = called.problem and settings().secrets.hidden(called.problem)
-    return WorkerList(workers=tuple(sorted(listed, key=_place)), unasked=problem)
+    workers = [_answered(each, holding.pop(each.worker, ())) for each in roll_call.present]
+    workers += (_silent(worker, steps, answers_known=roll_call.problem is None) for worker, steps in holding.items())
+    workers += map(_maintenance, maintenance)
+    problem = roll_call.problem and settings().secrets.hidden(roll_call.problem)
+    return WorkerList(workers=tuple(sorted(workers, key=_place)), unasked=problem)
 
 
 def _by_worker(steps: Iterable[StepUnderWay]) -> dict[str, tuple[StepUnderWay, ...]]:
-    held = defaultdict[str, list[StepUnderWay]](list)
+    steps_of = defaultdict[str, list[StepUnderWay]](list)
     for step in steps:
-        held[step.worker].append(step)
-    return {worker: tuple(its) for worker, its in held.items()}
+        steps_of[step.worker].append(step)
+    return {worker: tuple(its) for worker, its in steps_of.items()}
 
 
 def _answered(present: Present, steps: tuple[StepUnderWay, ...]) -> ListedWorker:
@@ -90,13 +90,13 @@ def _answered(present: Present, steps: tuple[StepUnderWay, ...]) -> ListedWorker
     )
 
 
-def _silent(worker: str, steps: tuple[StepUnderWay, ...], *, asked: bool) -> ListedWorker:
+def _silent(worker: str, steps: tuple[StepUnderWay, ...], *, answers_known: bool) -> ListedWorker:
     host, pid, _ = worker.rsplit(":", 2)
     return ListedWorker(
         host=host,
         pid=int(pid),
         role=_role([step.kind for step in steps]),
-        state=WorkerState.SILENT if asked else WorkerState.WORKING,
+        state=WorkerState.SILENT if answers_known else WorkerState.WORKING,
         steps=steps,
     )
 
@@ -112,5 +112,5 @@ def _role(kinds: Sequence[str]) -> str:
     return roles[0] if roles else ", ".join(sorted(set(kinds)))
 
 
-def _place(listed: ListedWorker) -> tuple[str, str, int]:
-    return listed.host, listed.role, listed.pid
+def _place(worker: ListedWorker) -> tuple[str, str, int]:
+    return worker.host, worker.role, worker.pid

@@ -62,16 +62,16 @@ class Conductor:
             standings = read_standings(connection, self._schedule.name)
             stopped = stopped_runs(connection)
             steps, adopted = count_steps(connection, self._schedule.name)
-        done = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
+        ended = {run: counts for run, counts in standings.items() if run in stopped or not counts[QuestionStatus.OPEN]}
         return ExperimentProgress(
             planned=len(self._schedule.cells),
             runs=len(standings),
-            done=len(done),
+            done=len(ended),
             questions=sum(sum(counts.values()) for counts in standings.values()),
             answered=sum(sum(counts.values()) - counts[QuestionStatus.OPEN] for counts in standings.values()),
             steps=steps,
             adopted=adopted,
-            stuck=tuple(run for run, counts in done.items() if not is_complete(counts)),
+            stuck=tuple(run for run, counts in ended.items() if not is_complete(counts)),
         )
 
     def _submit_due(self) -> None:
@@ -80,7 +80,7 @@ class Conductor:
         for cell in due:
             prepared = self._schedule.prepare(cell)
             submission = prepared.submission
-            # The model as the experiment pinned it, even where its file now bears another name.
+            # The model as the experiment pinned it, even if its file has another name now.
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             # Another conductor may submit this cell too; the store keeps the first run of a cell.
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}

@@ -30,11 +30,11 @@ def read_experiment_file(path: Path) -> Experiment:
     )
 
 
-def _versioned(given: dict[str, Any]) -> dict[str, Any]:
+def _versioned(settings: dict[str, Any]) -> dict[str, Any]:
     """A system's settings with the version of the splitter that is installed, so that the plan has it."""
-    splitter = given.get("splitter")
+    splitter = settings.get("splitter")
     if not isinstance(splitter, str):
-        return given
-    versioned = given | {"splitter": pinned(splitter)}
+        return settings
+    versioned = settings | {"splitter": pinned(splitter)}
     check_splitter(versioned)
     return versioned

@@ -15,13 +15,13 @@ from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.registry import paper_of
-from cotrail.evaluation.experiments.stages import Cell, Stage
+from cotrail.evaluation.experiments.stages import ExperimentCell, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
-from cotrail.services.runs.requests import PATHS, RunRequest, make_request
+from cotrail.services.runs.requests import PATH_FIELDS, RunRequest, make_request
 from cotrail.services.runs.shots import complete_shots, read_words
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system
@@ -46,7 +46,7 @@ class Schedule:
     """The runs of an experiment; paths that its file names are relative to `folder`.
 
     cells: all of them, with the first of what is chosen from in the place of what isn't chosen yet.
-    Raises InputError and its kinds for whatever can't be used.
+    Raises InputError and its kinds for what can't be used.
     """
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
@@ -55,12 +55,12 @@ class Schedule:
         self._folder = folder
         self._paper = paper_of(experiment.protocol)
         self._stages: Sequence[Stage[Any]] = self._paper.stages(experiment)
-        self.cells: tuple[Cell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
+        self.cells: tuple[ExperimentCell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         self._keys = partial(self._paper.request, experiment)
         self.inputs = self._paper.inputs(experiment, folder, self._keys, corpora_of(settings()).open)
         # The plan, the checks and the submission prepare the same runs, whose files are large.
         self._prepared: dict[str, PreparedRun] = {}
-        self._chosen: dict[int, Cell] = {}
+        self._chosen: dict[int, ExperimentCell] = {}
 
     def plan(self) -> dict[str, Any]:
         """Everything that decides the experiment's results; an experiment that is continued must have the same.
@@ -68,8 +68,8 @@ class Schedule:
         Under `experiment` it has what the file describes, under `models` the models' identities by name.
         """
         submissions = [self.prepare(cell).submission for cell in self.cells]
-        named = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATHS if keys.get(field))
-        files = dict.fromkeys((*self.inputs.files(), *(name for name in named if name != RELEASED)))
+        paths = (str(keys[field]) for keys in map(self._keys, self.cells) for field in PATH_FIELDS if keys.get(field))
+        files = dict.fromkeys((*self.inputs.files(), *(name for name in paths if name != RELEASED)))
         corpora = {name: self.inputs.corpus(name).revision for name in self.inputs.corpora()}
         searched = dict(pin for each in submissions for pin in each.binding.corpora.items())
         return {
@@ -81,7 +81,7 @@ class Schedule:
         }
 
     def check(self) -> Sequence[str]:
-        """Prepares whatever may be run, so that unusable inputs show first; returns notes for the user."""
+        """Prepares all that may be run, so that unusable inputs show first; returns notes for the user."""
         if not self.cells:
             raise InputError(
                 f"no dataset of the experiment {self.name} has a part in what its file asks for; name others"
@@ -89,18 +89,18 @@ class Schedule:
         notes = [note for cell in self.cells for note in self.prepare(cell).notes]
         return list(dict.fromkeys((*notes, *self.inputs.notes())))
 
-    def due(self, recorded: RunsSoFar) -> Sequence[Cell]:
+    def due(self, recorded: RunsSoFar) -> Sequence[ExperimentCell]:
         """The runs that can be submitted now and aren't yet."""
         ready = (cell for number in range(len(self._stages)) for cell in self._ready(recorded, number))
         return [cell for cell in ready if cell.name not in recorded.ids]
 
-    def prepare(self, cell: Cell) -> PreparedRun:
+    def prepare(self, cell: ExperimentCell) -> PreparedRun:
         """A run, ready to be submitted."""
         if cell.name not in self._prepared:
             self._prepared[cell.name] = self._prepare(cell)
         return self._prepared[cell.name]
 
-    def _ready(self, recorded: RunsSoFar, number: int) -> Iterator[Cell]:
+    def _ready(self, recorded: RunsSoFar, number: int) -> Iterator[ExperimentCell]:
         """The runs of a stage that wait for no others."""
         stage = self._stages[number]
         yield from stage.cells
@@ -113,7 +113,7 @@ class Schedule:
             self._chosen[number] = stage.choose({cell: recorded.scores(run) for cell, run in runs.items()})
         yield from stage.then(self._chosen[number])
 
-    def _prepare(self, cell: Cell) -> PreparedRun:
+    def _prepare(self, cell: ExperimentCell) -> PreparedRun:
         request, inputs = make_request(self._keys(cell)), self.inputs
         system = configure(find_system(request.system), request, instructed=inputs.instructed(cell))
         if system.needs.corpus and request.corpus is None:
@@ -122,12 +122,12 @@ class Schedule:
         if system.needs.evidence:
             check_evidence(questions, self._folder / request.questions)
         words = read_words(str(self._folder / request.prompt) if request.prompt else None, system.needs)
-        shown = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
+        demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         composed = compose(
             _with_used_engines(request, system.needs),
             system,
             corpora={name: inputs.corpus(name).revision for name in request.all_corpora if system.needs.corpus},
-            shots=complete_shots(system.needs, shown, inputs.shown(cell, AnswerForm.TITLES)) | words,
+            shots=complete_shots(system.needs, demonstrations, inputs.shown(cell, AnswerForm.TITLES)) | words,
             provenance={"cell": msgspec.to_builtins(cell)},
         )
         return PreparedRun(submission=composed, questions=questions)

@@ -31,7 +31,7 @@ from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.provenance import INSTEAD, versions
+from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.runnable import check_here, check_model
 from cotrail.services.runs.system_settings import ConfiguredSystem
@@ -88,7 +88,7 @@ def compose(
         entailer_name=names.get(ENTAILER.name, ""),
         binding=with_engines(pinned, {role: engine.identity for role, engine in engines.items()}),
         shots=shots,
-        provenance={**versions(), **provenance, **({INSTEAD: notes} if notes else {})},
+        provenance={**versions(), **provenance, **({STAND_INS: notes} if notes else {})},
         priority=request.priority,
         served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),

@@ -30,8 +30,8 @@ from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
-NUMBERS = ("seed", "temperature")
-FIELDS = ("model", "profile", *NUMBERS)
+NUMBER_FIELDS = ("seed", "temperature")
+FIELDS = ("model", "profile", *NUMBER_FIELDS)
 """The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
 
 ENGINE, _SETTING = "engines.", "settings."
@@ -44,8 +44,8 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     run: the origin's id, its beginning, or `latest`.
     changes: values by field, role of an engine (`extractor`, or `engines.ROLE` for any) or setting; a setting goes by
         its dotted path, or by the last part where that is enough.
-    at: the steps before this one are taken over whatever the new settings would have asked for; without it, the steps
-        that they would have asked for too.
+    at: the steps before this one are taken over even if the new settings would have asked otherwise; without it,
+        the steps that they would have asked for too.
     questions: the ids of those to fork; all of them where none is named.
     name, tags: labels of the fork; it takes over none of the origin's.
     """
@@ -100,8 +100,8 @@ def prepare_fork(
     request = _request(record, changes)
     system = configure(find_system(record.system, record.system_version), request)
     # With other settings the system may need fewer engines than the origin named, or others.
-    kept = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
-    request = replace(request, engines=kept | request.engines)
+    engines = {role.name: name for role in system.needs.engines if (name := _engine_name(record, role.name))}
+    request = replace(request, engines=engines | request.engines)
     if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
     recorded: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
@@ -130,7 +130,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
             for parent in parents:
                 tree = tree[parent]
             tree[name] = value
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "system": record.system,
         "dataset": record.dataset,
         "questions": "",
@@ -143,7 +143,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
     }
     others = {key: value for key, value in changes.items() if not key.startswith(_SETTING)}
     engines = {role: name for role, name in others.items() if role not in FIELDS}
-    return make_request(given | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
+    return make_request(values | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
 
 
 def _engine_name(record: RunRecord, role: str) -> str:
@@ -155,16 +155,16 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
     origin = read_binding(
         {column: getattr(record, column) for column in (*PINS, "corpus", "corpus_revision", "knowledge")}
     )
-    kept = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
+    engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
-    asking = {role for role, identity in kept.items() if "model" in changes and f"+{record.model}" in identity}
+    asking = {role for role, identity in engines.items() if "model" in changes and f"+{record.model}" in identity}
     renewed = changes.keys() | asking
-    return with_engines(fresh, {name: pin for name, pin in kept.items() if pin and name not in renewed})
+    return with_engines(fresh, {name: pin for name, pin in engines.items() if pin and name not in renewed})
 
 
 def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs: Needs) -> Demonstrations:
     """The demonstrations that the fork's are made from: the origin's chains, its file, or else its answers."""
-    # Answers can be cut from chains but not the reverse, so chains are taken wherever there are any.
+    # Answers can be cut from chains but not the reverse, so chains are taken where there are any.
     if AnswerForm.COT in shots or AnswerForm.COT not in needs.forms:
         return shots.get(AnswerForm.COT) or shots.get(AnswerForm.DIRECT) or Demonstrations()
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
@@ -178,7 +178,7 @@ def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs
 
 
 def _resolved(record: RunRecord, key: str) -> str:
-    """The whole key that the given one stands for."""
+    """The full key that the given one abbreviates."""
     if key in FIELDS or key in ROLES:
         return key
     if key.startswith(ENGINE):
@@ -190,10 +190,10 @@ def _resolved(record: RunRecord, key: str) -> str:
         return f"settings.{paths[0]}"
     if paths:
         raise InputError(f"{key!r} may be {' or '.join(paths)}; write the whole path")
-    known = (*FIELDS, *ROLES, *settings)
+    names = (*FIELDS, *ROLES, *settings)
     # A setting is as well known by the last part of its path.
-    meant = guess(key, (*known, *(path.rsplit(".", 1)[-1] for path in known)))
-    there = "" if meant else f"; there are {len(known)}, such as {', '.join(known[: len(FIELDS) + len(ROLES)])}"
+    meant = guess(key, (*names, *(path.rsplit(".", 1)[-1] for path in names)))
+    there = "" if meant else f"; there are {len(names)}, such as {', '.join(names[: len(FIELDS) + len(ROLES)])}"
     raise InputError(
         f"there is no {key!r} to set in run {record.id}{meant}{there}; `cotrail systems {record.system}` lists settings"
     )

@@ -7,6 +7,6 @@ from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.runs import resolve_run as resolve_run
 
 
-def find_run(connection: Connection, given: str) -> RunRecord:
+def find_run(connection: Connection, run: str) -> RunRecord:
     """The run that a person means; raises UnknownNameError, and InputError where it may be several."""
-    return read_run(connection, resolve_run(connection, given))
+    return read_run(connection, resolve_run(connection, run))

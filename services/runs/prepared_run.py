@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission
-from cotrail.services.runs.provenance import INSTEAD
+from cotrail.services.runs.provenance import STAND_INS
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
@@ -20,4 +20,4 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """Where something stands in for what the paper has, and why."""
-        return tuple(self.submission.provenance.get(INSTEAD, ()))
+        return tuple(self.submission.provenance.get(STAND_INS, ()))

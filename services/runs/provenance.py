@@ -9,7 +9,7 @@ from typing import Any
 
 from cotrail.errors import InputError
 
-INSTEAD = "instead"
+STAND_INS = "instead"
 """The key of a run's provenance under which it says what stands in for what the paper has."""
 
 PACKAGES = (
@@ -34,7 +34,7 @@ def versions() -> dict[str, Any]:
         "cotrail": _version("cotrail"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+        "packages": {name: version for name in PACKAGES if (version := _version(name)) is not None},
         "git": _git_revision(),
     }
 

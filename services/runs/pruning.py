@@ -24,26 +24,26 @@ class PrunedRuns(Struct, frozen=True, kw_only=True):
     removed: Pruned | None = None
 
 
-def choose(connection: Connection, given: Sequence[str], older_than: float | None) -> PrunedRuns:
+def choose(connection: Connection, runs: Sequence[str], older_than: float | None) -> PrunedRuns:
     """The runs to remove, first those whose removal was interrupted; InputError where none is named.
 
     older_than: takes all that ended at least this many days ago too.
     """
-    # An interrupted removal left a run without some of its rows, so it is completed first, whatever is asked for.
-    chosen = pruning.begun(connection)
-    chosen += (resolve_run(connection, run) for run in given)
+    # An interrupted removal left a run without some of its rows, so it is completed first in every case.
+    ids = pruning.begun(connection)
+    ids += (resolve_run(connection, run) for run in runs)
     if older_than is not None:
-        chosen += pruning.ended_before(connection, older_than)
-    chosen = list(dict.fromkeys(chosen))
-    if not given and older_than is None and not chosen:
+        ids += pruning.ended_before(connection, older_than)
+    ids = list(dict.fromkeys(ids))
+    if not runs and older_than is None and not ids:
         raise InputError("say which runs: by their ids, or with --older-than DAYS")
-    return PrunedRuns(runs=tuple(chosen), weight=pruning.weigh(connection, chosen))
+    return PrunedRuns(runs=tuple(ids), weight=pruning.weigh(connection, ids))
 
 
-def prune(engine: Engine, chosen: PrunedRuns, report: Report) -> PrunedRuns:
+def prune(engine: Engine, runs: PrunedRuns, report: Report) -> PrunedRuns:
     """Removes these runs permanently; raises InputError where one hasn't ended."""
     total = Pruned()
-    for chunk in pruning.prune(engine, chosen.runs):
+    for chunk in pruning.prune(engine, runs.runs):
         total = Pruned(**{name: getattr(total, name) + getattr(chunk, name) for name in Pruned.__struct_fields__})
         report(total)
-    return replace(chosen, removed=total)
+    return replace(runs, removed=total)

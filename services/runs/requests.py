@@ -27,13 +27,13 @@ Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
-REQUIRED = ("system", "dataset", "questions")
+REQUIRED_FIELDS = ("system", "dataset", "questions")
 """The fields that have no default."""
 
-LABELS = ("name", "tags")
+LABEL_FIELDS = ("name", "tags")
 """The fields that aren't part of what a run records of its request, since they may be changed later."""
 
-ENGINES = "The model"
+ENGINES_GROUP = "The model"
 """The group of the fields that name engines."""
 
 
@@ -44,7 +44,7 @@ def _field(group: str, value: str, meaning: str) -> Meta:
 
 _what = partial(_field, "What to run")
 _how = partial(_field, "How the system works")
-_model = partial(_field, ENGINES)
+_model = partial(_field, ENGINES_GROUP)
 
 
 def described(field: FieldInfo) -> dict[str, str]:
@@ -171,28 +171,28 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def files(self) -> dict[str, Path]:
         """The files that the request names, by its fields."""
-        named = {field: getattr(self, field) for field in PATHS}
-        return {field: Path(name) for field, name in named.items() if name and not _is_bundled(field, name)}
+        paths = {field: getattr(self, field) for field in PATH_FIELDS}
+        return {field: Path(name) for field, name in paths.items() if name and not _is_bundled(field, name)}
 
 
-PATHS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
+PATH_FIELDS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
 """The fields that are paths; in a run file they are relative to that file."""
 
 
-def check_keys(given: Mapping[str, Any], where: str = "") -> None:
+def check_keys(values: Mapping[str, Any], where: str = "") -> None:
     """Raises InputError for a key that no request has; it may be what is missing, in another spelling.
 
     where: the file that has the keys.
     """
     keys = (*RunRequest.__struct_fields__, *ROLES)
-    if unknown := sorted(given.keys() - set(keys)):
-        said = nearest.unknown("key", unknown[0], keys)
-        raise InputError(f"{f'{where}: ' if where else ''}{said}; `cotrail submit --help` has all")
+    if unknown := sorted(values.keys() - set(keys)):
+        message = nearest.unknown("key", unknown[0], keys)
+        raise InputError(f"{f'{where}: ' if where else ''}{message}; `cotrail submit --help` has all")
 
 
-def overruled(given: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
+def overruled(values: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of two requests in one, `by` winning; an engine may stand under its role's name in either."""
-    one, other = _gathered(given), _gathered(by)
+    one, other = _gathered(values), _gathered(by)
     if "corpus" in other or "corpora" in other:
         one = {key: value for key, value in one.items() if key not in ("corpus", "corpora")}
     if isinstance(one.get("engines"), dict) and isinstance(other.get("engines"), dict):
@@ -200,33 +200,33 @@ def overruled(given: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]
     return one | other
 
 
-def make_request(given: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> RunRequest:
+def make_request(values: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> RunRequest:
     """The request with its types and bounds checked; InputError names the field.
 
-    given: its fields, and engines by their roles. places: where they were given, for errors: the name of a file, or an
+    values: its fields, and engines by their roles. places: where they were given, for errors: the name of a file, or an
         option.
     """
-    check_keys(given)
-    for field in REQUIRED:
-        if given.get(field) is None:
-            raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED)}")
-    gathered = _gathered(given)
+    check_keys(values)
+    for field in REQUIRED_FIELDS:
+        if values.get(field) is None:
+            raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED_FIELDS)}")
+    gathered = _gathered(values)
     try:
         return msgspec.convert(gathered, RunRequest)
     except msgspec.ValidationError as error:
-        said = refusal(error, RunRequest, gathered)
-        field = said.removeprefix("`").removeprefix("engines.")
+        message = refusal(error, RunRequest, gathered)
+        field = message.removeprefix("`").removeprefix("engines.")
         key = next((key for key in places if field.startswith((f"{key}`", f"{key}.", f"{key}["))), "")
-        raise InputError(f"{places.get(key, 'this run')}: {said}; correct it") from error
+        raise InputError(f"{places.get(key, 'this run')}: {message}; correct it") from error
 
 
-def _gathered(given: Mapping[str, Any]) -> dict[str, Any]:
+def _gathered(values: Mapping[str, Any]) -> dict[str, Any]:
     """The keys, with the engines that stand under their roles' names among `engines`."""
-    named = {role: given[role] for role in ROLES if given.get(role) is not None}
-    rest = {key: value for key, value in given.items() if key not in ROLES}
-    if not named or not isinstance(rest.get("engines", {}), dict):
+    engines = {role: values[role] for role in ROLES if values.get(role) is not None}
+    rest = {key: value for key, value in values.items() if key not in ROLES}
+    if not engines or not isinstance(rest.get("engines", {}), dict):
         return rest
-    return rest | {"engines": rest.get("engines", {}) | named}
+    return rest | {"engines": rest.get("engines", {}) | engines}
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
@@ -234,11 +234,11 @@ def read_run_file(path: Path) -> dict[str, Any]:
 
     The keys aren't checked yet, as a caller's own may overrule them (`make_request`).
     """
-    given = read_toml_file(path)
-    for key in PATHS:
-        if isinstance(given.get(key), str) and not _is_bundled(key, given[key]):
-            given[key] = str(path.parent / given[key])
-    return given
+    values = read_toml_file(path)
+    for key in PATH_FIELDS:
+        if isinstance(values.get(key), str) and not _is_bundled(key, values[key]):
+            values[key] = str(path.parent / values[key])
+    return values
 
 
 def read_toml_file(path: Path) -> dict[str, Any]:

@@ -31,9 +31,9 @@ def check_here(what: str, engine: OnLibrary) -> None:
         _refuse_here(what, error)
 
 
-def check_splitter(chosen: Mapping[str, Any]) -> None:
+def check_splitter(settings: Mapping[str, Any]) -> None:
     """Raises InputError where a system's settings name a splitter that the local stack's workers lack."""
-    if _shares_environment() and isinstance(splitter := chosen.get("splitter"), str):
+    if _shares_environment() and isinstance(splitter := settings.get("splitter"), str):
         check_installed(splitter)
 
 

@@ -15,11 +15,11 @@ def read_shown(path: str | None, sets: str | None, number: int | None) -> Demons
         raise InputError("a set_number needs sets; name a file of lists of ids, or `released`")
     if path is None:
         return Demonstrations()
-    read = read_demonstrations(Path(path))
+    demonstrations = read_demonstrations(Path(path))
     if sets is None:
-        return read
+        return demonstrations
     try:
-        return listed_set(read, sets, number or 1)
+        return listed_set(demonstrations, sets, number or 1)
     except DemonstrationError as error:
         raise DemonstrationError(f"{path}: {error}") from error
 
@@ -41,8 +41,8 @@ def read_words(path: str | None, needs: Needs) -> dict[AnswerForm, Demonstration
 
 
 def complete_shots(
-    needs: Needs, shown: dict[AnswerForm, Demonstrations], titles: Demonstrations
+    needs: Needs, demonstrations: dict[AnswerForm, Demonstrations], titles: Demonstrations
 ) -> dict[AnswerForm, Demonstrations]:
     """The demonstrations given in each form, with the system's own, and those that name pages, if there are any."""
-    shots = shown | dict(needs.brought)
+    shots = demonstrations | dict(needs.brought)
     return shots | {AnswerForm.TITLES: titles} if titles.items else shots

@@ -18,7 +18,7 @@ from cotrail.models.commands import submission
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
-from cotrail.services.runs.requests import LABELS, PATHS, RunRequest
+from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
 from cotrail.services.runs.runnable import check_splitter
 from cotrail.services.runs.shots import make_shots, read_shown, read_words
 from cotrail.services.runs.system_settings import ConfiguredSystem, configure
@@ -29,7 +29,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
-    if empty := next((field for field in PATHS if getattr(request, field) == ""), None):
+    if empty := next((field for field in PATH_FIELDS if getattr(request, field) == ""), None):
         raise InputError(f"`{empty}` is empty; name a file, or leave it out")
     if request.sets and not (request.demonstrations or request.title_demonstrations):
         raise InputError(
@@ -55,7 +55,9 @@ def prepare(request: RunRequest) -> PreparedRun:
         corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
         provenance={
-            "request": {key: value for key, value in without_unused(request, "corpora").items() if key not in LABELS},
+            "request": {
+                key: value for key, value in without_unused(request, "corpora").items() if key not in LABEL_FIELDS
+            },
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
@@ -78,10 +80,10 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
 
 def _of_ids(corpora: Iterable[Corpus], ids: Sequence[str]) -> dict[str, Paragraph]:
     """The paragraphs of these ids, of the first corpus that has each."""
-    found: dict[str, Paragraph] = {}
+    paragraphs: dict[str, Paragraph] = {}
     for corpus in corpora:
-        found = corpus.paragraphs(ids) | found
-    return found
+        paragraphs = corpus.paragraphs(ids) | paragraphs
+    return paragraphs
 
 
 def _titled(corpora: Iterable[Corpus], title: str) -> tuple[Paragraph, ...]:

@@ -41,13 +41,13 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     instructed: whether the demonstrations have an instruction before the question.
     """
     defaults: dict[str, Any] = msgspec.to_builtins(spec.settings())
-    given = spec.rule_settings(request.rules, instructed=instructed) | _of_dataset(request.dataset, defaults)
-    given = merged(merged(given, request.settings), _short_settings(spec, request, defaults))
-    chosen = merged(defaults, given)
+    values = spec.rule_settings(request.rules, instructed=instructed) | _of_dataset(request.dataset, defaults)
+    values = merged(merged(values, request.settings), _short_settings(spec, request, defaults))
+    resolved = merged(defaults, values)
     try:
-        settings = dict(msgspec.to_builtins(msgspec.convert(chosen, spec.settings)))
+        settings = dict(msgspec.to_builtins(msgspec.convert(resolved, spec.settings)))
     except msgspec.ValidationError as error:
-        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, chosen)}; correct it") from error
+        raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, resolved)}; correct it") from error
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
 
@@ -55,8 +55,8 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
 def _of_dataset(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """What the dataset's questions are like, for a system that has settings for it."""
     dataset = DATASETS.get(name)
-    given = {"task": dataset.task, "questions": dataset.sort} if dataset else {}
-    return {setting: value for setting, value in given.items() if value is not None and setting in defaults}
+    values = {"task": dataset.task, "questions": dataset.sort} if dataset else {}
+    return {setting: value for setting, value in values.items() if value is not None and setting in defaults}
 
 
 _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -72,7 +72,7 @@ _SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def _short_settings(spec: SystemSpec, request: RunRequest, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are short for settings, in the settings' own tree."""
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field, paths in _SHORT.items():
         value = getattr(request, field)
         if value is None:
@@ -80,8 +80,8 @@ def _short_settings(spec: SystemSpec, request: RunRequest, defaults: Mapping[str
         path = next((path for path in paths if _has(defaults, path)), None)
         if path is None:
             raise InputError(f"the system {spec.name} has no {field}; leave it out or take another system")
-        given = merged(given, _nested(path, value))
-    return given
+        values = merged(values, _nested(path, value))
+    return values
 
 
 def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:

@@ -56,15 +56,15 @@ class AnnotationSummary(Struct, frozen=True, kw_only=True):
 def sample_chains(connection: Connection, record: RunRecord, size: int, seed: int) -> SampledChains:
     """The chains of as many questions, drawn by the seed; InputError where there is none to judge."""
     keys = question_ids(connection, record.id)
-    drawn = sample(keys, size, seed)
-    chains = tuple(read_chains(connection, record, [key for key in keys if key in drawn]))
+    questions = sample(keys, size, seed)
+    chains = tuple(read_chains(connection, record, [key for key in keys if key in questions]))
     if not chains:
         raise InputError(
-            f"there is no chain of thought to judge in run {record.id}: the {count(len(drawn), 'sampled question')} "
-            "either isn't finished or was answered without one; wait for the run, or annotate one of IRCoT or with "
-            "the reader `cot`"
+            f"there is no chain of thought to judge in run {record.id}: the "
+            f"{count(len(questions), 'sampled question')} either isn't finished or was answered without one; wait for "
+            "the run, or annotate one of IRCoT or with the reader `cot`"
         )
-    return SampledChains(chains=chains, left_out=len(drawn) - len(chains))
+    return SampledChains(chains=chains, left_out=len(questions) - len(chains))
 
 
 def read_sentences(
@@ -81,10 +81,10 @@ def store_marks(engine: Engine, record: RunRecord, annotator: str, filled: Mappi
     filled: the rows by where each stands, for errors.
     """
     with engine.connect() as connection:
-        known = set(question_ids(connection, record.id))
-        named = {row.question_id for row in filled.values()} & known
-        chains = {chain.question_id: chain for chain in read_chains(connection, record, named)}
-    marks = checked_marks(record.id, annotator, filled, known, chains)
+        questions = set(question_ids(connection, record.id))
+        marked = {row.question_id for row in filled.values()} & questions
+        chains = {chain.question_id: chain for chain in read_chains(connection, record, marked)}
+    marks = checked_marks(record.id, annotator, filled, questions, chains)
     with engine.begin() as connection:
         record_annotations(connection, record.id, marks)
     return list(chains.values())
@@ -124,24 +124,24 @@ def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, Sentence
 
 
 def checked_marks(
-    run_id: str, annotator: str, filled: Mapping[str, SentenceRow], known: set[str], chains: Mapping[str, Chain]
+    run_id: str, annotator: str, filled: Mapping[str, SentenceRow], questions: set[str], chains: Mapping[str, Chain]
 ) -> list[SentenceMark]:
     """The marks of the rows that are filled in; InputError where any row, filled in or not, isn't of this run.
 
-    known: the ids of the run's questions; chains: those of the questions that have one.
+    questions: the ids of the run's questions; chains: those of the questions that have one.
     """
     seen: dict[Place, str] = {}
     for place, row in filled.items():
         if row.run != run_id:
             raise InputError(f"{place}: this is a mark of run {row.run!r}, not of {run_id!r}; import it there")
-        if row.question_id not in known:
+        if row.question_id not in questions:
             raise InputError(f"{place}: run {run_id} has no question {row.question_id!r}; export the file again")
         _check_sentence(place, row, chains.get(row.question_id))
         if "\0" in row.note:
             raise InputError(f"{place}: the note holds a NUL character; remove it")
         before = seen.setdefault((row.question_id, row.position), place)
         if before != place:
-            raise InputError(f"{place}: the same sentence stands in {before} already; remove one of them")
+            raise InputError(f"{place}: the same sentence is in {before} already; remove one of them")
     return [
         SentenceMark(
             question_id=row.question_id,

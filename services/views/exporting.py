@@ -174,11 +174,11 @@ def _collected(each: Collected, question: TracedQuestion) -> CollectedParagraph:
     )
 
 
-def _step(step: TracedStep, shown: ShownStep) -> StepTrace:
+def _step(step: TracedStep, view: ShownStep) -> StepTrace:
     if step.query is None:
         return StepTrace(**facts_of(step), **fields_of(step.action, step.result))
-    hits = tuple(map(_hit, shown.view.found))
-    return StepTrace(**facts_of(step), query=step.query, source=shown.view.source, hits=hits)
+    hits = tuple(map(_hit, view.view.found))
+    return StepTrace(**facts_of(step), query=step.query, source=view.view.source, hits=hits)
 
 
 def _hit(hit: FoundParagraph) -> TracedHit:

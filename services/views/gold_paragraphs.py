@@ -49,8 +49,8 @@ class FoundGold(Struct, frozen=True, kw_only=True):
 def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, ...]:
     """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
     fold, pinned = fold_of(scoring_of(dataset)), question.pinned
-    counted = [each for each in question.gold if pinned is None or each.title != pinned.title]
-    once = {(fold(each.title), fold(each.text)): each for each in reversed(counted)}
+    golds = [each for each in question.gold if pinned is None or each.title != pinned.title]
+    once = {(fold(each.title), fold(each.text)): each for each in reversed(golds)}
     collected = {(fold(each.title), fold(each.text)) for each in question.paragraphs}
     searches = list(_searches(question))
     return tuple(_found(gold, key, searches, fold, collected=key in collected) for key, gold in reversed(once.items()))
@@ -66,8 +66,8 @@ def where(gold: FoundGold) -> str:
     return "not found"
 
 
-def _search(found: GoldSearch) -> str:
-    return f"search {found.search} (step {found.step}), rank {found.rank}"
+def _search(search: GoldSearch) -> str:
+    return f"search {search.search} (step {search.step}), rank {search.rank}"
 
 
 Searches = list[tuple[int, TracedStep]]
@@ -81,14 +81,14 @@ def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
 def _found(gold: GoldParagraph, key: tuple[str, str], searches: Searches, fold: Fold, *, collected: bool) -> FoundGold:
     hits = [(number, step, hit) for number, step in searches for hit in step.hits]
     titled = [each for each in hits if fold(each[2].paragraph.title) == key[0]]
-    found = next((_at(*each) for each in titled if fold(each[2].paragraph.text) == key[1]), None)
+    place = next((_at(*each) for each in titled if fold(each[2].paragraph.text) == key[1]), None)
     return FoundGold(
-        id=gold.id or (found.paragraph_id if found else None),
+        id=gold.id or (place.paragraph_id if place else None),
         title=gold.title,
         text=gold.text,
         collected=collected,
-        found=found,
-        same_title=next((_at(*each) for each in titled), None) if gold.title and not found else None,
+        found=place,
+        same_title=next((_at(*each) for each in titled), None) if gold.title and not place else None,
     )
 
 

@@ -11,8 +11,8 @@ from cotrail.models.queries.traces import TracedQuestion
 
 def found_in(question: TracedQuestion) -> dict[str, Paragraph]:
     """All paragraphs that a question found or collected, by digest."""
-    found = (hit.paragraph for step in question.steps for hit in step.hits)
-    return {paragraph.digest: paragraph for paragraph in (*found, *question.paragraphs)}
+    paragraphs = (hit.paragraph for step in question.steps for hit in step.hits)
+    return {paragraph.digest: paragraph for paragraph in (*paragraphs, *question.paragraphs)}
 
 
 def names_in(question: TracedQuestion) -> dict[str, str]:

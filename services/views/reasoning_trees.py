@@ -33,8 +33,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.text}" if self.text else self.name
-        return f"{said} {self.note}" if self.note else said
+        text = f"{self.name}: {self.text}" if self.text else self.name
+        return f"{text} {self.note}" if self.note else text
 
 
 class ShownNode(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class ShownMark(Struct, frozen=True, kw_only=True):
 
 
 class ShownTree(Struct, frozen=True, kw_only=True):
-    """A tree; chains: those that begin at the question; oddities: each in a line.
+    """A tree; chains: those that begin at the question; violations: of the form, each in a line.
 
     found_marks: whether the marks were found by the nodes' answers, since the model wrote none.
     """
@@ -79,7 +79,7 @@ class ShownTree(Struct, frozen=True, kw_only=True):
     found_marks: bool
     chains: tuple[ShownChain, ...]
     marks: tuple[ShownMark, ...]
-    oddities: tuple[str, ...]
+    violations: tuple[str, ...]
 
 
 def shown_tree(tree: Tree, titles: Mapping[str, str]) -> ShownTree:
@@ -93,7 +93,7 @@ def shown_tree(tree: Tree, titles: Mapping[str, str]) -> ShownTree:
         found_marks=not tree.marks_are_written,
         chains=_below(None, chains, documents),
         marks=tuple(marks),
-        oddities=tuple(_oddity(each, tree.rounds) for each in tree.oddities),
+        violations=tuple(_violation(each, tree.rounds) for each in tree.oddities),
     )
 
 
@@ -106,15 +106,15 @@ def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
     if system is None or system.details is not Tree:
         return {}
     tree = system.details_in(traced.details)
-    written = [step.sequence for step in traced.steps if step.kind == REASON.name]
-    rounds = tree.rounds if isinstance(tree, Tree) else len(written) - 1
-    named = {sequence: f"round {number}" for number, sequence in enumerate(written[:rounds], start=1)}
-    return named | (dict.fromkeys(written[rounds:], "final content") if tree else {})
+    sequences = [step.sequence for step in traced.steps if step.kind == REASON.name]
+    rounds = tree.rounds if isinstance(tree, Tree) else len(sequences) - 1
+    labels = {sequence: f"round {number}" for number, sequence in enumerate(sequences[:rounds], start=1)}
+    return labels | (dict.fromkeys(sequences[rounds:], "final content") if tree else {})
 
 
-def _oddity(oddity: FormatViolation, rounds: int) -> str:
-    where = f"round {oddity.round}" if oddity.round <= rounds else "final content"
-    return f"{where}: {oddity.what}: {oddity.text}"
+def _violation(violation: FormatViolation, rounds: int) -> str:
+    where = f"round {violation.round}" if violation.round <= rounds else "final content"
+    return f"{where}: {violation.what}: {violation.text}"
 
 
 def _document(node: Node, place: int | None, titles: Mapping[str, str]) -> Document:

@@ -102,9 +102,9 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
         )
     # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
-    known = replace(record, dataset=dataset)
-    scored = [kinded_scores(known, _answered(each, published)) for each in read_questions(connection, run_id)]
-    return run_scores(known, read_progress(connection, run_id), scored)
+    corrected = replace(record, dataset=dataset)
+    scored = [kinded_scores(corrected, _answered(each, published)) for each in read_questions(connection, run_id)]
+    return run_scores(corrected, read_progress(connection, run_id), scored)
 
 
 def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
@@ -113,8 +113,8 @@ def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> Tr
         return question
     if question.key not in published:
         raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
-    known = published[question.key]
-    return replace(question, answers=known.answers, kinds=known.kinds)
+    answers = published[question.key]
+    return replace(question, answers=answers.answers, kinds=answers.kinds)
 
 
 def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedScores]) -> RunScores:

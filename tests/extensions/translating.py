@@ -6,8 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from cotrail.core.ports.role import BatchedRole
-from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.engine_tables import ScriptTable
+from cotrail.engines.engine_catalogue import EngineCatalogue, ScriptTable
 from cotrail.engines.script_files import ScriptedEngine
 
 

@@ -642,7 +642,7 @@ def test_a_database_without_tables_is_an_error_that_says_what_to_do(
 def test_many_questions_are_read_in_chunks_and_in_order(
     engine: Engine, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.models.queries.traces.CHUNK", 5)
+    monkeypatch.setattr("cotrail.models.queries.traces.CHUNK_QUESTIONS", 5)
     run = submitted(limit=12)
     with engine.connect() as connection:
         keys = [each.key for each in read_questions(connection, run)]

@@ -12,7 +12,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment, IRCoTFiles
 from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import being_cancelled, pause, resume
 from cotrail.models.commands.experiment_plans import open_experiment
@@ -150,7 +150,7 @@ def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine,
 
 
 def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engine, tmp_path: Path) -> None:
-    files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
+    files = IRCoTFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
     experiment = IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",))
     open_experiment(engine, "e", {}, complete_plan)
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100), find_system)

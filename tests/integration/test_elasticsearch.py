@@ -200,7 +200,7 @@ def test_paragraphs_are_found_by_their_ids_and_titles(reach: Reach, monkeypatch:
     opened = tuple(Hit(paragraph=each, rank=rank, score=1.0) for rank, each in enumerate((it[1], it[0]), start=1))
     assert OPEN.carry_out(Open(title="It"), engines).hits == opened
     assert OPEN.carry_out(Open(title="IT"), engines).hits == ()
-    monkeypatch.setattr(retriever, "MOST", 2)
+    monkeypatch.setattr(retriever, "MOST_HITS", 2)
     assert corpus.paragraphs(["a", "nowhere", "b", "a"]) == {"a": INK, "b": PAPER}
     assert corpus.paragraphs([]) == {}
 

@@ -120,7 +120,7 @@ def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
         return made
 
     monkeypatch.setattr(adapter.SentenceTransformerEmbedder, "_encode", watched)
-    monkeypatch.setattr(adapter, "REMEMBERED", 0)
+    monkeypatch.setattr(adapter, "MOST_EMBEDDINGS", 0)
     asked = actions()
     whole = deterministic.compare(asked)
     assert deterministic.compare(asked[::-1]) == whole[::-1]
@@ -142,7 +142,7 @@ def test_each_text_is_read_once_and_remembered(
     assert len(passes) == (1 if profile == "fast" else 4)
     assert embedder.compare([Embed(sentences=SENTENCES[:2])])[0] == first[1]
     assert len(passes) == (1 if profile == "fast" else 4)
-    monkeypatch.setattr(adapter, "REMEMBERED", 2)
+    monkeypatch.setattr(adapter, "MOST_EMBEDDINGS", 2)
     embedder.compare([Embed(sentences=("a",), paragraphs=(LAPTOP,))])  # now no other one is remembered
     passes.clear()
     assert embedder.compare([Embed(sentences=SENTENCES, paragraphs=(FACT,))])[0] == first[0]

@@ -266,7 +266,7 @@ def test_labels_without_names_are_refused_unless_they_are_given(tmp_path: Path) 
     [
         (("entailment", "not_entailment"), "", "2 classes"),
         (("yes", "no", "perhaps"), "", "0: yes, 1: no, 2: perhaps, which leaves"),
-        (ORDER, 'labels = ["entailment", "neutral", "contradiction"]', "correct whichever is wrong"),
+        (ORDER, 'labels = ["entailment", "neutral", "contradiction"]', "correct the one that is wrong"),
     ],
 )
 def test_a_model_with_other_labels_is_refused(tmp_path: Path, labels: tuple[str, ...], more: str, problem: str) -> None:

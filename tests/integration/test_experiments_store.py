@@ -15,7 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.common.short_digests import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.ircot.experiment import DatasetFiles, IRCoTExperiment
+from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment, IRCoTFiles
 from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
@@ -87,7 +87,7 @@ def test_an_experiment_goes_on_under_a_version_that_knows_more_keys_which_its_fi
 def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_since_are_left_out(
     engine: Engine,
 ) -> None:
-    files = DatasetFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
+    files = IRCoTFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
     described = msgspec.to_builtins(IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
     former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
     open_experiment(engine, "e", {"experiment": former}, complete_plan)

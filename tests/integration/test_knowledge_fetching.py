@@ -117,12 +117,12 @@ def test_what_is_there_stays_and_a_label_becomes_an_entity(tmp_path: Path) -> No
 
 
 def test_no_more_are_asked_for_than_the_server_gives_at_once(tmp_path: Path) -> None:
-    count = 2 * fetching.AT_ONCE + 1
+    count = 2 * fetching.MOST_ENTITIES + 1
     entities = [item(f"Q{number}", f"Item {number}") for number in range(1, count + 1)]
     with served(wikidata(entities, {})) as (url, asked):
         about = fetch_wikidata([entity["id"] for entity in entities], url, tmp_path / "wikidata")
     assert about.counts["items"] == count
-    assert [len(each["ids"].split("|")) for each in asked] == [fetching.AT_ONCE, fetching.AT_ONCE, 1]
+    assert [len(each["ids"].split("|")) for each in asked] == [fetching.MOST_ENTITIES, fetching.MOST_ENTITIES, 1]
 
 
 @pytest.mark.parametrize("name", ["Q404", "Nobody at all"])

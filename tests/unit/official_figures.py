@@ -7,7 +7,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.drop import rounded
-from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
+from cotrail.evaluation.metrics.word_overlap import NO_OVERLAP, AnswerScores
 
 
 def official_figures(
@@ -70,7 +70,7 @@ def _accuracy(predictions: Sequence[str | None], answers: Sequence[Sequence[str]
 
 def _scores(dataset: str, prediction: str | None, answers: Sequence[str]) -> AnswerScores:
     scores = answer_scores(scoring_of(dataset), prediction or "", answers)
-    return scores if scores and prediction is not None else NOTHING
+    return scores if scores and prediction is not None else NO_OVERLAP
 
 
 def _total(values: Iterable[float]) -> float:

@@ -65,7 +65,7 @@ def test_labels_are_read_by_their_names_in_any_order(names: list[str], order: Or
     assert label_order(tables[0], generic) == order
     assert label_order({n: name for name, n in generic.items()}, tables[1]) == order
     assert label_order(tables[0], None) == order
-    assert label_order(*tables, given=order) == order
+    assert label_order(*tables, configured=order) == order
 
 
 def test_given_labels_decide_where_the_configuration_says_nothing() -> None:
@@ -82,7 +82,7 @@ def test_given_labels_decide_where_the_configuration_says_nothing() -> None:
         ({0: E, 1: E, 2: N}, {}, None, "leaves their meaning open"),
         ({0: E, 1: N, 2: C}, {E: 2, N: 1, C: 0}, None, "elsewhere 0: contradiction.*leaves their meaning open"),
         ({0: E, 1: N, 2: C}, {E: 0, N: 1, C: 2}, (C, N, E), "given as contradiction, neutral, entailment: correct"),
-        ({0: E, 1: N, 2: C}, {E: 2, N: 1, C: 0}, (E, N, C), "correct whichever is wrong"),
+        ({0: E, 1: N, 2: C}, {E: 2, N: 1, C: 0}, (E, N, C), "correct the one that is wrong"),
         ({0: E, 1: "not_entailment"}, {}, None, "2 classes.*take another"),
         ({0: E, 1: "not_entailment"}, {}, (E, N, C), "2 classes.*take another"),
         ({n: f"LABEL_{n}" for n in range(5)}, {}, None, "5 classes"),

@@ -18,7 +18,7 @@ from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.services.views.reports.documents import write_report
-from cotrail.services.views.reports.figures import PAPER, TOP, draw, write_figure
+from cotrail.services.views.reports.figures import AXIS_TOP, PAPER, draw, write_figure
 from cotrail.systems.parts.reader_settings import Reader
 from tests.unit.made_results import line, made
 
@@ -101,7 +101,7 @@ def test_without_a_confidence_interval_there_are_no_error_bars() -> None:
 
 def test_every_value_axis_is_the_same(answers: list[CellResult]) -> None:
     low = [made(line(goal="retrieval"), [0.01, 0.02])]
-    assert {draw(each).axes[0].get_ylim() for each in (*build_charts(answers), *build_charts(low))} == {(0, TOP)}
+    assert {draw(each).axes[0].get_ylim() for each in (*build_charts(answers), *build_charts(low))} == {(0, AXIS_TOP)}
 
 
 def test_published_values_are_marks_at_their_heights(answers: list[CellResult]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.knowledge import LIMIT, Sentence, ranked
+from cotrail.core.ports.knowledge import MOST_SENTENCES, Sentence, ranked
 from cotrail.engines.knowledge.source_files import ReadingProgress, lines
 from cotrail.engines.knowledge.store import KnowledgeStore, find_source
 from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
@@ -49,8 +49,8 @@ def test_the_best_sentences_come_first_each_text_once_and_no_more_than_are_compa
     sentences = [Sentence(id=f"{number:04}", text=f"{number % 300}.", score=number % 2) for number in range(900)]
     hits = ranked(reversed(sentences))
     assert hits == ranked(sentences)
-    assert [hit.paragraph.id for hit in hits] == [f"{number:04}" for number in range(1, 2 * LIMIT, 2)]
-    assert [hit.rank for hit in hits] == list(range(1, LIMIT + 1))
+    assert [hit.paragraph.id for hit in hits] == [f"{number:04}" for number in range(1, 2 * MOST_SENTENCES, 2)]
+    assert [hit.rank for hit in hits] == list(range(1, MOST_SENTENCES + 1))
     assert ranked([]) == ()
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.ports.knowledge import LIMIT, Knowledge
+from cotrail.core.ports.knowledge import MOST_SENTENCES, Knowledge
 from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
@@ -63,10 +63,10 @@ def test_a_hit_is_named_by_its_assertion(source: Knowledge) -> None:
 
 
 def test_the_weightiest_are_kept_where_there_are_too_many(tmp_path: Path) -> None:
-    names = [f"{chr(97 + number // 26)}{chr(97 + number % 26)}x" for number in range(LIMIT + 20)]
+    names = [f"{chr(97 + number // 26)}{chr(97 + number % 26)}x" for number in range(MOST_SENTENCES + 20)]
     lines = [assertion("RelatedTo", "rock", name, number) for number, name in enumerate(names)]
     hits = built(tmp_path, lines).open("conceptnet").lookup("rock", " ".join(names))
-    assert [hit.score for hit in hits] == list(range(LIMIT + 19, 19, -1))
+    assert [hit.score for hit in hits] == list(range(MOST_SENTENCES + 19, 19, -1))
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.knowledge import LIMIT, Knowledge
+from cotrail.core.ports.knowledge import MOST_SENTENCES, Knowledge
 from cotrail.engines.knowledge.source_files import ReadingProgress
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata.times import Time, in_words
@@ -211,15 +211,17 @@ def test_a_quantitys_unit_is_said_and_unknown_qualifiers_are_not(build: Build) -
 
 
 def test_what_shares_most_words_comes_first_and_the_rest_is_cut(build: Build) -> None:
-    claims = [claim(item_value(f"Q{number}"), P585=time(number)) for number in range(1_000, 1_000 + LIMIT + 50)]
+    claims = [
+        claim(item_value(f"Q{number}"), P585=time(number)) for number in range(1_000, 1_000 + MOST_SENTENCES + 50)
+    ]
     entities = [
         item("Q1", "Ann", {"P166": claims}),
-        *(item(f"Q{number}", f"Prize {number}") for number in range(1_000, 1_000 + LIMIT + 50)),
+        *(item(f"Q{number}", f"Prize {number}") for number in range(1_000, 1_000 + MOST_SENTENCES + 50)),
         property_("P166", "award received"),
     ]
     source = build(entities)
     hits = source.lookup("Ann got the award, some Prize, in 1120.", "")
-    assert len(hits) == LIMIT
+    assert len(hits) == MOST_SENTENCES
     assert hits[0].paragraph.text == "Ann received Prize 1120 in 1120."
     assert [(-hit.score, hit.paragraph.id) for hit in hits] == sorted((-hit.score, hit.paragraph.id) for hit in hits)
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.experiment import (
-    DatasetFiles,
     DemonstrationFiles,
     Grid,
     IRCoTExperiment,
+    IRCoTFiles,
     ModelUse,
 )
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
@@ -22,7 +22,7 @@ from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 
-FILES = DatasetFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
+FILES = IRCoTFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
 WHOLE = IRCoTExperiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
 LINE = Line(goal="qa", dataset="hotpotqa", demonstrations="hotpotqa", model="small", system="ircot", reader="direct")
 
@@ -83,7 +83,7 @@ def test_where_no_model_is_asked_one_test_run_says_all() -> None:
 def test_one_step_retrieval_that_has_pages_named_is_tried_with_every_demonstration_set(
     demonstrations: DemonstrationFiles | str, format_: str | None, runs: int
 ) -> None:
-    files = DatasetFiles(corpus="iirc", demonstrations=demonstrations, format=format_)
+    files = IRCoTFiles(corpus="iirc", demonstrations=demonstrations, format=format_)
     experiment = replace(WHOLE, datasets={"iirc": files, "musique": WHOLE.datasets["musique"]})
     line = replace(LINE, goal="retrieval", dataset="iirc", demonstrations="iirc", system="one-step", reader="none")
     assert len(protocol(experiment).cells_to_test(line, None)) == runs

@@ -81,7 +81,7 @@ def test_below_the_tree_is_the_final_content_with_what_its_marks_lead_to() -> No
     assert "final content  Ada [1] built it [2]." in said
     assert "marks          Ada → [1] Bridges, [2] Towers" in said
     assert "               built it → no node" in said
-    assert "oddities       round 2: number: [Query]: Who? Me?" in said
+    assert "violations     round 2: number: [Query]: Who? Me?" in said
     assert "               final content: unknown mark: [9]" in said
 
 

@@ -12,7 +12,7 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
-from cotrail.evaluation.experiments.rethinking.experiment import Trial
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingTrial
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.schedule import Schedule
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
@@ -77,7 +77,9 @@ def test_evidence_comes_from_the_corpus_that_has_it(folder: Path) -> None:
     bare = opened(folder, FILE.replace('corpus = "facts"\n', "").replace("chains", "tables = [5]\nchains"))
     on_evidence = {name for name in prepared(bare) if "rethinking" in name}
     assert len(on_evidence) == 5
-    run = bare.prepare(Trial(dataset="strategyqa", model="scripted", method="rethinking", variation="evidence"))
+    run = bare.prepare(
+        RethinkingTrial(dataset="strategyqa", model="scripted", method="rethinking", variation="evidence")
+    )
     assert {len(question.gold) for question in run.questions} == {1}
 
 

@@ -25,7 +25,13 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     growth,
     method_of,
 )
-from cotrail.evaluation.experiments.rethinking.tables import ALONE, MISPRINTED, build_tables, chains_chart, comparison
+from cotrail.evaluation.experiments.rethinking.tables import (
+    CHAIN_ALONE,
+    MISPRINT_NOTE,
+    build_tables,
+    chains_chart,
+    comparison,
+)
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
@@ -173,7 +179,7 @@ def test_retrieval_by_question_stands_beside_retrieval_by_sentence_and_the_mispr
         ("Decomposition-based", None, 1.0, None),
     ]
     assert shown(of)[1] == ("Query-based", "GPT-3", "-", "73.36", "36.69", "-", "-", "-", "published, table 3")
-    assert MISPRINTED in of.notes
+    assert MISPRINT_NOTE in of.notes
 
 
 def test_tabular_runs_are_told_apart_by_what_they_are_given_to_know() -> None:
@@ -207,7 +213,7 @@ def test_variants_have_accuracy_and_faithfulness() -> None:
     assert own(of, "label", "accuracy", "faithfulness") == [
         ("CoT prompting", 1.0, 0.5),
         ("CoT prompting", 0.0, None),
-        (ALONE, 0.5, 0.5),
+        (CHAIN_ALONE, 0.5, 0.5),
         ("Basic (w/o voting)", 0.5, 0.75),
         ("Variant II", 1.0, 0.75),
     ]

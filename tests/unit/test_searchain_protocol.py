@@ -11,7 +11,7 @@ import pytest
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.searchain import published
-from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, DatasetFiles, SearChainExperiment, trials
+from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, SearChainExperiment, SearChainFiles, trials
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
 _, _, SECTION = PAGE.partition("## Search-in-the-Chain's tables")
@@ -40,7 +40,7 @@ def test_the_page_s_example_is_an_experiment() -> None:
 
 def test_the_page_names_every_key() -> None:
     named = set(re.findall(r"`(\w+)`", SECTION)) | {"settings"}
-    assert named >= {*SearChainExperiment.__struct_fields__, *DatasetFiles.__struct_fields__} - {"datasets"}
+    assert named >= {*SearChainExperiment.__struct_fields__, *SearChainFiles.__struct_fields__} - {"datasets"}
 
 
 def test_each_dataset_is_asked_with_each_model_whole_and_with_one_thing_left_out() -> None:

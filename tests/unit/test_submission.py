@@ -209,13 +209,13 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
-    from cotrail.cli.commands.demo import CORPUS, QUESTIONS, sample_request
+    from cotrail.cli.commands.demo import CORPUS, QUESTION_COUNT, sample_request
     from cotrail.cli.commands.sample import SAMPLE
     from cotrail.services.lists.corpora import index
 
     index([SAMPLE / "corpus.jsonl"], CORPUS)
-    prepared = prepare(msgspec.structs.replace(sample_request(QUESTIONS), model="scripted"))
-    assert len(prepared.questions) == QUESTIONS
+    prepared = prepare(msgspec.structs.replace(sample_request(QUESTION_COUNT), model="scripted"))
+    assert len(prepared.questions) == QUESTION_COUNT
     assert all(question.gold for question in prepared.questions)
 
 

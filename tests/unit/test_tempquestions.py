@@ -2,7 +2,7 @@ import pytest
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.tempquestions import PROMPT
+from cotrail.data.datasets.tempquestions import PROMPT_IDS
 from cotrail.errors import DatasetError
 from tests.unit.test_datasets import Write, tempquestions, write
 
@@ -42,8 +42,8 @@ def test_questions_of_several_answers_or_none_are_left_out(answers: list[str], w
 def test_the_questions_of_the_papers_prompt_are_left_out_wherever_they_stand(write: Write) -> None:
     path = write("tempquestions", *(tempquestions(Id=number) for number in range(30, 0, -1)))
     read = [question.id for question in load_questions("tempquestions", path)]
-    assert len(PROMPT) == 6
-    assert read == [str(number) for number in range(30, 0, -1) if str(number) not in PROMPT]
+    assert len(PROMPT_IDS) == 6
+    assert read == [str(number) for number in range(30, 0, -1) if str(number) not in PROMPT_IDS]
 
 
 def test_a_file_without_implicit_questions_is_an_error(write: Write) -> None:

@@ -35,8 +35,8 @@ def _request(action: Embed) -> Json:
 
 
 def _read_back(request: Json, stored: Stored) -> Embed:
-    written = msgspec.convert(request, _WrittenEmbed)
-    return Embed(sentences=written.sentences, paragraphs=stored.referred(written.paragraphs))
+    record = msgspec.convert(request, _WrittenEmbed)
+    return Embed(sentences=record.sentences, paragraphs=stored.referred(record.paragraphs))
 
 
 def _paragraphs(action: Embed) -> tuple[Paragraph, ...]:
@@ -57,8 +57,8 @@ def _embedder(_: Embed, names: EngineNames) -> str:
 
 
 def _view(action: Embed, result: Embedded | None) -> View:
-    asked = action.sentences[0] if len(action.sentences) == 1 else ""
-    return View(asked=asked, parts=() if result is None else (_nearest(action, result),))
+    sentence = action.sentences[0] if len(action.sentences) == 1 else ""
+    return View(asked=sentence, parts=() if result is None else (_nearest(action, result),))
 
 
 def _nearest(action: Embed, result: Embedded) -> Note:

@@ -32,9 +32,9 @@ def _request(action: Entail) -> Json:
 
 
 def _read_back(request: Json, stored: Stored) -> Entail:
-    written = msgspec.convert(request, _WrittenEntail)
-    (premise,) = stored.referred(written.paragraphs)
-    return Entail(premise=premise, hypothesis=written.hypothesis)
+    record = msgspec.convert(request, _WrittenEntail)
+    (premise,) = stored.referred(record.paragraphs)
+    return Entail(premise=premise, hypothesis=record.hypothesis)
 
 
 def _paragraphs(action: Entail) -> tuple[Paragraph, ...]:

@@ -32,9 +32,9 @@ def _request(action: Extract) -> Json:
 
 
 def _read_back(request: Json, stored: Stored) -> Extract:
-    written = msgspec.convert(request, _WrittenExtract)
-    (paragraph,) = stored.referred(written.paragraphs)
-    return Extract(question=written.question, paragraph=paragraph)
+    record = msgspec.convert(request, _WrittenExtract)
+    (paragraph,) = stored.referred(record.paragraphs)
+    return Extract(question=record.question, paragraph=paragraph)
 
 
 def _paragraphs(action: Extract) -> tuple[Paragraph, ...]:

@@ -1,6 +1,6 @@
 """Reason and Read: a language model continues a prompt, which is a chain of thought or a question to answer.
 
-Both kinds stand in one file, since they are written down, fingerprinted and carried out alike.
+Both kinds share a file, since they are recorded, fingerprinted and executed the same way.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Prompted(Action, frozen=True, kw_only=True):
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
 
-LATER = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
+LATER_FIELDS = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
 """Fields that came later, which requests and fingerprints hold only where they are unusual."""
 
 
@@ -78,31 +78,33 @@ def _seed(seed: int, sample: int) -> int:
 
 def generation_request(action: Prompted, binding: Binding, until: Until | None = None) -> GenerationRequest:
     """What the language model is asked for; until: in place of the action's own."""
-    drawn = sampling(action, binding)
-    return GenerationRequest(action.prompt, until or action.until, action.max_tokens, drawn, action.stop, action.scored)
+    settings = sampling(action, binding)
+    return GenerationRequest(
+        action.prompt, until or action.until, action.max_tokens, settings, action.stop, action.scored
+    )
 
 
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
     """Has the language model continue the prompt; until: in place of the action's own."""
     request = generation_request(action, engines.binding, until)
     model: LanguageModel = engines.language_model(action.model)
-    written = model.generate(request, engines.cancellation)
-    return written if action.sample is None else replace(written, seed=request.sampling.seed)
+    result = model.generate(request, engines.cancellation)
+    return result if action.sample is None else replace(result, seed=request.sampling.seed)
 
 
 def decides_generation(action: Prompted, binding: Binding) -> Json:
     """Everything that decides the text: the prompt as it is rendered, the model and the sampling parameters."""
-    drawn = sampling(action, binding)
+    settings = sampling(action, binding)
     decides = {
         "prompt": action.prompt.digest,
         "until": action.until,
         "max_tokens": action.max_tokens,
         "model": binding.engine(action.model),
         "profile": binding.profile,
-        "temperature": drawn.temperature,
-        "seed": drawn.seed,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
     }
-    return decides | _packing(action.prompt) | unusual(action, *LATER)
+    return decides | _packing(action.prompt) | unusual(action, *LATER_FIELDS)
 
 
 def _packing(prompt: Prompt) -> Json:
@@ -125,7 +127,7 @@ def prompt_request(action: Prompted) -> Json:
         **record_prompt(action.prompt),
         "max_tokens": action.max_tokens,
         "until": action.until,
-        **unusual(action, "splitter", "sample", "temperature", "model", *LATER),
+        **unusual(action, "splitter", "sample", "temperature", "model", *LATER_FIELDS),
     }
 
 
@@ -261,8 +263,8 @@ def _first_sentence(action: Reason, engines: Engines) -> Generated:
     # The splitter first: a worker that lacks it says so before the model has written anything.
     splitter = engines.splitter(action.splitter)
     # A pipeline's first sentence depends on what follows it, so the model writes its line to the end.
-    written = generate(action, engines, until="line")
-    return replace(written, text=splitter.first_sentence(written.text))
+    generation = generate(action, engines, until="line")
+    return replace(generation, text=splitter.first_sentence(generation.text))
 
 
 REASON = ActionKind(

@@ -24,8 +24,8 @@ def _carry_out(action: Lookup, engines: Engines) -> Retrieved:
 
 
 def _decides(action: Lookup, binding: Binding) -> Json:
-    asked = {"source": action.source, "text": action.text, "other": action.other}
-    return asked | {"knowledge": binding.pins.get(action.source, "")}
+    decisive = {"source": action.source, "text": action.text, "other": action.other}
+    return decisive | {"knowledge": binding.pins.get(action.source, "")}
 
 
 def _source(action: Lookup, _: EngineNames) -> str:

@@ -8,7 +8,7 @@ from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
 from cotrail.core.views import search_view
 
-SCORE = 1.0
+PAGE_SCORE = 1.0
 """The score of each paragraph of an opened page: a title is it or isn't."""
 
 
@@ -24,7 +24,7 @@ class Open(Action, frozen=True, kw_only=True):
 
 def _carry_out(action: Open, engines: Engines) -> Retrieved:
     paragraphs = enumerate(engines.retriever(action.corpus).titled(action.title), start=1)
-    return Retrieved(hits=tuple(Hit(paragraph=each, rank=rank, score=SCORE) for rank, each in paragraphs))
+    return Retrieved(hits=tuple(Hit(paragraph=each, rank=rank, score=PAGE_SCORE) for rank, each in paragraphs))
 
 
 def _decides(action: Open, binding: Binding) -> Json:

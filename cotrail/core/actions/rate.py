@@ -40,9 +40,9 @@ def _request(action: Rate) -> Json:
 
 
 def _read_back(request: Json, stored: Stored) -> Rate:
-    written = msgspec.convert(request, _WrittenRate)
-    paragraphs = stored.referred(written.paragraphs)
-    return Rate(by=written.by, text=written.text, others=written.others, paragraphs=paragraphs)
+    record = msgspec.convert(request, _WrittenRate)
+    paragraphs = stored.referred(record.paragraphs)
+    return Rate(by=record.by, text=record.text, others=record.others, paragraphs=paragraphs)
 
 
 def _paragraphs(action: Rate) -> tuple[Paragraph, ...]:
@@ -67,10 +67,10 @@ def _view(action: Rate, result: Rated | None) -> View:
 
 
 def _scores(action: Rate, result: Rated) -> ScoredTexts:
-    named = [*((other, "") for other in action.others), *((name_of(each), each.digest) for each in action.paragraphs)]
+    names = [*((other, "") for other in action.others), *((name_of(each), each.digest) for each in action.paragraphs)]
     rows = (
         ScoredText(score=score, text=text, digest=digest)
-        for score, (text, digest) in zip(result.scores, named, strict=True)
+        for score, (text, digest) in zip(result.scores, names, strict=True)
     )
     return ScoredTexts(rows=tuple(rows))
 

@@ -10,7 +10,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
 """Knowledge sources, which are no corpora of paragraphs; see `cotrail.engines.knowledge`."""
 
-LIMIT = 100
+MOST_SENTENCES = 100
 """The most sentences that a look-up returns.
 
 Each of them is compared with every sentence of every chain, and one is kept: rarely one that shares the fewest words or
@@ -47,5 +47,5 @@ def ranked(sentences: Iterable[Sentence]) -> tuple[Hit, ...]:
         best.setdefault(sentence.text, sentence)
     return tuple(
         Hit(paragraph=Paragraph(id=each.id, title="", text=each.text), rank=rank, score=each.score)
-        for rank, each in enumerate(list(best.values())[:LIMIT], start=1)
+        for rank, each in enumerate(list(best.values())[:MOST_SENTENCES], start=1)
     )

@@ -19,7 +19,7 @@ class GenerationRequest(Struct, frozen=True):
     """A prompt, and when and how a language model continues it; greedy decoding unless a sampling is given.
 
     max_tokens: the most tokens to write.
-    stop: the strings before one of which the text ends, whatever `until` says; scored: whether the log probability of
+    stop: the strings before one of which the text ends, regardless of `until`; scored: whether the log probability of
         each token is asked for.
     """
 

@@ -66,9 +66,9 @@ class Corpus(Retriever, Protocol):
 
 
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:
-    """The hits whose paragraphs have one of these titles, whatever their case, with new ranks."""
-    wanted = {title.strip().lower() for title in titles}
-    return numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in wanted)
+    """The hits whose paragraphs have one of these titles in any case, with new ranks."""
+    lowered = {title.strip().lower() for title in titles}
+    return numbered(hit for hit in hits if hit.paragraph.title.strip().lower() in lowered)
 
 
 def numbered(hits: Iterable[Hit]) -> tuple[Hit, ...]:

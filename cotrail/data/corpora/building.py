@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from cotrail.common.file_locks import lock_exclusively
 from cotrail.common.text_files import skip_mark
 from cotrail.data.corpora.checkpoints import (
-    NOTHING,
+    EMPTY_DIGEST,
     Checkpoint,
     checkpoint_path,
     combined_digest,
@@ -159,7 +159,7 @@ class _Builder:
         self._encode = msgspec.json.Encoder().encode
 
     def run(self, output: Path, progress: Callable[[BuildProgress], None], checkpoint_every: int) -> Checkpoint:
-        """Build to the end and return the last checkpoint; whatever interrupts it, the progress so far is kept."""
+        """Build to the end and return the last checkpoint; the progress so far survives any interruption."""
         self._go_back(output)
         due = self._handled() + checkpoint_every
         try:
@@ -217,7 +217,7 @@ class _Builder:
                 files=number + 1,
                 files_digest=digest.hexdigest(),
                 records=0,
-                records_digest=NOTHING,
+                records_digest=EMPTY_DIGEST,
             )
             yield self._ends[number + 1]
 
@@ -241,8 +241,8 @@ class _Builder:
     def _take(self, place: str, raw: bytes, number: int, digest: str) -> None:
         """Write the paragraphs of a record that haven't come before."""
         state = self._state
-        found = [identified(title, text) for title, text in self._recipe.paragraphs(place, raw, state.seed)]
-        new = [paragraph for paragraph in found if self._seen.add(bytes.fromhex(paragraph.id))]
+        paragraphs = [identified(title, text) for title, text in self._recipe.paragraphs(place, raw, state.seed)]
+        new = [paragraph for paragraph in paragraphs if self._seen.add(bytes.fromhex(paragraph.id))]
         lines = b"".join(self._encode(paragraph) + b"\n" for paragraph in new)
         self._draft.write(lines)
         self._state = replace(
@@ -251,5 +251,5 @@ class _Builder:
             records_digest=digest,
             size=state.size + len(lines),
             paragraphs=state.paragraphs + len(new),
-            duplicates=state.duplicates + len(found) - len(new),
+            duplicates=state.duplicates + len(paragraphs) - len(new),
         )

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from cotrail.errors import CorpusError
 
-NOTHING = hashlib.sha256().hexdigest()
+EMPTY_DIGEST = hashlib.sha256().hexdigest()
 """The digest of empty input."""
 
 
@@ -25,9 +25,9 @@ class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dataset: str
     seed: int
     files: int = 0
-    files_digest: str = NOTHING
+    files_digest: str = EMPTY_DIGEST
     records: int = 0
-    records_digest: str = NOTHING
+    records_digest: str = EMPTY_DIGEST
     size: int = 0
     paragraphs: int = 0
     duplicates: int = 0
@@ -69,7 +69,7 @@ def write_checkpoint(output: Path, state: Checkpoint) -> None:
 
 
 def combined_digest(paths: Sequence[Path]) -> "hashlib._Hash":
-    """Digest over the files' contents in this order, whatever their names; further files can be added to it."""
+    """Digest over the files' contents in this order, regardless of their names; further files can be added to it."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(file_digest(path))

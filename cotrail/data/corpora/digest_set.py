@@ -1,9 +1,9 @@
 """Memory-efficient set of digests, for many millions of them."""
 
-BYTES = 16
+DIGEST_BYTES = 16
 """Length of a digest: among ten million digests, the probability that two are equal by chance is about 10^-25."""
 
-_HEAD = 2
+_HEAD_BYTES = 2
 
 
 class DigestSet:
@@ -17,16 +17,16 @@ class DigestSet:
 
     def add(self, digest: bytes) -> bool:
         """Add a digest; return whether it is new."""
-        if len(digest) != BYTES:
-            raise ValueError(f"a digest has {BYTES} bytes, not {len(digest)}")
-        tails = self._tails.setdefault(digest[:_HEAD], bytearray())
-        if _holds(tails, digest[_HEAD:]):
+        if len(digest) != DIGEST_BYTES:
+            raise ValueError(f"a digest has {DIGEST_BYTES} bytes, not {len(digest)}")
+        tails = self._tails.setdefault(digest[:_HEAD_BYTES], bytearray())
+        if _holds(tails, digest[_HEAD_BYTES:]):
             return False
-        tails += digest[_HEAD:]
+        tails += digest[_HEAD_BYTES:]
         return True
 
     def __contains__(self, digest: bytes) -> bool:
-        return _holds(self._tails.get(digest[:_HEAD], bytearray()), digest[_HEAD:])
+        return _holds(self._tails.get(digest[:_HEAD_BYTES], bytearray()), digest[_HEAD_BYTES:])
 
 
 def _holds(tails: bytearray, tail: bytes) -> bool:

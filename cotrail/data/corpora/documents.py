@@ -103,8 +103,8 @@ def read_document(path: Path, root: Path) -> Iterator[tuple[str, Paragraph]]:
     except UnicodeEncodeError as error:
         raise CorpusError(f"{os.fsencode(path)!r}: the file's name isn't UTF-8; rename it") from error
     sections = _markdown(path) if is_markdown(path) else _text(path)
-    found = ((_title(path, section), passage) for section in sections for passage in passages(section.blocks))
-    for number, (title, passage) in enumerate(found, start=1):
+    titled = ((_title(path, section), passage) for section in sections for passage in passages(section.blocks))
+    for number, (title, passage) in enumerate(titled, start=1):
         yield f"{path}, passage {number}", Paragraph(id=f"{name}#{number}", title=title, text=passage)
 
 
@@ -139,7 +139,7 @@ def passages(blocks: Iterable[str]) -> Iterator[str]:
 
 def _pieces(block: str) -> Iterator[str]:
     """Cut a block that is too long; none of one without words."""
-    words = (found.span() for found in _WORD.finditer(block))
+    words = (match.span() for match in _WORD.finditer(block))
     ahead = list(islice(words, MOST_WORDS + 1))
     end = 0
     while ahead:

@@ -12,7 +12,7 @@ from cotrail.common.text_files import opened
 from cotrail.common.tsv_files import is_tsv
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import documents, json_streams, passages
-from cotrail.data.corpora.digest_set import BYTES, DigestSet
+from cotrail.data.corpora.digest_set import DIGEST_BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
 from cotrail.data.datasets import strategyqa
 from cotrail.data.datasets.format_detection import ARTICLES, STRATEGYQA_PARAGRAPHS, apparent_content, detect_format
@@ -41,12 +41,12 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
-    contents, ids, named = DigestSet(), DigestSet(), DigestSet()
+    contents, ids, digests_of_names = DigestSet(), DigestSet(), DigestSet()
     empty = True
     for path in paths:
         for place, paragraph in _read(path, paths):
             _check(place, paragraph)
-            new_name = named.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
+            new_name = digests_of_names.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
             if contents.add(content(paragraph)):
@@ -63,7 +63,7 @@ def _check(place: str, paragraph: Paragraph) -> None:
 
 
 def _short(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()[:BYTES]
+    return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
 
 
 def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:

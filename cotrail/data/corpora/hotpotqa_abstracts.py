@@ -28,12 +28,12 @@ def files(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    found = sorted(folder.rglob("wiki_*.bz2"))
-    if not found:
+    archives = sorted(folder.rglob("wiki_*.bz2"))
+    if not archives:
         raise CorpusError(
             f"{folder} holds no wiki_*.bz2; name the folder that HotpotQA's archive of abstracts was unpacked to"
         )
-    return found
+    return archives
 
 
 def records(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ from cotrail.common.json_files import decode
 from cotrail.data.datasets.sampling import shuffled
 from cotrail.errors import CorpusError
 
-LONGER_THAN = 10
+MOST_HEADING_WORDS = 10
 """Words; shorter lines are headings and the like."""
 
 
@@ -31,7 +31,7 @@ def paragraphs(place: str, raw: bytes, seed: int) -> Iterator[tuple[str, str]]:
     """The paragraphs of a page, given as its title and its HTML: the lines of more than ten words, shuffled."""
     title, html = decode(raw, tuple[str, str], place, CorpusError)
     lines = [line.strip() for line in text_of(html).split("\n")]
-    numbered = [(number, line) for number, line in enumerate(lines) if len(line.split()) > LONGER_THAN]
+    numbered = [(number, line) for number, line in enumerate(lines) if len(line.split()) > MOST_HEADING_WORDS]
     return ((title, line) for _, line in shuffled(numbered, lambda item: f"{title}\0{item[0]}", seed))
 
 

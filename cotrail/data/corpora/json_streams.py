@@ -27,10 +27,10 @@ def members(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
     return _pieces(elements.members(file), name, "member")
 
 
-def _pieces(found: Iterator[Any], name: str, noun: str) -> Iterator[tuple[str, bytes]]:
+def _pieces(pieces: Iterator[Any], name: str, noun: str) -> Iterator[tuple[str, bytes]]:
     number = 0
     try:
-        for number, piece in enumerate(found, start=1):
+        for number, piece in enumerate(pieces, start=1):
             yield f"{name}, {noun} {number}", msgspec.json.encode(piece)
     except elements.OversizeError as error:
         raise CorpusError(f"{name}, {noun} {number + 1}: {error}; {CORRECT}") from error

@@ -1,9 +1,9 @@
 """Ids of paragraphs that were published without one."""
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora.digest_set import BYTES
+from cotrail.data.corpora.digest_set import DIGEST_BYTES
 
-ID_DIGITS = 2 * BYTES
+ID_DIGITS = 2 * DIGEST_BYTES
 """Hexadecimal digits of an id, a prefix of the content's digest: equal contents have equal ids in every corpus."""
 
 

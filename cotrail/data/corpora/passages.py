@@ -69,11 +69,11 @@ def _paragraph(line: _Line, place: str) -> Paragraph:
 
 def _one_of(line: _Line, names: tuple[str, ...], place: str) -> tuple[str, str]:
     """The only one of the fields that is given, and its value; both empty where none is."""
-    given = [(name, value) for name in names if isinstance(value := getattr(line, name), str)]
-    if len(given) > 1:
-        both = " and ".join(f"`{name}`" for name, _ in given)
+    values = [(name, value) for name in names if isinstance(value := getattr(line, name), str)]
+    if len(values) > 1:
+        both = " and ".join(f"`{name}`" for name, _ in values)
         raise CorpusError(f"{place}: {both} mean the same; leave one of them")
-    return given[0] if given else ("", "")
+    return values[0] if values else ("", "")
 
 
 def _titled(contents: str) -> tuple[str, str]:

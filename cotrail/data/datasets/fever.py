@@ -11,7 +11,7 @@ from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets import kilt
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.fever_labels import ALL_ASKED, LABELS, answer_of, as_question
+from cotrail.data.datasets.fever_labels import LABELS, THREE_LABELS_QUESTION, answer_of, as_question
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
@@ -40,7 +40,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
         titles = (title_of(title) for group in line.evidence for _, _, title, _ in group if title)
         question = Question(
             id=str(line.id),
-            text=as_question(line.claim, ALL_ASKED),
+            text=as_question(line.claim, THREE_LABELS_QUESTION),
             answers=() if line.label is None else (answer_of(line.label, LABELS, place),),
             evidence=tuple(dict.fromkeys(titles)),
             kinds=named(label=line.label or ""),

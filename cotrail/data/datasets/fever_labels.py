@@ -7,19 +7,19 @@ TWO_LABELS = {"SUPPORTS": "true", "REFUTES": "false"}
 
 LABELS = {**TWO_LABELS, "NOT ENOUGH INFO": "not enough info"}
 
-ASKED = "Is the following claim true or false?"
-ALL_ASKED = "Is the following claim true or false, or is there not enough info?"
+TWO_LABELS_QUESTION = "Is the following claim true or false?"
+THREE_LABELS_QUESTION = "Is the following claim true or false, or is there not enough info?"
 
 
-def as_question(claim: str, asked: str) -> str:
+def as_question(claim: str, prompt: str) -> str:
     """Put what is asked before the claim; empty where the claim is."""
     stripped = claim.strip()
-    return stripped and f"{asked} {stripped}"
+    return stripped and f"{prompt} {stripped}"
 
 
 def answer_of(label: str, labels: dict[str, str], place: str) -> str:
     """The answer that stands for a label; DatasetError where there is no such label."""
     if label not in labels:
-        known = " or ".join(labels)
-        raise DatasetError(f"{place}: the label is {label!r}; correct it to {known}, or take the line out")
+        choices = " or ".join(labels)
+        raise DatasetError(f"{place}: the label is {label!r}; correct it to {choices}, or take the line out")
     return labels[label]

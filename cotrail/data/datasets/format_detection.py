@@ -24,7 +24,7 @@ STRATEGYQA_PARAGRAPHS = FileFormat(
 )
 """A single object that maps ids to paragraphs."""
 
-OTHERS = (
+OTHER_FORMATS = (
     STRATEGYQA_PARAGRAPHS,
     FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
@@ -61,7 +61,7 @@ def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputEr
         file.seek(begin)
         keys = keys or _columns(file)
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    return next((each for each in chain(formats, OTHERS) if _fits(each, is_list, keys, inside)), by_default)
+    return next((each for each in chain(formats, OTHER_FORMATS) if _fits(each, is_list, keys, inside)), by_default)
 
 
 def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:
@@ -70,8 +70,8 @@ def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[Inpu
         return f"to hold {format_.holds}"
     with opened(path, error) as file:
         start = file.read(512)
-    if found := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
-        return f"to be {found}"
+    if content := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
+        return f"to be {content}"
     return "to be binary data" if b"\0" in start else None
 
 

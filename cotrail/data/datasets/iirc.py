@@ -24,13 +24,13 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
-MAIN = "main"
+MAIN_TITLE = "main"
 """The title of snippets of the passage itself."""
 
 
 class _Snippet(Struct, frozen=True):
     text: str
-    passage: str = MAIN
+    passage: str = MAIN_TITLE
 
 
 class _AnnotatedAnswer(Struct, frozen=True):
@@ -44,12 +44,12 @@ class _AnnotatedAnswer(Struct, frozen=True):
         """The spans of the answer, as in the released code of IRCoT (`processing_scripts/process_iirc.py`)."""
         match self.type:
             case "span":
-                found = [span.text.strip() for span in self.answer_spans]
+                texts = [span.text.strip() for span in self.answer_spans]
             case "value" | "binary":
-                found = [self.answer_value.strip()]
+                texts = [self.answer_value.strip()]
             case _:
-                found = []
-        return tuple(filter(None, found))
+                texts = []
+        return tuple(filter(None, texts))
 
 
 class _PassageQuestion(Struct, frozen=True):
@@ -69,12 +69,12 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     """Read the answerable questions of a file; the raw record of each is its passage with this question alone."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
-        for number, asked in enumerate(passage.questions):
-            if spans := asked.answer.spans():
+        for number, question in enumerate(passage.questions):
+            if spans := question.answer.spans():
                 yield QuestionRecord(
                     place=f"{place}, question {number + 1}",
                     raw=_alone(raw, number),
-                    annotated=AnnotatedQuestion(question=_question(passage, asked, spans)),
+                    annotated=AnnotatedQuestion(question=_question(passage, question, spans)),
                 )
 
 
@@ -85,23 +85,23 @@ def _alone(raw: msgspec.Raw, number: int) -> bytes:
     return msgspec.json.encode(fields | {"questions": [questions[number]]})
 
 
-def _question(passage: _Passage, asked: _PassageQuestion, spans: tuple[str, ...]) -> Question:
+def _question(passage: _Passage, question: _PassageQuestion, spans: tuple[str, ...]) -> Question:
     pinned = GoldParagraph(title=passage.title.strip(), text=passage.text.strip())
-    linked = (snippet for snippet in asked.context if snippet.passage.strip() not in (MAIN, pinned.title))
+    linked = (snippet for snippet in question.context if snippet.passage.strip() not in (MAIN_TITLE, pinned.title))
     gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
     return Question(
-        id=_own_id(passage, asked) if asked.qid is None else asked.qid,
-        text=asked.question,
+        id=_own_id(passage, question) if question.qid is None else question.qid,
+        text=question.question,
         answers=(spans_as_answer(spans),),
         gold=tuple(dict.fromkeys(gold)),
         pinned=pinned,
-        kinds=named(answer_type=asked.answer.type),
+        kinds=named(answer_type=question.answer.type),
     )
 
 
-def _own_id(passage: _Passage, asked: _PassageQuestion) -> str:
+def _own_id(passage: _Passage, question: _PassageQuestion) -> str:
     """A content-based id for a question that was published without one, independent of its position."""
-    content = "\0".join((passage.title, passage.text, asked.question))
+    content = "\0".join((passage.title, passage.text, question.question))
     return hashlib.sha256(content.encode()).hexdigest()
 
 

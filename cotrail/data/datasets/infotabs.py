@@ -104,8 +104,8 @@ def _passage(path: Path, place: str) -> GoldParagraph:
 def _categories(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    named = rows(path, (("table_id",), ("category",)), DatasetError)
-    return {cells["table_id"]: cells["category"] for _, _, cells in named}
+    entries = rows(path, (("table_id",), ("category",)), DatasetError)
+    return {cells["table_id"]: cells["category"] for _, _, cells in entries}
 
 
 SPEC = DatasetSpec(

@@ -23,7 +23,7 @@ from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 
-SHOWN = 5
+MOST_LISTED = 5
 """Maximum missing ids that an error names."""
 
 ParagraphReference = str | GoldParagraph
@@ -90,18 +90,22 @@ def _kinds(line: JsonlQuestion, place: str) -> Mapping[str, str]:
 
 
 def _resolved(
-    named: Sequence[ParagraphReference], lookup: ParagraphLookup | None, place: str
+    references: Sequence[ParagraphReference], lookup: ParagraphLookup | None, place: str
 ) -> tuple[GoldParagraph, ...]:
-    ids = [item for item in named if isinstance(item, str)]
+    ids = [item for item in references if isinstance(item, str)]
     if ids and lookup is None:
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
-    found = lookup(ids) if ids and lookup else {}
-    if missing := [id_ for id_ in ids if id_ not in found]:
-        named = ", ".join(map(shown, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
-        raise DatasetError(f"{place}: the corpus has no paragraph {named}; give ids of this corpus, or title and text")
+    paragraphs = lookup(ids) if ids and lookup else {}
+    if missing := [id_ for id_ in ids if id_ not in paragraphs]:
+        references = ", ".join(map(shown, missing[:MOST_LISTED])) + (", ..." if len(missing) > MOST_LISTED else "")
+        raise DatasetError(
+            f"{place}: the corpus has no paragraph {references}; give ids of this corpus, or title and text"
+        )
     return tuple(
-        GoldParagraph(title=found[item].title, text=found[item].text, id=item) if isinstance(item, str) else item
-        for item in named
+        GoldParagraph(title=paragraphs[item].title, text=paragraphs[item].text, id=item)
+        if isinstance(item, str)
+        else item
+        for item in references
     )
 
 

@@ -101,14 +101,14 @@ def _kinds(record: KiltRecord, sort: QuestionSort) -> dict[str, str]:
     return named(label=next(iter(labels), "").strip())
 
 
-def _text(given: str, sort: QuestionSort) -> str:
+def _text(text: str, sort: QuestionSort) -> str:
     """What a model is asked; empty where the claim, the subject or the relation is.
 
     The names of relations are nouns ("author"), verbs ("educated at") and others, so no sentence suits all of them.
     """
     if sort == "fact-checking":
-        return fever_labels.as_question(given, fever_labels.ASKED)
+        return fever_labels.as_question(text, fever_labels.TWO_LABELS_QUESTION)
     if sort != "slot-filling":
-        return given
-    subject, _, relation = (part.strip() for part in given.rpartition(SEPARATOR))
+        return text
+    subject, _, relation = (part.strip() for part in text.rpartition(SEPARATOR))
     return f"Subject: {subject}; relation: {relation}. What is the object?" if subject and relation else ""

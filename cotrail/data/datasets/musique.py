@@ -67,8 +67,8 @@ def hops(kinds: Mapping[str, str]) -> int | None:
 
     Table 5 of Search-in-the-Chain counts reasoning steps by it.
     """
-    found = filter(None, map(_HOPS.match, kinds.values()))
-    return next((int(match[1]) for match in found), None)
+    matches = filter(None, map(_HOPS.match, kinds.values()))
+    return next((int(match[1]) for match in matches), None)
 
 
 def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:

@@ -34,10 +34,10 @@ def completed(questions: Sequence[Question], published: Mapping[str, Question], 
 
     Raises DatasetError where a question isn't in that file.
     """
-    if lost := [question.id for question in questions if question.id not in published]:
+    if missing := [question.id for question in questions if question.id not in published]:
         raise DatasetError(
-            f"{len(lost):,} of {len(questions):,} questions aren't in {official}, {lost[0]!r} for one; "
+            f"{len(missing):,} of {len(questions):,} questions aren't in {official}, {missing[0]!r} for one; "
             "give the file of the split that they are from"
         )
     own = ((question, published[question.id]) for question in questions)
-    return tuple(replace(question, answers=known.answers, kinds=known.kinds) for question, known in own)
+    return tuple(replace(question, answers=answer.answers, kinds=answer.kinds) for question, answer in own)

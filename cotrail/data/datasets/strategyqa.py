@@ -20,7 +20,7 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
-NO_PARAGRAPHS = frozenset({"operation", "no_evidence"})
+NO_PARAGRAPH_MARKERS = frozenset({"operation", "no_evidence"})
 """Markers of a step that needs no paragraphs, or for which none was found."""
 
 AnnotatedStep = tuple[str | tuple[str, ...], ...]
@@ -56,20 +56,22 @@ def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> 
 
 def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts: bool) -> AnnotatedQuestion:
     ids = evidence_ids(entry)
-    found = lookup(ids) if lookup else {}
+    paragraphs = lookup(ids) if lookup else {}
     evidence = tuple(
         dict.fromkeys(
-            GoldParagraph(title=found[id_].title, text=found[id_].text) if id_ in found else title_of(id_)
+            GoldParagraph(title=paragraphs[id_].title, text=paragraphs[id_].text)
+            if id_ in paragraphs
+            else title_of(id_)
             for id_ in ids
         )
     )
-    told = " ".join(map(_sentence, entry.facts))
+    fact_text = " ".join(map(_sentence, entry.facts))
     question = Question(
         id=entry.qid,
         text=entry.question,
         answers=() if entry.answer is None else (YES_OR_NO[entry.answer],),
         gold=tuple(each for each in evidence if isinstance(each, GoldParagraph)),
-        pinned=GoldParagraph(title="", text=told) if facts and told else None,
+        pinned=GoldParagraph(title="", text=fact_text) if facts and fact_text else None,
         evidence=evidence,
     )
     return AnnotatedQuestion(question=question, chain=_chain(entry))
@@ -79,7 +81,7 @@ def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
     """Ids of the evidence paragraphs, each once, in the order of annotators and steps."""
     items = (item for steps in entry.evidence for step in steps for item in step)
     ids = (id_ for item in items for id_ in ((item,) if isinstance(item, str) else item))
-    return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPHS))
+    return tuple(dict.fromkeys(id_ for id_ in ids if id_ not in NO_PARAGRAPH_MARKERS))
 
 
 def title_of(id_: str) -> str:

@@ -18,7 +18,7 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
-PROMPT = frozenset({"3", "7", "11", "16", "20", "21"})
+PROMPT_IDS = frozenset({"3", "7", "11", "16", "20", "21"})
 """Ids of the questions in the paper's prompt. Ids, not positions, so that they are right for a partial file too."""
 
 
@@ -41,7 +41,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, TempQuestion, place, DatasetError)
-        if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT:
+        if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT_IDS:
             question = Question(
                 id=str(entry.id),
                 text=entry.question,

@@ -40,23 +40,23 @@ class _Names(Struct, frozen=True):
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
-    found = [
+    questions = [
         (place, raw, decode(raw, WikiMultihopQuestion, place, DatasetError))
         for place, raw in entries(path, DatasetError)
     ]
-    names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in found if entry.answer_id})
-    for place, raw, entry in found:
+    names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in questions if entry.answer_id})
+    for place, raw, entry in questions:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
         annotated = hotpotqa_records.annotated(entry, tuple(dict.fromkeys(answers)))
         yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated)
 
 
-def _names(path: Path, wanted: Container[str]) -> dict[str, tuple[str, ...]]:
+def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
     """Aliases and demonyms of the wanted entities."""
     if not path.is_file():
         return {}
-    known = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))
-    return {each.id: (*each.aliases, *each.demonyms) for each in known if each.id in wanted}
+    entries = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))
+    return {each.id: (*each.aliases, *each.demonyms) for each in entries if each.id in ids}
 
 
 SPEC = DatasetSpec(

@@ -39,7 +39,7 @@ INSTRUCTIONS: dict[Style, dict[AnswerForm, str]] = {
 
 
 class DemonstrationShape(Struct, frozen=True, kw_only=True):
-    """Shape of demonstrations. Those of titles show the pinned passage alone, whatever the number of distractors."""
+    """Shape of demonstrations. Those of titles show the pinned passage alone, for any number of distractors."""
 
     form: AnswerForm
     style: Style
@@ -91,24 +91,24 @@ def choose_distractors(annotated: AnnotatedQuestion, number: int, seed: int) -> 
 
 def cut_text(text: str) -> str:
     """The longest sequence of first sentences with fewer than 250 words together, on one line."""
-    kept, words = "", 0
+    beginning, words = "", 0
     for sentence in segment("en", _line(text)):
         words += len(sentence.split())
         if words >= DISTRACTOR_WORDS:
             break
-        kept += sentence
-    return kept.strip()
+        beginning += sentence
+    return beginning.strip()
 
 
 def _demonstration(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed: int) -> Demonstration:
     question = annotated.question
-    asked, answer = _line(question.text), answer_of(annotated.chain, f"question {question.id}")
+    question_text, answer = _line(question.text), answer_of(annotated.chain, f"question {question.id}")
     match shape.form:
         case AnswerForm.COT:
             answer = " ".join(" ".join(annotated.chain).split())
         case AnswerForm.TITLES:
             titles = _gold_titles(question)
-            asked = title_question(asked, len(titles))
+            question_text = title_question(question_text, len(titles))
             answer = ", ".join(titles) if shape.style == "flan_t5" else json.dumps(titles, ensure_ascii=False)
     instruction = INSTRUCTIONS[shape.style][shape.form]
     return Demonstration(
@@ -117,7 +117,7 @@ def _demonstration(annotated: AnnotatedQuestion, shape: DemonstrationShape, seed
             Paragraph(id=f"{question.id}/{number}", title=each.title, text=each.text)
             for number, each in enumerate(_shown(annotated, shape, seed), start=1)
         ),
-        question=f"{instruction}\n{asked}" if instruction else asked,
+        question=f"{instruction}\n{question_text}" if instruction else question_text,
         answer=answer,
     )
 

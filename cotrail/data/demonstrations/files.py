@@ -88,18 +88,18 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
     A chain of thought becomes the answer that it states. Direct answers stay as they are. DemonstrationError: direct
     answers can't become chains, and a mixture of both forms can't be told apart reliably.
     """
-    stated = [stated_answer(item.answer) for item in demonstrations.items]
-    if None in stated and any(stated):
-        item = demonstrations.items[stated.index(None)]
+    answers = [stated_answer(item.answer) for item in demonstrations.items]
+    if None in answers and any(answers):
+        item = demonstrations.items[answers.index(None)]
         raise DemonstrationError(
             f'demonstration {item.id} states no answer (" answer is: ...") while others do: '
             "use a file of chains of thought or a file of answers"
         )
     if form is AnswerForm.COT:
-        if demonstrations.items and not any(stated):
+        if demonstrations.items and not any(answers):
             raise DemonstrationError("these demonstrations have answers alone: use a file with chains of thought")
         return demonstrations
-    items = (replace(d, answer=s or d.answer) for d, s in zip(demonstrations.items, stated, strict=True))
+    items = (replace(d, answer=s or d.answer) for d, s in zip(demonstrations.items, answers, strict=True))
     return Demonstrations(items=tuple(items))
 
 

@@ -51,10 +51,10 @@ def listed_set(demonstrations: Demonstrations, lists: str, number: int) -> Demon
     Raises DemonstrationError where the set or one of its demonstrations doesn't exist.
     """
     by_id = {each.id: each for each in demonstrations.items}
-    known = _released(frozenset(by_id)) if lists == RELEASED else read_sets(Path(lists))
-    if number > len(known):
-        raise DemonstrationError(f"there is no set {number} in {lists}, which has {len(known)}")
-    ids = known[number - 1]
+    sets = _released(frozenset(by_id)) if lists == RELEASED else read_sets(Path(lists))
+    if number > len(sets):
+        raise DemonstrationError(f"there is no set {number} in {lists}, which has {len(sets)}")
+    ids = sets[number - 1]
     for id_ in ids:
         if id_ not in by_id:
             raise DemonstrationError(f"set {number} of {lists} has the id {id_!r}, and no demonstration has it")

@@ -40,12 +40,12 @@ class ScriptedEmbedder(ScriptedEngine[EmbeddingScript]):
         return tuple(self._to_sentence(sentence, each) for each in comparison.sentences)
 
     def _to_paragraph(self, sentence: str, paragraph: Paragraph) -> float:
-        known = self._script.similarities.get(sentence, {})
-        return known.get(paragraph.title, known.get(paragraph.text, self._script.default))
+        similarities = self._script.similarities.get(sentence, {})
+        return similarities.get(paragraph.title, similarities.get(paragraph.text, self._script.default))
 
     def _to_sentence(self, one: str, other: str) -> float:
         if one == other:
             return 1.0
         similarities = self._script.similarities
-        known = similarities.get(one, {}).get(other, similarities.get(other, {}).get(one))
-        return self._script.default if known is None else known
+        similarity = similarities.get(one, {}).get(other, similarities.get(other, {}).get(one))
+        return self._script.default if similarity is None else similarity

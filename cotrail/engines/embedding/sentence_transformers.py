@@ -22,7 +22,7 @@ from cotrail.errors import StepError
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 """Characters that the profile `fast` reads in one pass, padding included."""
 
-REMEMBERED = 16_384
+MOST_EMBEDDINGS = 16_384
 """The most embeddings kept: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and again."""
 
 
@@ -31,7 +31,7 @@ class SentenceTransformerEmbedder:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads texts of similar lengths together; `deterministic` reads one at a time, so that an embedding
-        has the same bits whatever else is compared. Either may therefore cache it.
+        has the same bits with any other comparisons beside it. Either may therefore cache it.
     Raises InputError, NotInstalledError.
     """
 
@@ -49,27 +49,27 @@ class SentenceTransformerEmbedder:
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""
-        wanted = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
+        sentences = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
         # The model and the cache serve one call at a time.
         with self._turn:
-            vectors = self._vectors(list(wanted))
+            vectors = self._vectors(list(sentences))
         return [embedded(comparison, vectors) for comparison in comparisons]
 
-    def _vectors(self, wanted: list[str]) -> dict[str, Vector]:
-        vectors = {text: self._recent[text] for text in wanted if text in self._recent}
-        vectors |= self._made([text for text in wanted if text not in vectors])
-        for text in wanted:
+    def _vectors(self, sentences: list[str]) -> dict[str, Vector]:
+        vectors = {text: self._recent[text] for text in sentences if text in self._recent}
+        vectors |= self._made([text for text in sentences if text not in vectors])
+        for text in sentences:
             self._recent[text] = vectors[text]
             self._recent.move_to_end(text)
-        while len(self._recent) > REMEMBERED:
+        while len(self._recent) > MOST_EMBEDDINGS:
             self._recent.popitem(last=False)
         return vectors
 
-    def _made(self, wanted: list[str]) -> dict[str, Vector]:
-        made: dict[str, Vector] = {}
+    def _made(self, sentences: list[str]) -> dict[str, Vector]:
+        vectors: dict[str, Vector] = {}
         # By characters: how many tokens a text has is known only once it is read.
-        in_batches(lambda batch: made.update(self._encode(batch)), wanted, len, self._most)
-        return made
+        in_batches(lambda batch: vectors.update(self._encode(batch)), sentences, len, self._most)
+        return vectors
 
     def _encode(self, batch: list[str]) -> dict[str, Vector]:
         vectors = self._model.encode(

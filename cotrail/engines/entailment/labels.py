@@ -15,11 +15,11 @@ _STEMS: dict[str, Label] = {"entail": "entailment", "neutral": "neutral", "contr
 
 
 def label_order(
-    id2label: Mapping[int, str] | None, label2id: Mapping[str, int] | None, given: Order | None = None
+    id2label: Mapping[int, str] | None, label2id: Mapping[str, int] | None, configured: Order | None = None
 ) -> Order:
-    """The order that a configuration gives in either of its two tables, or the given one where it gives none.
+    """The order that a configuration gives in either of its two tables, or `configured` where it gives none.
 
-    Raises InputError where the order is unclear, for example because the tables differ, or differs from the given one.
+    Raises InputError where the order is unclear, for example because the tables differ, or differs from `configured`.
     """
     outputs = {int(number): str(name) for number, name in (id2label or {}).items()}
     if sorted(outputs) != list(range(len(_STEMS))):
@@ -28,12 +28,12 @@ def label_order(
             "contradiction: take another one"
         )
     by_name = {int(number): name for name, number in (label2id or {}).items()}
-    told = {order for order in (_order(outputs), _order(by_name)) if order}
-    if given and told in (set(), {given}):
-        return given
-    if given or len(told) != 1:
-        raise InputError(_unclear(outputs, by_name, given))
-    return told.pop()
+    orders = {order for order in (_order(outputs), _order(by_name)) if order}
+    if configured and orders in (set(), {configured}):
+        return configured
+    if configured or len(orders) != 1:
+        raise InputError(_unclear(outputs, by_name, configured))
+    return orders.pop()
 
 
 def _order(names: Mapping[int, str]) -> Order | None:
@@ -45,15 +45,15 @@ def _label(name: str) -> Label | None:
     return next((label for stem, label in _STEMS.items() if name.strip().casefold().startswith(stem)), None)
 
 
-def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], given: Order | None) -> str:
-    said = f"the model's configuration calls its outputs {_shown(outputs)}"
+def _unclear(outputs: Mapping[int, str], by_name: Mapping[int, str], order: Order | None) -> str:
+    message = f"the model's configuration calls its outputs {_shown(outputs)}"
     if by_name and by_name != outputs:
-        said += f", and elsewhere {_shown(by_name)}"
-    if given:
-        return f"{said}, but its labels are given as {', '.join(given)}: correct whichever is wrong"
+        message += f", and elsewhere {_shown(by_name)}"
+    if order:
+        return f"{message}, but its labels are given as {', '.join(order)}: correct the one that is wrong"
     return (
-        f'{said}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], in '
-        "their true order, in the entailer's table in the list of models"
+        f'{message}, which leaves their meaning open: say it as labels = ["entailment", "neutral", "contradiction"], '
+        "in their true order, in the entailer's table in the list of models"
     )
 
 

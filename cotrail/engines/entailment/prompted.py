@@ -1,10 +1,10 @@
 """Entailment by a language model's own probabilities, where no entailment model is installed.
 
 The prompt follows GPT-3's (Brown et al. 2020, natural language inference), after six examples, two of each answer. A
-language model prefers some answers whatever the question is, so each answer's probability is divided by its probability
+language model prefers some answers for any question, so each answer's probability is divided by its probability
 without a premise (contextual calibration, Zhao et al. 2021).
 
-In trials with SmolLM2-135M and made-up pairs, calibration ranked contradictions better, whatever the order of the
+In trials with SmolLM2-135M and made-up pairs, calibration ranked contradictions better, for any order of the
 examples, and changed little else; models as small as this one hardly judge entailment at all.
 """
 
@@ -66,8 +66,8 @@ class PromptedEntailer:
         texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
         distinct = list(dict.fromkeys(texts))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            judged = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
-        return [judged[pair] for pair in texts]
+            judgements = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
+        return [judgements[pair] for pair in texts]
 
     def _judge(self, premise: str, hypothesis: str) -> Entailed:
         likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)

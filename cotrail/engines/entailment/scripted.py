@@ -43,8 +43,8 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def judgement(self, premise: Paragraph, hypothesis: str) -> Judgement:
         """The script's judgement of a hypothesis."""
         pieces = sorted((name for name in self.judgements if name in premise.text), key=len, reverse=True)
-        known = (self.judgements.get(name, {}) for name in (premise.title, *pieces))
-        return next((each[hypothesis] for each in known if hypothesis in each), self.default)
+        candidates = (self.judgements.get(name, {}) for name in (premise.title, *pieces))
+        return next((each[hypothesis] for each in candidates if hypothesis in each), self.default)
 
 
 class ScriptedEntailer(ScriptedEngine[EntailmentScript]):

@@ -26,7 +26,7 @@ class TransformersEntailer:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its
-        probabilities have the same bits whatever else is judged.
+        probabilities have the same bits with any other pairs beside it.
     labels: the meaning of its outputs, where its configuration doesn't give it.
     A premise that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
@@ -51,18 +51,18 @@ class TransformersEntailer:
         """See `Entailer`; raises PromptTooLongError where a hypothesis leaves no room for its premise."""
         texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
         with self._turn:
-            judged = self._judged(list(dict.fromkeys(texts)))
-        return [judged[pair] for pair in texts]
+            judgements = self._judged(list(dict.fromkeys(texts)))
+        return [judgements[pair] for pair in texts]
 
     def _judged(self, pairs: list[Pair]) -> dict[Pair, Entailed]:
         encoded = {pair: self._encode(*pair) for pair in pairs}
-        judged: dict[Pair, Entailed] = {}
+        judgements: dict[Pair, Entailed] = {}
 
         def work(batch: list[Pair]) -> None:
-            judged.update(zip(batch, self._read([encoded[pair] for pair in batch]), strict=True))
+            judgements.update(zip(batch, self._read([encoded[pair] for pair in batch]), strict=True))
 
         in_batches(work, pairs, lambda pair: len(encoded[pair]["input_ids"]), self._most)
-        return judged
+        return judgements
 
     def _encode(self, premise: str, hypothesis: str) -> Encoded:
         if len(self._tokenizer("", hypothesis)["input_ids"]) >= self._limit:

@@ -27,10 +27,10 @@ class ExtractionScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     answers: dict[str, dict[str, ScriptedAnswer]] = {}
     default: ScriptedAnswer = ScriptedAnswer()
 
-    def answer(self, asked: Extraction) -> ScriptedAnswer:
+    def answer(self, extraction: Extraction) -> ScriptedAnswer:
         """The script's answer to a question in a paragraph."""
-        known = self.answers.get(asked.question, {})
-        return known.get(asked.paragraph.title, known.get(asked.paragraph.text, self.default))
+        answers = self.answers.get(extraction.question, {})
+        return answers.get(extraction.paragraph.title, answers.get(extraction.paragraph.text, self.default))
 
 
 class ScriptedExtractor(ScriptedEngine[ExtractionScript]):
@@ -42,9 +42,9 @@ class ScriptedExtractor(ScriptedEngine[ExtractionScript]):
         """See `Extractor`; raises StepError where a script's answer isn't in the paragraph's text."""
         return [self._extracted(each) for each in extractions]
 
-    def _extracted(self, asked: Extraction) -> Extracted:
-        answer = self._script.answer(asked)
-        start = asked.paragraph.text.find(answer.text)
+    def _extracted(self, extraction: Extraction) -> Extracted:
+        answer = self._script.answer(extraction)
+        start = extraction.paragraph.text.find(answer.text)
         if start < 0:
-            raise StepError(f"the script's answer {answer.text!r} isn't in the text of {asked.paragraph.title!r}")
+            raise StepError(f"the script's answer {answer.text!r} isn't in the text of {extraction.paragraph.title!r}")
         return Extracted(text=answer.text, confidence=answer.confidence, start=start, end=start + len(answer.text))

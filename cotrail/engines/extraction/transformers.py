@@ -29,7 +29,7 @@ class TransformersExtractor:
     Its configuration tells which it is: of the type `dpr` a DPR reader, otherwise a model for question answering.
     path, identity: its folder, and its identity.
     profile: `fast` reads paragraphs of similar lengths together; `deterministic` reads one at a time, so that its
-        logits have the same bits whatever else is read.
+        logits have the same bits with any other inputs beside it.
     A paragraph that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 
@@ -53,20 +53,20 @@ class TransformersExtractor:
 
     def extract(self, extractions: Sequence[Extraction]) -> list[Extracted]:
         """See `Extractor`."""
-        asked = [(each.question, each.paragraph.title, each.paragraph.text) for each in extractions]
+        inputs = [(each.question, each.paragraph.title, each.paragraph.text) for each in extractions]
         with self._turn:
-            found = self._found(list(dict.fromkeys(asked)))
-        return [found[each] for each in asked]
+            answers = self._found(list(dict.fromkeys(inputs)))
+        return [answers[each] for each in inputs]
 
-    def _found(self, asked: list[Asked]) -> dict[Asked, Extracted]:
-        inputs = {each: self._input(*each) for each in asked}
-        found: dict[Asked, Extracted] = {}
+    def _found(self, distinct: list[Asked]) -> dict[Asked, Extracted]:
+        inputs = {each: self._input(*each) for each in distinct}
+        answers: dict[Asked, Extracted] = {}
 
         def work(batch: list[Asked]) -> None:
-            found.update(zip(batch, self._read(batch, [inputs[each] for each in batch]), strict=True))
+            answers.update(zip(batch, self._read(batch, [inputs[each] for each in batch]), strict=True))
 
-        in_batches(work, asked, lambda each: len(inputs[each].tokens["input_ids"]), self._most)
-        return found
+        in_batches(work, distinct, lambda each: len(inputs[each].tokens["input_ids"]), self._most)
+        return answers
 
     def _input(self, question: str, title: str, text: str) -> ReaderInput:
         if self._is_dpr:
@@ -76,8 +76,8 @@ class TransformersExtractor:
     def _read(self, batch: list[Asked], inputs: list[ReaderInput]) -> list[Extracted]:
         padded = self._tokenizer.pad([each.tokens for each in inputs], return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
-            read = self._model(**padded)
-        logits = [read.start_logits, read.end_logits, *([read.relevance_logits] if self._is_dpr else [])]
+            output = self._model(**padded)
+        logits = [output.start_logits, output.end_logits, *([output.relevance_logits] if self._is_dpr else [])]
         if not all(bool(each.isfinite().all()) for each in logits):
             raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
         rows = zip(*(each.tolist() for each in logits), strict=True)
@@ -85,20 +85,20 @@ class TransformersExtractor:
 
 
 def _extracted(
-    text: str, given: ReaderInput, starts: list[float], ends: list[float], relevance: float | None = None
+    text: str, reader_input: ReaderInput, starts: list[float], ends: list[float], relevance: float | None = None
 ) -> Extracted:
     """The answer by the logits of an input's tokens, behind which there may be padding's.
 
     relevance: a DPR reader's logit of the whole paragraph.
     """
-    tokens = slice(given.first, given.first + len(given.characters))
+    tokens = slice(reader_input.first, reader_input.first + len(reader_input.characters))
     span = best_span(starts[tokens], ends[tokens])
     if span is None:
         return Extracted(text="", confidence=rounded(relevance or 0.0, DECIMALS), start=0, end=0)
     first, last = span
-    start, end = trimmed(text, (given.characters[first][0], given.characters[last][1]))
-    score = starts[given.first + first] + ends[given.first + last]
-    null = starts[given.null] + ends[given.null]
+    start, end = trimmed(text, (reader_input.characters[first][0], reader_input.characters[last][1]))
+    score = starts[reader_input.first + first] + ends[reader_input.first + last]
+    null = starts[reader_input.null] + ends[reader_input.null]
     confidence = rounded(score - null if relevance is None else relevance, DECIMALS)
     return Extracted(text=text[start:end], confidence=confidence, start=start, end=end)
 

@@ -28,7 +28,7 @@ CACHE_KIB = 256 * 1024
 _ABOUT = "CREATE TABLE IF NOT EXISTS about (id INTEGER PRIMARY KEY, content BLOB NOT NULL);"
 
 MAPPED_BYTES = 1 << 31
-"""Bytes of a file that are memory-mapped, and thus shared by all processes that read it."""
+"""Bytes of a file that are memory-mapped, and so shared by all processes that read it."""
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def about(connection: sqlite3.Connection) -> About | None:
 
 
 class Database:
-    """Reads a folder's database as it was when it was opened, whatever is built meanwhile. Safe for many threads."""
+    """Reads a folder's database as it was when it was opened, even while it is rebuilt. Safe for many threads."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / FILE_NAME
@@ -110,12 +110,12 @@ class Database:
             # Python warns of connections that are collected without having been closed.
             weakref.finalize(self, self._connection.close)
             self._connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
-            found = about(self._connection)
+            record = about(self._connection)
         except (sqlite3.Error, msgspec.MsgspecError) as error:
             raise unusable(folder, error) from error
-        if found is None:
+        if record is None:
             raise unusable(folder, "it is empty")
-        self.about = found
+        self.about = record
         self._reading = threading.Lock()
 
     def rows(self, query: str, *parameters: object) -> list[Any]:

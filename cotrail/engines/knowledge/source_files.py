@@ -14,7 +14,7 @@ from cotrail.common.input_limits import numbered_lines
 from cotrail.common.text_files import Peekable, opened, skip_mark
 from cotrail.errors import InputError
 
-TOLD_EVERY = 10_000
+PROGRESS_LINES = 10_000
 """Number of lines between two reports of progress."""
 
 
@@ -46,14 +46,14 @@ def opened_files(
     sizes = [_size(path) for path in paths]
     for before, path in enumerate(paths):
         with opened(path, InputError) as file:
-            told = partial(_report, on_progress, file, sum(sizes[:before]), sum(sizes))
-            yield path, _lines(path, _unpacked(path, file), told)
+            report = partial(_report, on_progress, file, sum(sizes[:before]), sum(sizes))
+            yield path, _lines(path, _unpacked(path, file), report)
     on_progress(ReadingProgress(done=sum(sizes), total=sum(sizes)))
 
 
 def lines(paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress) -> Iterator[tuple[Path, int, bytes]]:
     """The lines of all files, as in `opened_files`."""
-    return ((path, number, line) for path, found in opened_files(paths, on_progress) for number, line in found)
+    return ((path, number, line) for path, numbered in opened_files(paths, on_progress) for number, line in numbered)
 
 
 def _report(on_progress: ProgressCallback, file: BinaryIO, before: int, total: int) -> None:
@@ -75,14 +75,14 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
     return file
 
 
-def _lines(path: Path, file: BinaryIO, told: Callable[[], None]) -> NumberedLines:
+def _lines(path: Path, file: BinaryIO, report: Callable[[], None]) -> NumberedLines:
     number = 0
     try:
         skip_mark(cast(Peekable, file), str(path), InputError)
         for number, line in numbered_lines(file, str(path), InputError):
             if not line.isspace():
                 yield number, line
-            if number % TOLD_EVERY == 0:
-                told()
+            if number % PROGRESS_LINES == 0:
+                report()
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}, line {number + 1}: the file breaks off here ({error}); get it again") from error

@@ -16,7 +16,7 @@ SOURCES: tuple[Source, ...] = get_args(Source)
 TABLE: Source = "table"
 """The source that needs no building: it knows only the table of the question."""
 
-NEEDS = {
+NEEDED_FILES = {
     "wikidata": "its dump (`wikidata-*-all.json.gz`) or extracts of it",
     "wordnet": "the folder of its database files, or nothing where the package that ships them is installed",
     "conceptnet": "its assertions (`conceptnet-assertions-5.7.0.csv.gz`)",
@@ -39,7 +39,7 @@ class KnowledgeStore:
         return self.open(source).revision
 
     def open(self, source: Source) -> Knowledge:
-        """The source, safe for many threads; it stays as it is even if it is rebuilt meanwhile.
+        """The source, safe for many threads; it stays as it is even while it is rebuilt.
 
         Raises UnknownNameError where it isn't built, InputError where it can't be read.
         """
@@ -87,14 +87,15 @@ class KnowledgeStore:
                 return build_wordnet(files[0] if files else shipped(), folder)
         if source == TABLE:
             raise InputError("a table needs no building: a question brings its own along")
-        raise InputError(f"{source} is built from {NEEDS[source]}; name that")
+        raise InputError(f"{source} is built from {NEEDED_FILES[source]}; name that")
 
     def _built(self, source: Source) -> Path:
         folder = self._folder / source
         if source == TABLE or is_built(folder):
             return folder
         raise UnknownNameError(
-            f"{source} isn't built yet: `cotrail knowledge build {source} FILE...` makes it from {NEEDS[source]}; "
+            f"{source} isn't built yet: `cotrail knowledge build {source} FILE...` makes it from "
+            f"{NEEDED_FILES[source]}; "
             'for questions about a corpus of your own, set knowledge = ["corpus"] in the run file\'s [settings]'
         )
 

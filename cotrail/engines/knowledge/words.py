@@ -7,7 +7,7 @@ from itertools import product
 
 from cotrail.common.combining_marks import few_marks
 
-LONGEST = 3
+MOST_TERM_WORDS = 3
 """The most words of a term."""
 
 STOP_WORDS = frozenset(
@@ -50,8 +50,10 @@ def terms(text: str) -> tuple[str, ...]:
     None begins or ends with a stop word or with a word without letters.
     """
     lowered = [word.lower() for word in words(text)]
-    found = (run for _, run in runs(lowered, LONGEST) if _says_something(run[0]) and _says_something(run[-1]))
-    return tuple(dict.fromkeys(" ".join(run) for run in found))
+    candidates = (
+        run for _, run in runs(lowered, MOST_TERM_WORDS) if _says_something(run[0]) and _says_something(run[-1])
+    )
+    return tuple(dict.fromkeys(" ".join(run) for run in candidates))
 
 
 def content(text: str) -> frozenset[str]:
@@ -67,12 +69,12 @@ Bases = Mapping[str, frozenset[str]]
 """The base forms of each term of a text: "married" may be itself and "marry"."""
 
 
-def differ(here: Bases, there: Bases) -> Callable[[str, str], bool]:
-    """A predicate of a base form here and one there: True if they come from different words."""
-    owners, others = _owners(here), _owners(there)
+def differ(one_bases: Bases, other_bases: Bases) -> Callable[[str, str], bool]:
+    """A predicate of a base form on each side: True if they come from different words."""
+    owners, others = _owners(one_bases), _owners(other_bases)
 
     def differ(one: str, other: str) -> bool:
-        return any(here[a].isdisjoint(there[b]) for a, b in product(owners[one], others[other]))
+        return any(one_bases[a].isdisjoint(other_bases[b]) for a, b in product(owners[one], others[other]))
 
     return differ
 

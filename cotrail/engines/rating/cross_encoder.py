@@ -32,7 +32,7 @@ class CrossEncoderRater:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its scores
-        have the same bits whatever else is rated.
+        have the same bits with any other pairs beside it.
     A score is what its configuration makes of the output: a probability (Quora's duplicates), or the logit itself (MS
     MARCO's relevance). Pairs that are too long are cut at their ends. Raises InputError, NotInstalledError.
     """
@@ -66,10 +66,10 @@ class CrossEncoderRater:
         return scores
 
     def _read(self, batch: list[Pair]) -> list[float]:
-        read = self._model.predict(batch, batch_size=len(batch), show_progress_bar=False, convert_to_numpy=True)
-        if not np.isfinite(read).all():
+        scores = self._model.predict(batch, batch_size=len(batch), show_progress_bar=False, convert_to_numpy=True)
+        if not np.isfinite(scores).all():
             raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
-        return [rounded(float(each), DECIMALS) for each in read]
+        return [rounded(float(each), DECIMALS) for each in scores]
 
 
 def _load(path: Path) -> Any:
@@ -79,9 +79,9 @@ def _load(path: Path) -> Any:
         encoder = CrossEncoder(
             str(path), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
         ).eval()
-    made = encoder.config.architectures or ["nothing known"]
-    if not made[0].endswith(CLASSIFIER):
-        raise InputError(f"{path} holds no classifier of pairs, but {made[0]}")
+    architectures = encoder.config.architectures or ["nothing known"]
+    if not architectures[0].endswith(CLASSIFIER):
+        raise InputError(f"{path} holds no classifier of pairs, but {architectures[0]}")
     if encoder.num_labels != 1:
         raise InputError(f"{path} scores a pair by {encoder.num_labels} outputs, and a rater has one: take another one")
     return encoder

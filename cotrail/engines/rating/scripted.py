@@ -31,11 +31,14 @@ class ScriptedRater(ScriptedEngine[RatingScript]):
         return [self._rated(each) for each in ratings]
 
     def _rated(self, rating: Rating) -> Rated:
-        known, default = self._script.scores.get(rating.text, {}), self._script.default
+        scores, default = self._script.scores.get(rating.text, {}), self._script.default
 
         def score(paragraph: Paragraph) -> float:
-            return known.get(paragraph.title, known.get(paragraph.text, default))
+            return scores.get(paragraph.title, scores.get(paragraph.text, default))
 
         return Rated(
-            scores=(*(known.get(each, default) for each in rating.others), *(score(each) for each in rating.paragraphs))
+            scores=(
+                *(scores.get(each, default) for each in rating.others),
+                *(score(each) for each in rating.paragraphs),
+            )
         )

@@ -26,7 +26,7 @@ class NewIndex(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
 
 
-USUAL = NewIndex()
+DEFAULT_INDEX = NewIndex()
 
 CountCallback = Callable[[int], None]
 """Called with the number of paragraphs so far."""
@@ -36,7 +36,11 @@ class CorpusStore(Protocol):
     """Keeps corpora by name. Raises UnavailableError where it doesn't respond, InputError for invalid names."""
 
     def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
         """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
 

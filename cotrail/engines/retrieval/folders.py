@@ -1,4 +1,4 @@
-"""Indexes in folders, whichever engine's: built whole or not at all, and opened as their manifests say."""
+"""Indexes in folders, of any engine: built whole or not at all, and opened as their manifests say."""
 
 import secrets
 import shutil

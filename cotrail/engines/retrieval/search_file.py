@@ -13,7 +13,7 @@ from cotrail.engines.retrieval.existing_index import ExistingIndex
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
 
-OURS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
+RESERVED_SETTINGS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
 """Settings of an index that decide results, or that building needs for itself."""
 
 
@@ -32,18 +32,20 @@ def read_search_file(path: Path) -> SearchFile:
     """The file's content, empty for a missing file; raises InputError where it is malformed."""
     what = "the search settings"
     try:
-        written = read_toml(path, what)
+        document = read_toml(path, what)
     except FileNotFoundError:
         return SearchFile()
     except OSError as error:
         raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
     try:
-        read = msgspec.convert(written, SearchFile)
+        search_file = msgspec.convert(document, SearchFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} are malformed: {refusal(error, SearchFile, written)}; correct them") from error
+        raise InputError(
+            f"{what} {path} are malformed: {refusal(error, SearchFile, document)}; correct them"
+        ) from error
     # TOML reads dotted names as nested tables.
-    settings = {name.removeprefix("index."): value for name, value in dotted(read.index)}
+    settings = {name.removeprefix("index."): value for name, value in dotted(search_file.index)}
     for name in settings:
-        if name.startswith(OURS):
+        if name.startswith(RESERVED_SETTINGS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
-    return SearchFile(settings, {checked_name(name): index for name, index in read.corpora.items()})
+    return SearchFile(settings, {checked_name(name): index for name, index in search_file.corpora.items()})

@@ -13,7 +13,7 @@ from cotrail.common.file_locks import exclusive_folder
 from cotrail.common.refusals import refusal
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
-from cotrail.engines.retrieval.corpus_store import USUAL, CorpusStore, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
 from cotrail.engines.retrieval.folders import being_built, build_index, open_index
 from cotrail.engines.retrieval.index_manifest import IndexManifest
@@ -30,7 +30,11 @@ class FolderStore:
         self._folder = folder
 
     def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name, with tantivy unless another engine is named.
 
@@ -50,7 +54,7 @@ class FolderStore:
         return dict(corpora(self._folder))
 
     def remove(self, name: str) -> None:
-        """Removes the corpus of that name; raises UnknownNameError. Processes that search it go on with it."""
+        """Removes the corpus of that name; raises UnknownNameError. Processes that search it keep it open."""
         directory = existing_corpus(self._folder, name)
         with exclusive_folder(directory, being_built(directory)):
             # First of all, so that an interruption leaves no corpus that can't be searched.
@@ -73,7 +77,11 @@ class JoinedStores:
         self._folder = folder
 
     def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
         """Indexes the paragraphs on the server, or in the folder where an engine is named whose indexes are folders."""
         if new.engine is None or isinstance(find_engine(new.engine), ServerEngine):
@@ -118,9 +126,9 @@ def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
     return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder))
 
 
-def _settings(engine: FolderEngine, given: Mapping[str, Any]) -> Struct:
+def _settings(engine: FolderEngine, values: Mapping[str, Any]) -> Struct:
     try:
-        return msgspec.convert(dict(given), engine.settings)
+        return msgspec.convert(dict(values), engine.settings)
     except msgspec.ValidationError as error:
-        said = refusal(error, engine.settings, given)
-        raise InputError(f"settings of {engine.name}: {said}; correct it") from error
+        message = refusal(error, engine.settings, values)
+        raise InputError(f"settings of {engine.name}: {message}; correct it") from error

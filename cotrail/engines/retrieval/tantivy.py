@@ -116,7 +116,7 @@ class TantivyRetriever:
         """The best paragraphs for a query of plain words, the best first, equal scores by paragraph id.
 
         Titles with the scope `only` leave scores unchanged; with `after`, the titles' words are searched for in titles
-        too, and of the best `count` those of these titles are kept, whatever their case (IRCoT's released code).
+        too, and of the best `count` those of these titles, in any case, are kept (IRCoT's released code).
         """
         options, words = request.options_as(Bm25Options), self._words(request.query)
         if request.count < 1 or not words:
@@ -129,11 +129,11 @@ class TantivyRetriever:
         return picked(hits, titles) if after else hits
 
     def _ranked(self, query: tantivy.Query, count: int) -> tuple[Hit, ...]:
-        found = [(score, self._load(address)) for score, address in self._best(query, count)]
-        found.sort(key=lambda hit: (-hit[0], hit[1].id))
+        scored = [(score, self._load(address)) for score, address in self._best(query, count)]
+        scored.sort(key=lambda hit: (-hit[0], hit[1].id))
         return tuple(
             Hit(paragraph=paragraph, rank=rank, score=score)
-            for rank, (score, paragraph) in enumerate(found[:count], start=1)
+            for rank, (score, paragraph) in enumerate(scored[:count], start=1)
         )
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
@@ -170,8 +170,8 @@ class TantivyRetriever:
     def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
         """Adds the titles' words to the query: a single title's must match, those of several only score."""
         occur = tantivy.Occur.Must if len(titles) == 1 else tantivy.Occur.Should
-        named = [self._matches(words, ("title",)) for title in titles if (words := self._words(title))]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, matches), *((occur, query) for query in named)])
+        queries = [self._matches(words, ("title",)) for title in titles if (words := self._words(title))]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, matches), *((occur, query) for query in queries)])
 
     def _best(self, query: tantivy.Query, count: int) -> list[tuple[float, tantivy.DocAddress]]:
         """The best hits, and with more than one segment all hits that tie with the last of them."""

@@ -13,7 +13,7 @@ _TOKENS = (
     Column("cached_prompt_tokens", "of them cached", "count"),
     Column("generated_tokens", "Tokens written", "count"),
 )
-SPENT = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Time", "seconds"))
+SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Time", "seconds"))
 STEPS = (Column("steps", "Steps", "count"), Column("adopted", "of them adopted", "count"))
 TOTALS = (
     Column("stage", "Runs to"),
@@ -28,15 +28,17 @@ TOTALS = (
     Column("seconds", "Time of all steps", "seconds"),
 )
 
-PER_QUESTION = (
+PER_QUESTION_NOTE = (
     "Calls, tokens and time are those of an answered question on average; steps are those of all questions. A step "
     "that was adopted counts with what it took when it was computed."
 )
-ADOPTED = (
+ADOPTED_NOTE = (
     "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
     "was made was spent."
 )
-LOST = "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
+LOST_NOTE = (
+    "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
+)
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -89,7 +91,7 @@ def total(costs: Sequence[Cost]) -> Cost:
 def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
     """Sum what several runs asked for, and divide it by `shared_by` questions; None where that is 0."""
     all_of_them = total(costs)
-    sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT}
+    sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT_COLUMNS}
     shares = {name: value / shared_by if shared_by else None for name, value in sums.items()}
     return {**shares, "steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
 
@@ -97,29 +99,29 @@ def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
 def per_run(runs: Iterable[tuple[str, Cost | None, int]]) -> ReportTable | None:
     """Average cost of an answered question, by run: its name, cost, and number of answered questions."""
     rows = [TableRow(values={"run": name, **spent((each,), answered)}) for name, each, answered in runs if each]
-    columns = (Column("run", "Run"), *SPENT, *STEPS)
-    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION,))
+    columns = (Column("run", "Run"), *SPENT_COLUMNS, *STEPS)
+    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION_NOTE,))
 
 
 def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:
     """Total cost of the runs of each stage; None for the stage of a protocol that has one only."""
     rows = [row for stage, costs in stages.items() if costs for row in _stage_rows(stage, costs)]
     lost = total([each for costs in stages.values() for each in costs]).lost
-    notes = [ADOPTED, *([LOST.format(outcomes(lost))] if lost else [])]
+    notes = [ADOPTED_NOTE, *([LOST_NOTE.format(outcomes(lost))] if lost else [])]
     return listing("totals", "What the experiment took", TOTALS, rows, notes=notes)
 
 
-def outcomes(lost: Mapping[str, int]) -> str:
+def outcomes(counts: Mapping[str, int]) -> str:
     """Executions without a result, in words."""
-    return ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(lost.items()))
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
 
 
 def _stage_rows(stage: str | None, costs: Sequence[Cost]) -> Iterator[TableRow]:
     of_all = total(costs)
     about: dict[str, Value] = {"stage": stage, "runs": len(costs)}
     for name, work in (("asked for", of_all.asked), ("adopted", of_all.adopted), ("made", of_all.made)):
-        counted = {each: getattr(work, each) for each in Work.__struct_fields__}
-        yield TableRow(values={**about, "work": name, **counted})
+        counts = {each: getattr(work, each) for each in Work.__struct_fields__}
+        yield TableRow(values={**about, "work": name, **counts})
     if of_all.lost:
         executions = sum(of_all.lost.values())
         yield TableRow(

@@ -33,7 +33,7 @@ class ReportedRun(Struct, frozen=True, kw_only=True):
 class ExperimentReport(Struct, frozen=True, kw_only=True):
     """The results of an experiment beside the published ones.
 
-    subject: the protocol, models, datasets, and when it began; empty of runs that are merely compared.
+    subject: the protocol, models, datasets, and when it began; empty for runs that are only compared.
     summary: how far it is, what the numbers are, and the source of the published ones.
     tables: numbers unrounded, scores from 0 to 1.
     runs: those behind tables and figures; plan: all that was decided before them, as names and values.

@@ -23,7 +23,7 @@ class Inputs:
     """What the runs of an experiment ask and show, each file read once; a paper with other rules overrides them.
 
     folder: that of the experiment's file; keys: a run's request; open_corpus: opens a corpus by its name.
-    Raises InputError and its kinds for whatever can't be used.
+    Raises InputError and its kinds for what can't be used.
     """
 
     locates_gold: ClassVar[bool] = True
@@ -78,12 +78,12 @@ class Inputs:
         keys = self.keys(cell)
         if not keys.get(field):
             return Demonstrations()
-        read, sets = self._read(self.folder / keys[field]), keys.get("sets")
+        demonstrations, sets = self._read(self.folder / keys[field]), keys.get("sets")
         if sets is None:
-            return read
+            return demonstrations
         where = sets if sets == RELEASED else str(self.folder / sets)
         try:
-            return listed_set(read, where, keys.get("set_number") or 1)
+            return listed_set(demonstrations, where, keys.get("set_number") or 1)
         except DemonstrationError as error:
             raise DemonstrationError(f"{keys[field]}: {error}") from error
 
@@ -95,10 +95,10 @@ class Inputs:
         questions = load_questions(format_, path, lookup, own)[:limit]
         if unanswered := [question.id for question in questions if not question.answers]:
             raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
-        drawn = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
+        sample = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
         if opened and self.locates_gold:
-            return located(drawn, opened.titled, snippets=form_of(format_, path).snippets)
-        return drawn
+            return located(sample, opened.titled, snippets=form_of(format_, path).snippets)
+        return sample
 
 
 class GoldAsPublished(Inputs):

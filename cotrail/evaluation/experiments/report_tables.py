@@ -151,11 +151,11 @@ def table_of(
     name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], notes: Iterable[str]
 ) -> ReportTable:
     """Make a table; rows are cut to these columns, and notes that the values require are added."""
-    shown = [replace(row, values={c.name: row.values.get(c.name) for c in columns}) for row in rows]
-    about = [*notes, *_deviations([row.values[c.name] for row in shown for c in columns if c.unit == "score"])]
-    if not all(mean.answered for row in shown for value in row.values.values() for mean in _means(value)):
+    cut_rows = [replace(row, values={c.name: row.values.get(c.name) for c in columns}) for row in rows]
+    about = [*notes, *_deviations([row.values[c.name] for row in cut_rows for c in columns if c.unit == "score"])]
+    if not all(mean.answered for row in cut_rows for value in row.values.values() for mean in _means(value)):
         about.append("* Some of these questions have no answer (yet): EM and F1 count them 0.")
-    return ReportTable(name=name, title=title, columns=tuple(columns), rows=tuple(shown), notes=tuple(about))
+    return ReportTable(name=name, title=title, columns=tuple(columns), rows=tuple(cut_rows), notes=tuple(about))
 
 
 def _deviations(values: Iterable[Value]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.evaluation.metrics.scores import QuestionScores
 
 
-class Cell(Protocol):
+class ExperimentCell(Protocol):
     """A run of an experiment, by what it varies."""
 
     @property
@@ -30,7 +30,7 @@ class GridCell(Struct, frozen=True, kw_only=True):
         return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
 
 
-C = TypeVar("C", bound=Cell)
+C = TypeVar("C", bound=ExperimentCell)
 
 
 class Stage(Struct, Generic[C], frozen=True, kw_only=True):

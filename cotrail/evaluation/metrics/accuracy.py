@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.evaluation.metrics.word_overlap import NOTHING, AnswerScores
+from cotrail.evaluation.metrics.word_overlap import NO_OVERLAP, AnswerScores
 from cotrail.faithfulness.tasks import VERDICTS
 
 _RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
@@ -34,7 +34,7 @@ class Accuracy(Struct, frozen=True, kw_only=True):
 
 def verdict_scores(prediction: str, answer: str) -> AnswerScores:
     """Score 1 if the prediction is that label, apart from case and punctuation, else 0."""
-    return _RIGHT if normalized(prediction) == normalized(answer) else NOTHING
+    return _RIGHT if normalized(prediction) == normalized(answer) else NO_OVERLAP
 
 
 def is_unclear(prediction: str, answer: str) -> bool:
@@ -43,7 +43,7 @@ def is_unclear(prediction: str, answer: str) -> bool:
     return words is not None and normalized(prediction) not in words
 
 
-def accuracy(judged: Iterable[tuple[bool, bool]]) -> Accuracy:
-    """The accuracy over answers; judged: for each whether it is right, and whether it is unclear."""
-    pairs = tuple(judged)
+def accuracy(judgements: Iterable[tuple[bool, bool]]) -> Accuracy:
+    """The accuracy over answers; judgements: for each whether it is right, and whether it is unclear."""
+    pairs = tuple(judgements)
     return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cotrail.errors import InputError
 
-_AT_ONCE = 2_000_000
+_MOST_VALUES = 2_000_000
 """Values drawn at once, to bound the memory."""
 
 
@@ -52,10 +52,10 @@ def paired_difference(
     differences = numpy.asarray(ours, dtype=float) - numpy.asarray(theirs, dtype=float)
     chance, count = numpy.random.default_rng(seed), len(differences)
     resampled = numpy.empty(resamples)
-    rows = max(1, _AT_ONCE // count)
+    rows = max(1, _MOST_VALUES // count)
     for start in range(0, resamples, rows):
-        chosen = chance.integers(count, size=(min(rows, resamples - start), count))
-        resampled[start : start + rows] = differences[chosen].mean(axis=1)
+        places = chance.integers(count, size=(min(rows, resamples - start), count))
+        resampled[start : start + rows] = differences[places].mean(axis=1)
     mean = float(differences.mean())
     low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     extreme = numpy.count_nonzero(numpy.abs(resampled - mean) >= abs(mean))

@@ -14,7 +14,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 ParagraphsOfTitle = Callable[[str], Iterable[Paragraph]]
 """Returns all paragraphs of a corpus with exactly this title."""
 
-ALIKE = 95.0
+LEAST_SIMILARITY = 95.0
 """Paragraphs count as the same above this `partial_ratio`, in percent (`find_matching_paragraph_text` in `lib.py` of
 IRCoT's released code)."""
 
@@ -48,15 +48,15 @@ def coverage(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTit
 def located(
     questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle, *, snippets: bool = False
 ) -> tuple[Question, ...]:
-    """Replace gold that merely resembles paragraphs of the corpus by those paragraphs.
+    """Replace gold that only resembles paragraphs of the corpus by those paragraphs.
 
     The most similar paragraph of the gold's page replaces it if more than 95 percent of the shorter one's length match,
     as in the authors' `subsample_dataset_and_remap_paras.py`. Where gold is `snippets` of paragraphs (IIRC), any
-    similarity suffices, as in their `process_iirc.py`. Gold whose page isn't in the corpus stays as it is, and
+    similarity is enough, as in their `process_iirc.py`. Gold whose page isn't in the corpus stays as it is, and
     `coverage` then reports it.
     """
     page = cache(lambda title: tuple(paragraphs_of_title(title)))
-    least = -1.0 if snippets else ALIKE
+    least = -1.0 if snippets else LEAST_SIMILARITY
 
     def found(gold: GoldParagraph) -> GoldParagraph:
         return _best(gold, [paragraph for title in _titles(gold) for paragraph in page(title)], least) or gold

@@ -38,12 +38,12 @@ def drop_scores(predicted: Sequence[str], gold: Sequence[str]) -> AnswerScores:
     EM: equal sets of spans of equal size. F1: spans are assigned one to one for the highest sum, unassigned ones count
     0; F1, precision and recall are rounded to two decimals, as the script does for each question.
     """
-    found, wanted = [_normalized(each) for each in predicted], [_normalized(each) for each in gold]
-    table = [[_match(set(span.split()), set(other.split())) for span in found] for other in wanted]
+    predictions, golds = [_normalized(each) for each in predicted], [_normalized(each) for each in gold]
+    table = [[_match(set(span.split()), set(other.split())) for span in predictions] for other in golds]
     paired = _paired(table)
-    longest = max(len(found), len(wanted))
+    longest = max(len(predictions), len(golds))
     return AnswerScores(
-        em=float(set(found) == set(wanted) and len(found) == len(wanted)),
+        em=float(set(predictions) == set(golds) and len(predictions) == len(golds)),
         f1=_mean({row: match.f1 for row, match in paired.items()}, longest),
         precision=_mean({row: match.precision for row, match in paired.items()}, longest),
         recall=_mean({row: match.recall for row, match in paired.items()}, longest),

@@ -53,8 +53,8 @@ def factual_errors(chains: Iterable[AnnotatedChain]) -> dict[str, bool]:
     The majority of a sentence's marks decides; a tie counts as untrue. A chain without an error so far is left out
     until all of its facts are marked.
     """
-    known = ((chain.question_id, _has_error(chain)) for chain in chains)
-    return {question_id: error for question_id, error in known if error is not None}
+    errors = ((chain.question_id, _has_error(chain)) for chain in chains)
+    return {question_id: error for question_id, error in errors if error is not None}
 
 
 def untrue(chain: AnnotatedChain) -> frozenset[int]:
@@ -64,8 +64,8 @@ def untrue(chain: AnnotatedChain) -> frozenset[int]:
 
 def sample(question_ids: Iterable[str], count: int, seed: int) -> frozenset[str]:
     """Draw `count` questions by the seed; the draw depends on the ids alone, so it is the same for every system."""
-    drawn = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
-    return frozenset(drawn[:count])
+    ordered = sorted(question_ids, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
+    return frozenset(ordered[:count])
 
 
 def _has_error(chain: AnnotatedChain) -> bool | None:

@@ -8,7 +8,7 @@ from functools import cache
 from math import exp, lgamma, log, pi
 from statistics import NormalDist
 
-_ENOUGH = 1e-13
+_TOLERANCE = 1e-13
 """The relative change at which an iteration ends."""
 
 _MOST_ITERATIONS = 500
@@ -24,7 +24,7 @@ def student_t_quantile(degrees: int, probability: float) -> float:
     for _ in range(_MOST_ITERATIONS):
         further = (_upper_tail(reached, degrees) - (1 - probability)) / _density(reached, degrees)
         reached += further
-        if abs(further) <= _ENOUGH * reached:
+        if abs(further) <= _TOLERANCE * reached:
             break
     return reached
 
@@ -54,6 +54,6 @@ def _continued_fraction(a: float, b: float, x: float) -> float:
             numerator = 1 + term / numerator
             change = numerator * denominator
             value *= change
-        if abs(change - 1) <= _ENOUGH:
+        if abs(change - 1) <= _TOLERANCE:
             break
     return value

@@ -23,7 +23,7 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SPACE = re.compile(r"\s")
 _SPACES = re.compile(" +")
 
-_REMEMBERED = 2**15
+_MOST_CACHED = 2**15
 """Size of the cache of folded titles and texts: the runs of an experiment find mostly the same paragraphs."""
 
 Fold = Callable[[str], str]
@@ -57,22 +57,22 @@ def support_scores(
         (docs/deviations.md).
     """
     fold = fold_of(scoring)
-    found = {(fold(each.title), fold(each.text)) for each in collected}
+    collected_keys = {(fold(each.title), fold(each.text)) for each in collected}
     if pinned is not None:
-        found -= {(fold(pinned.title), fold(pinned.text))}
+        collected_keys -= {(fold(pinned.title), fold(pinned.text))}
         gold = [each for each in gold if each.title != pinned.title]
-    wanted = {(fold(each.title), fold(each.text)) for each in gold}
-    if not wanted:
+    gold_keys = {(fold(each.title), fold(each.text)) for each in gold}
+    if not gold_keys:
         return None
-    shared = len(found & wanted)
-    precision, recall = shared / len(found) if found else 0.0, shared / len(wanted)
-    titles = {title for title, _ in wanted}
+    shared = len(collected_keys & gold_keys)
+    precision, recall = shared / len(collected_keys) if collected_keys else 0.0, shared / len(gold_keys)
+    titles = {title for title, _ in gold_keys}
     return SupportScores(
-        em=float(found == wanted),
+        em=float(collected_keys == gold_keys),
         f1=2 * precision * recall / (precision + recall) if shared else 0.0,
         precision=precision,
         recall=recall,
-        title_recall=len(titles & {title for title, _ in found}) / len(titles),
+        title_recall=len(titles & {title for title, _ in collected_keys}) / len(titles),
     )
 
 
@@ -119,13 +119,13 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
     return any(content_key(each.title, each.text) == key for each in gold)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MOST_CACHED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: repaired, without spaces and characters beyond ASCII, in lower case."""
     return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MOST_CACHED)
 def _whole(text: str) -> str:
     """IRCoT's folding, unless it removes more than half: texts in other scripts would all become equal."""
     whole, ascii_only = _SPACE.sub("", repaired(text).lower()), _SPACE.sub("", _ascii(text))

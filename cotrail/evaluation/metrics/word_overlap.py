@@ -23,14 +23,14 @@ class AnswerScores(Struct, frozen=True, kw_only=True, order=True):
     recall: float
 
 
-NOTHING = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+NO_OVERLAP = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
 
 def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
     """HotpotQA's scores: yes, no and noanswer score 0 against anything else, even if they share words."""
     predicted, gold = normalized(prediction), normalized(answer)
     if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
-        return NOTHING
+        return NO_OVERLAP
     return _overlap(predicted, gold)
 
 
@@ -44,14 +44,14 @@ def musique_scores(prediction: str, answer: str) -> AnswerScores:
 
 def kilt_scores(prediction: str, answer: str) -> AnswerScores:
     """KILT's scores: an empty prediction scores 0; other texts without words match exactly and overlap in nothing."""
-    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else NOTHING
+    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else NO_OVERLAP
 
 
 def _overlap(predicted: str, gold: str) -> AnswerScores:
     em = float(predicted == gold)
-    words, wanted = predicted.split(), gold.split()
-    shared = (Counter(words) & Counter(wanted)).total()
+    words, gold_words = predicted.split(), gold.split()
+    shared = (Counter(words) & Counter(gold_words)).total()
     if shared == 0:
         return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
-    precision, recall = shared / len(words), shared / len(wanted)
+    precision, recall = shared / len(words), shared / len(gold_words)
     return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)

@@ -99,8 +99,8 @@ def _chart(values: Sequence[tuple[str, float, str]], top: float, *, width: int, 
         return HEIGHT - BOTTOM - height * value / top
 
     points = tuple(
-        SvgPoint(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=shown)
-        for i, (label, value, shown) in enumerate(values)
+        SvgPoint(x=LEFT + slot * (i + 0.5), y=place(value), width=min(slot * 0.7, 56), label=label, value=text)
+        for i, (label, value, text) in enumerate(values)
     )
     lines = [0, top / 2, top] if percent or top % 2 == 0 else [0, top]
     grid = tuple((place(v), f"{v:.0%}" if percent else f"{v:g}") for v in lines)

@@ -9,7 +9,7 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.binding import FURTHER_CORPUS
 from cotrail.core.ports.knowledge import Source
 from cotrail.models.queries.runs import RunRecord
-from cotrail.services.runs.provenance import INSTEAD
+from cotrail.services.runs.provenance import STAND_INS
 
 
 def local(moment: datetime) -> str:
@@ -41,7 +41,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
             yield name, shortened(identity)
     for role, identity in sorted(engines.items()):
         yield role.replace("_", " "), shortened(identity)
-    for note in record.provenance.get(INSTEAD, ()):
+    for note in record.provenance.get(STAND_INS, ()):
         yield "instead", note
     yield "software", _software(record.provenance)
     yield "digest", record.digest or "none until all questions have ended"

@@ -13,12 +13,12 @@ from cotrail.models.queries.spending import KindWork, read_lost, read_work
 
 def run_cost(connection: Connection, run_id: str) -> Cost:
     """The cost of a run so far."""
-    kinds, lost = read_work(connection, run_id), read_lost(connection, run_id)
+    kinds, losses = read_work(connection, run_id), read_lost(connection, run_id)
     return cost(
         made=_work(each for each in kinds if not each.adopted),
         adopted=_work(each for each in kinds if each.adopted),
-        lost={each.outcome: each.executions for each in lost},
-        lost_seconds=sum(each.seconds for each in lost),
+        lost={each.outcome: each.executions for each in losses},
+        lost_seconds=sum(each.seconds for each in losses),
     )
 
 

@@ -17,7 +17,7 @@ from cotrail.services.views.reports.sheets import Sheet, as_markdown, sheet
 
 def report_page(name: str, report: ExperimentReport) -> str:
     """The report as one HTML page; raises UnavailableError where it has figures and matplotlib isn't installed."""
-    return _page(name, report, written=False)
+    return _page(name, report, with_pages=False)
 
 
 def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: bool = False) -> tuple[Path, ...]:
@@ -28,16 +28,16 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
     Raises UnavailableError where matplotlib isn't installed, InputError where the directory can't be written.
     """
     sheets = [sheet(table) for table in report.tables]
-    drawn = [(plot, write_figure(plot, directory)) for plot in report.plots]
-    figures = [(plot, svg) for plot, (svg, _) in drawn]
+    svg_files = [(plot, write_figure(plot, directory)) for plot in report.plots]
+    figures = [(plot, svg) for plot, (svg, _) in svg_files]
     html, text = directory / "report.html", directory / "report.md"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        html.write_text(_page(name, report, written=runs), "utf-8")
+        html.write_text(_page(name, report, with_pages=runs), "utf-8")
         text.write_text(printable(_markdown(name, report, sheets, figures)), "utf-8")
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
-    return (html, text, *(path for _, paths in drawn for path in paths))
+    return (html, text, *(path for _, paths in svg_files for path in paths))
 
 
 def _markdown(
@@ -47,22 +47,22 @@ def _markdown(
     return "\n".join([f"# {name}\n\n{report.summary}\n", *map(as_markdown, sheets), *images])
 
 
-def _page(name: str, report: ExperimentReport, *, written: bool) -> str:
-    """The page of the tables and figures; written: whether the runs have pages."""
+def _page(name: str, report: ExperimentReport, *, with_pages: bool) -> str:
+    """The page of the tables and figures; with_pages: whether the runs have pages."""
     return page(
         "experiment.html",
         name=name,
         report=report,
         sheets=[sheet(table) for table in report.tables],
         figures=[page_figure(plot) for plot in report.plots],
-        links=_links(report, written=written),
-        written=written,
+        links=_links(report, with_pages=with_pages),
+        with_pages=with_pages,
         now=f"{datetime.now():%Y-%m-%d %H:%M}",
         version=version("cotrail"),
     )
 
 
-def _links(report: ExperimentReport, *, written: bool) -> Mapping[str, str]:
+def _links(report: ExperimentReport, *, with_pages: bool) -> Mapping[str, str]:
     """Where the names and ids of runs lead: to each run's page, or to its configuration on this one."""
-    targets = {run.id: run.page if written else f"#{run.anchor}" for run in report.runs}
+    targets = {run.id: run.page if with_pages else f"#{run.anchor}" for run in report.runs}
     return targets | {run.name: targets[run.id] for run in report.runs}

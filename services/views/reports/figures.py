@@ -52,15 +52,15 @@ FOOT: dict[str, Any] = {
 }
 LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
 
-FEWEST = 2.6
+LEAST_GROUPS = 2.6
 """The least number of groups that an axis has room for, so that a single one isn't stretched."""
 
-SHORT = 3
+SHORT_LETTERS = 3
 """The letters of labels that have room side by side, such as numbers."""
 
 SLANTED: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
-TOP = 104
+AXIS_TOP = 104
 """The upper end of every value axis: figures can be compared, and a point of 100 has room."""
 
 COLUMNS = 3
@@ -72,13 +72,13 @@ PAGE_PANELS = {1: 4.2, 2: 4.2, 3: 3.4}
 NOTE_LETTERS = 20
 """The letters of a note that fit an inch."""
 
-UNANSWERED = "* Some questions have no answer (yet)."
-WHISKERS = "Whiskers: 95 % confidence intervals over questions."
+UNANSWERED_NOTE = "* Some questions have no answer (yet)."
+WHISKERS_NOTE = "Whiskers: 95 % confidence intervals over questions."
 
-ASIDE = 0.05
+LINE_OFFSET = 0.05
 """How far the lines of two systems stand apart, so that equal points and their whiskers are seen."""
 
-LOW = 0.08
+LOW_SHARE = 0.08
 """A bar that takes a smaller share of the axis has its number above it."""
 
 STYLE: dict[Any, Any] = {
@@ -141,7 +141,7 @@ def columns_on_page(plot: Chart) -> int:
 def panel_svgs(plot: Chart) -> tuple[str, ...]:
     """Each panel as an SVG of its own without title and legend; raises as `svg_of` does.
 
-    A page has room for them side by side or one below the other, whatever its width.
+    A page has room for them side by side or one below the other, at any width.
     """
     width = max(_layout(plot)[0], PAGE_PANELS[columns_on_page(plot)])
     untitled = [replace(panel, title="") for panel in plot.panels]
@@ -164,10 +164,10 @@ def legend_svgs(plot: Chart) -> tuple[tuple[str, str], ...]:
 
 
 def _svg(plot: Chart, figure: "Figure") -> str:
-    drawn = io.StringIO()
+    buffer = io.StringIO()
     with _style():
-        figure.savefig(drawn, format="svg", metadata=_metadata(plot))
-    return drawn.getvalue()
+        figure.savefig(buffer, format="svg", metadata=_metadata(plot))
+    return buffer.getvalue()
 
 
 def _metadata(plot: Chart) -> dict[str, str | None]:
@@ -189,7 +189,7 @@ def draw(plot: Chart, *, width: float | None = None, alone: bool = False) -> "Fi
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, panel in zip(grid.flat, plot.panels, strict=False):
             axes.set_title(_wrapped(panel.title, width))
-            axes.set_ylim(0, TOP)
+            axes.set_ylim(0, AXIS_TOP)
             axes.set_yticks(range(0, 101, 20))
             axes.set_xlabel(plot.across)
             (_bars if plot.kind == "bars" else _lines)(axes, panel, _marks(plot))
@@ -207,7 +207,7 @@ def draw(plot: Chart, *, width: float | None = None, alone: bool = False) -> "Fi
 def notes(plot: Chart) -> tuple[str, ...]:
     """What a reader has to know of the marks."""
     starred = any(label.endswith("*") for panel in plot.panels for label in panel.labels)
-    return (UNANSWERED,) * starred + (WHISKERS,) * plot.has_intervals
+    return (UNANSWERED_NOTE,) * starred + (WHISKERS_NOTE,) * plot.has_intervals
 
 
 @contextmanager
@@ -265,12 +265,12 @@ def _bars(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
                 axes.bar(place + middle, point.value, width * 0.92, color=COLOURS[series.shade])
                 if point.low is not None:
                     _whisker(axes, place + middle, point)
-                inside = point.value > LOW * TOP
+                inside = point.value > LOW_SHARE * AXIS_TOP
                 foot = 0 if inside else max(point.value, point.high or 0)
                 colour = VALUES[series.shade] if inside else INK
                 axes.annotate(f"{point.value:.1f}", (place + middle, foot), color=colour, **FOOT)
     axes.set_xticks(range(len(panel.labels)), panel.labels)
-    middle, reach = (len(panel.labels) - 1) / 2, max(len(panel.labels) + 0.2, FEWEST) / 2
+    middle, reach = (len(panel.labels) - 1) / 2, max(len(panel.labels) + 0.2, LEAST_GROUPS) / 2
     axes.set_xlim(middle - reach, middle + reach)
 
 
@@ -278,8 +278,8 @@ def _whisker(axes: "Axes", place: float, point: ChartPoint) -> None:
     """The confidence interval of a bar, with a rim, so that it is seen within the bar and above it."""
     from matplotlib.patheffects import withStroke
 
-    drawn = axes.errorbar(place, point.value, _reach([point]), **WHISKER)
-    for each in (*drawn.lines[1], *drawn.lines[2]):
+    whisker = axes.errorbar(place, point.value, _reach([point]), **WHISKER)
+    for each in (*whisker.lines[1], *whisker.lines[2]):
         each.set_path_effects([withStroke(linewidth=2.4, foreground=PAPER)])
 
 
@@ -287,15 +287,15 @@ def _lines(axes: "Axes", panel: Panel, marks: Mapping[str, str]) -> None:
     """A line per system over the models, and published values as markers."""
     systems = [series.system for series in _own(panel)]
     for series in panel.series:
-        colour, aside = COLOURS[series.shade], ASIDE * (systems.index(series.system) - (len(systems) - 1) / 2)
-        known = [(place + aside, point) for place, point in enumerate(series.points) if point]
-        places, values = [place for place, _ in known], [point.value for _, point in known]
+        colour, aside = COLOURS[series.shade], LINE_OFFSET * (systems.index(series.system) - (len(systems) - 1) / 2)
+        points = [(place + aside, point) for place, point in enumerate(series.points) if point]
+        places, values = [place for place, _ in points], [point.value for _, point in points]
         if series.published:
             axes.plot(places, values, **_marker(marks[series.published], colour))
         else:
-            reach = _reach([point for _, point in known])
+            reach = _reach([point for _, point in points])
             axes.errorbar(places, values, reach, color=colour, marker=SHAPES[series.shade], **LINE)
-    slanted = max(map(len, panel.labels)) > SHORT
+    slanted = max(map(len, panel.labels)) > SHORT_LETTERS
     axes.set_xticks(range(len(panel.labels)), panel.labels, **(SLANTED if slanted else {}))
     axes.set_xlim(-0.4, len(panel.labels) - 0.6)
 

@@ -70,8 +70,8 @@ def _drawing(svg: str, name: str) -> str:
     """The drawing without the XML declaration."""
     drawing = printable(svg[svg.index("<svg") :])
     # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
-    named = _IDENTIFIER.sub(rf"\1{name}-", drawing)
-    return _COLOUR.sub(lambda found: COLOURS[found[0]], named)
+    drawing_ = _IDENTIFIER.sub(rf"\1{name}-", drawing)
+    return _COLOUR.sub(lambda match: COLOURS[match[0]], drawing_)
 
 
 def _points(panel: Panel) -> Iterator[RunsOfPoints]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SCRIPT = "page.js"
-BRIEF = 200
+BRIEF_CHARACTERS = 200
 """Characters of a text in a list."""
 
 
@@ -50,7 +50,7 @@ def _environment() -> "Environment":
 
 def _brief(text: str) -> str:
     """A text in a list, whose details have all of it."""
-    return cut(text, BRIEF)
+    return cut(text, BRIEF_CHARACTERS)
 
 
 def _breakable(text: str) -> Any:

@@ -100,7 +100,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
     details, names = details_of(record, question), names_in(question)
     weighed = reported_weighing(details, question, record.dataset) if isinstance(details, Weighing) else None
     tree = shown_tree(details, names) if isinstance(details, Tree) else None
-    said = turns(record, question)
+    labels = turns(record, question)
     other = "" if weighed or tree or question.details is None else msgspec.json.encode(question.details).decode()
     return ReportedQuestion(
         number=place,
@@ -118,7 +118,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         recall=number(row["paragraph_recall"], 2),
         gold_paragraphs=gold_paragraphs(question, record.dataset),
         reason=f"{question.reason.type}: {question.reason.message}" if question.reason else "",
-        steps=tuple(reported_step(step, turn=said.get(step.sequence, "")) for step in shown_steps(question)),
+        steps=tuple(reported_step(step, turn=labels.get(step.sequence, "")) for step in shown_steps(question)),
         reasoning=tree,
         weighing=weighed,
         details=other,
@@ -127,14 +127,14 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
 
 def reported_paragraphs(record: RunRecord, questions: Sequence[TracedQuestion]) -> list[tuple[str, Paragraph]]:
     """Every paragraph that was collected or that a sentence was judged by, once, by title."""
-    shown = {anchor_of(each.digest): each for question in questions for each in _paragraphs(record, question)}
-    return sorted(shown.items(), key=lambda item: (item[1].title, item[0]))
+    by_anchor = {anchor_of(each.digest): each for question in questions for each in _paragraphs(record, question)}
+    return sorted(by_anchor.items(), key=lambda item: (item[1].title, item[0]))
 
 
 def _paragraphs(record: RunRecord, question: TracedQuestion) -> list[Paragraph]:
     details = details_of(record, question)
-    judged = evidence_paragraphs(details, question) if isinstance(details, Weighing) else []
-    return [*question.paragraphs, *judged]
+    evidence = evidence_paragraphs(details, question) if isinstance(details, Weighing) else []
+    return [*question.paragraphs, *evidence]
 
 
 def _verdict(question: TracedQuestion, agreement: float | None) -> Verdict:

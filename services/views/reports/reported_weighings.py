@@ -14,13 +14,13 @@ from cotrail.models.queries.traces import TracedQuestion
 from cotrail.services.views.paragraph_names import found_in, named, names_in
 from cotrail.services.views.reports.paragraph_links import SNIPPET, anchor_of
 
-SUMMED = "Weight: the sum of its chains' f(R), without voting the highest."
+SUM_RULE = "Weight: the sum of its chains' f(R), without voting the highest."
 
 FUNCTIONS = {
     0: "Weight: the number of chains that state the answer (self-consistency).",
-    1: f"{SUMMED} f: M where it is high, E elsewhere, less C (function 1).",
-    2: f"{SUMMED} f: M + E (function 2).",
-    3: f"{SUMMED} f: E where it is high, less C where that is high (function 3).",
+    1: f"{SUM_RULE} f: M where it is high, E elsewhere, less C (function 1).",
+    2: f"{SUM_RULE} f: M + E (function 2).",
+    3: f"{SUM_RULE} f: E where it is high, less C where that is high (function 3).",
 }
 """What the weights of appendix A.2 are made of, in short."""
 
@@ -48,7 +48,7 @@ class ReportedFact(Struct, frozen=True, kw_only=True):
 
 
 class ReportedChain(Struct, frozen=True, kw_only=True):
-    """A sampled chain; number: from 1; faithfulness: empty where chains merely vote."""
+    """A sampled chain; number: from 1; faithfulness: empty where chains only vote."""
 
     number: int
     prediction: str
@@ -80,7 +80,7 @@ class ReportedWeighing(Struct, frozen=True, kw_only=True):
     facts: tuple[ReportedFact, ...]
 
 
-class _Evidence:
+class _EvidenceParagraphs:
     """The paragraphs of a question, by the digests that name them as evidence."""
 
     def __init__(self, question: TracedQuestion) -> None:
@@ -91,18 +91,18 @@ class _Evidence:
     def shown(self, digest: str | None) -> ReportedEvidence | None:
         if digest is None:
             return None
-        known = self._found.get(digest)
+        paragraph = self._found.get(digest)
         return ReportedEvidence(
             name=named(digest, self._names),
-            snippet=cut(known.text, SNIPPET) if known else "",
-            anchor=anchor_of(digest) if known else "",
-            gold=known is not None and is_gold(known, self._gold),
+            snippet=cut(paragraph.text, SNIPPET) if paragraph else "",
+            anchor=anchor_of(digest) if paragraph else "",
+            gold=paragraph is not None and is_gold(paragraph, self._gold),
         )
 
 
 def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str) -> ReportedWeighing:
     """The weighing of a question's answer; dataset: by whose metric predictions are right."""
-    evidence = _Evidence(question)
+    evidence = _EvidenceParagraphs(question)
     return ReportedWeighing(
         rule=FUNCTIONS.get(weighing.function, ""),
         predictions=tuple(_prediction(each, weighing, question, dataset) for each in weighing.predictions),
@@ -114,8 +114,8 @@ def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str
 def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Paragraph]:
     """The paragraphs by which the sentences were judged."""
     of_chains = (each.evidence for chain in weighing.chains for each in chain.sentences)
-    judged = {*of_chains, *(each.evidence for each in weighing.facts)}
-    return [paragraph for digest, paragraph in found_in(question).items() if digest in judged]
+    evidence = {*of_chains, *(each.evidence for each in weighing.facts)}
+    return [paragraph for digest, paragraph in found_in(question).items() if digest in evidence]
 
 
 def _prediction(
@@ -131,7 +131,7 @@ def _prediction(
     )
 
 
-def _chain(chain: WeighedChain, weighing: Weighing, evidence: _Evidence) -> ReportedChain:
+def _chain(chain: WeighedChain, weighing: Weighing, evidence: _EvidenceParagraphs) -> ReportedChain:
     return ReportedChain(
         number=chain.number + 1,
         prediction=chain.prediction,
@@ -142,12 +142,12 @@ def _chain(chain: WeighedChain, weighing: Weighing, evidence: _Evidence) -> Repo
     )
 
 
-def _sentence(each: WeighedSentence, evidence: _Evidence) -> ReportedFact:
+def _sentence(each: WeighedSentence, evidence: _EvidenceParagraphs) -> ReportedFact:
     values = {"M": each.similarity, "E": each.entailment, "C": each.contradiction, "f": each.score}
     return ReportedFact(text=each.text, evidence=evidence.shown(each.evidence), scores=_written(values))
 
 
-def _fact(fact: ChosenFact, evidence: _Evidence) -> ReportedFact:
+def _fact(fact: ChosenFact, evidence: _EvidenceParagraphs) -> ReportedFact:
     return ReportedFact(
         text=fact.text,
         evidence=evidence.shown(fact.evidence),

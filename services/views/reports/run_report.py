@@ -32,19 +32,21 @@ from cotrail.services.views.reports.reported_questions import (
 from cotrail.services.views.score_tables import kind_tables
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 
-UNSCORED = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
+UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
 
-SEARCHED = (
+SEARCHES_NOTE = (
     "For each question: every search with the paragraphs that it added (★ gold: the dataset marks it as needed), and "
     "every sentence that was reasoned from them. A title leads to the whole paragraph."
 )
-WEIGHED = (
+WEIGHING_NOTE = (
     "For each question: the answers that its chains state, with their weights; and of each chain every sentence, the "
     "evidence found for it (★ gold: the dataset marks it as needed), how similar that is (M), whether it entails the "
     "sentence (E) or contradicts it (C), and the term f that the sentence adds to the chain's faithfulness f(R)."
 )
-VOTED = "For each question: the answers that its chains state, with the number of chains, and each chain as written."
-PLANNED = (
+VOTE_NOTE = (
+    "For each question: the answers that its chains state, with the number of chains, and each chain as written."
+)
+TREE_NOTE = (
     "For each question: the tree of its queries, by rounds, with the answers that stand; which of them "
     "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "
     "the final content with its references. It is right where a published answer stands in it (cover EM); EM and F1 "
@@ -62,14 +64,14 @@ class Plot(Struct, frozen=True, kw_only=True):
     broad: SvgChart | None
 
 
-class RunPage(Struct, frozen=True, kw_only=True):
+class RunReportPage(Struct, frozen=True, kw_only=True):
     """The report of a run; questions: how many it holds."""
 
     html: str
     questions: int
 
 
-def run_report(connection: Connection, run: str) -> RunPage:
+def run_report(connection: Connection, run: str) -> RunReportPage:
     """The report of a run as it stands; run: its id, the beginning of it, or `latest`."""
     record = read_run(connection, resolve_run(connection, run))
     # All of it from one connection, which sees one snapshot: the numbers agree while workers record.
@@ -101,7 +103,7 @@ def run_page(
     cost: Cost,
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
-) -> RunPage:
+) -> RunReportPage:
     """The page of a run with these questions."""
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored)
@@ -125,20 +127,20 @@ def run_page(
             for metric in _shown(reported)
             if scores.metrics[metric.name] is not None
         ],
-        caveat=CAVEAT if _scored(scores) else UNSCORED,
+        caveat=CAVEAT if _scored(scores) else UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
-        plots=plots(questions, record.dataset, sentences=legend == SEARCHED),
+        plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
         legend=legend,
         questions=reported,
         filters=filters(reported),
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
-    return RunPage(html=html, questions=len(questions))
+    return RunReportPage(html=html, questions=len(questions))
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:
@@ -207,5 +209,5 @@ def _interval(metric: Metric, scores: RunScores) -> str:
 
 def _legend(questions: Sequence[ReportedQuestion]) -> str:
     if weighings := [each.weighing for each in questions if each.weighing]:
-        return WEIGHED if any(chain.faithfulness for each in weighings for chain in each.chains) else VOTED
-    return PLANNED if any(each.reasoning for each in questions) else SEARCHED
+        return WEIGHING_NOTE if any(chain.faithfulness for each in weighings for chain in each.chains) else VOTE_NOTE
+    return TREE_NOTE if any(each.reasoning for each in questions) else SEARCHES_NOTE

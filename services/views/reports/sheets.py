@@ -19,7 +19,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
 )
 
-NOTHING = "-"
+EMPTY_CELL = "-"
 """Shown where there is no value."""
 
 _MARKDOWN = re.compile(r"([\\|*_<`])")
@@ -27,7 +27,7 @@ _MARKDOWN = re.compile(r"([\\|*_<`])")
 TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
 """The units that are aligned to the left; numbers are aligned to the right."""
 
-NARROW = 5
+NARROW_COLUMNS = 5
 """The most columns of a narrow table."""
 
 RUN_COLUMNS = frozenset({"run", "against", "cell"})
@@ -72,7 +72,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     @property
     def is_narrow(self) -> bool:
         """Return whether two such tables fit side by side on a wide page."""
-        return len(self.headings) + self.remarked <= NARROW and not any(self.long)
+        return len(self.headings) + self.remarked <= NARROW_COLUMNS and not any(self.long)
 
     @property
     def remarked(self) -> bool:
@@ -96,11 +96,13 @@ def as_markdown(text: Sheet) -> str:
     """The table in GitHub's form, below a heading of the second degree and above its notes."""
     rules = ["---:" if numeric else "---" for numeric in text.numeric]
     rows = [list(text.headings), *(list(row.cells) for row in text.rows)]
-    drawn = [[_escaped(cell) for cell in row] for row in rows]
+    table_rows = [[_escaped(cell) for cell in row] for row in rows]
     if text.remarked:
-        drawn = [[*row, remark] for row, remark in zip(drawn, ("", *(row.remark for row in text.rows)), strict=True)]
+        table_rows = [
+            [*row, remark] for row, remark in zip(table_rows, ("", *(row.remark for row in text.rows)), strict=True)
+        ]
         rules.append("---")
-    table = "\n".join(f"| {' | '.join(row)} |" for row in (drawn[0], rules, *drawn[1:]))
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (table_rows[0], rules, *table_rows[1:]))
     return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
 
 
@@ -108,9 +110,9 @@ def shown(value: Value, unit: Unit, names: Mapping[str, str] = MappingProxyType(
     """A value as people read it: `59.1 ± 0.9`, `49.3 | 60.7`, `12 of 40`, `+7.9`; names: see `ReportTable`."""
     match value:
         case None:
-            return NOTHING
+            return EMPTY_CELL
         case str():
-            return (value if unit in ("text", "passage") else names.get(value, value)) or NOTHING
+            return (value if unit in ("text", "passage") else names.get(value, value)) or EMPTY_CELL
         case EMAndF1():
             return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
         case Share():

@@ -33,25 +33,25 @@ class ConceptNet:
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
         """A sentence for each assertion on a word of each text; the weight is the score."""
-        here, there = self._bases(text), self._bases(other)
-        found = {*self._between(here, there), *self._between(there, here)}
+        one_side, other_side = self._bases(text), self._bases(other)
+        edges = {*self._between(one_side, other_side), *self._between(other_side, one_side)}
         return ranked(
             Sentence(
                 id=f"conceptnet:{relation}/{start}/{end}".replace(" ", "_"),
                 text=capitalized(TEMPLATES[relation].format(start, end)),
                 score=weight,
             )
-            for start, end, relation, weight in found
+            for start, end, relation, weight in edges
         )
 
-    def _between(self, here: Bases, there: Bases) -> list[tuple[str, str, str, float]]:
-        different = differ(here, there)
-        starts, ends = (sorted(frozenset().union(*bases.values())) for bases in (here, there))
+    def _between(self, one_side: Bases, other_side: Bases) -> list[tuple[str, str, str, float]]:
+        different = differ(one_side, other_side)
+        starts, ends = (sorted(frozenset().union(*bases.values())) for bases in (one_side, other_side))
         return [row for row in self._database.rows(_BETWEEN, starts, ends) if different(row[0], row[1])]
 
     def _bases(self, text: str) -> Bases:
         """The base forms of each term: the term itself and the forms that ConceptNet derives it from."""
-        found = {term: {term} for term in terms(text)}
-        for form, base in self._database.rows(_FORMS, list(found)):
-            found[form].add(base)
-        return {term: frozenset(bases) for term, bases in found.items()}
+        bases_by_term = {term: {term} for term in terms(text)}
+        for form, base in self._database.rows(_FORMS, list(bases_by_term)):
+            bases_by_term[form].add(base)
+        return {term: frozenset(bases) for term, bases in bases_by_term.items()}

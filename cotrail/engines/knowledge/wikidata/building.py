@@ -54,14 +54,14 @@ def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCal
         return builder.finish()
 
 
-def extend_wikidata(found: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str) -> About:
+def extend_wikidata(entities: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str) -> About:
     """Adds entities to the folder's database, or starts it with them; existing entities stay as they are.
 
     referred: entities of which only the labels are added. place: the origin of all of them, for errors.
     """
     with drafted(folder, _SCHEMA, extends=True) as draft:
         builder = _Builder(draft, about(draft))
-        for json in found:
+        for json in entities:
             builder.add(json, place)
         for json in referred:
             builder.refer(json, place)
@@ -79,36 +79,36 @@ class _Builder:
     def add(self, json: EntityJson, place: str) -> None:
         """Adds an item with its names and statements, or a property."""
         match entity(json, place):
-            case WikidataEntity(is_property=True) as found:
-                self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case WikidataEntity() as found:
-                row = (found.id, found.label, found.links, len(found.statements))
-                if self._put(found, "items", _ITEM, row):
-                    self._draft.executemany(_NAME, ((*normalized_name(name), found.id) for name in found.names))
-                    self._draft.executemany(_STATEMENT, (_row(found, each) for each in found.statements))
-                    self.counts["statements"] += len(found.statements)
+            case WikidataEntity(is_property=True) as described:
+                self._put(described, "properties", _PROPERTY, (described.id, described.label))
+            case WikidataEntity() as described:
+                row = (described.id, described.label, described.links, len(described.statements))
+                if self._put(described, "items", _ITEM, row):
+                    self._draft.executemany(_NAME, ((*normalized_name(name), described.id) for name in described.names))
+                    self._draft.executemany(_STATEMENT, (_row(described, each) for each in described.statements))
+                    self.counts["statements"] += len(described.statements)
 
     def refer(self, json: EntityJson, place: str) -> None:
         """Adds an entity's label only."""
         match entity(json, place):
-            case WikidataEntity(is_property=True) as found:
-                self._put(found, "properties", _PROPERTY, (found.id, found.label))
-            case WikidataEntity() as found:
-                self._put(found, "labels", _LABELLED, (found.id, found.label))
+            case WikidataEntity(is_property=True) as described:
+                self._put(described, "properties", _PROPERTY, (described.id, described.label))
+            case WikidataEntity() as described:
+                self._put(described, "labels", _LABELLED, (described.id, described.label))
 
     def finish(self) -> About:
         """Creates the indexes; returns the description of the draft."""
         self._draft.executescript(_INDEXES)
         return finish(self._draft, str(self._digest), self.counts)
 
-    def _put(self, found: WikidataEntity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
+    def _put(self, entity: WikidataEntity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
         """Adds a row; returns whether it is new."""
         is_new = self._draft.execute(statement, row).rowcount == 1
         if is_new:
-            self._digest.add((noun, found))
+            self._digest.add((noun, entity))
             self.counts[noun] += 1
         return is_new
 
 
-def _row(found: WikidataEntity, each: Statement) -> tuple[object, ...]:
-    return found.id, each.property, each.number, each.kind, each.item, each.text, each.point, each.start, each.end
+def _row(entity: WikidataEntity, each: Statement) -> tuple[object, ...]:
+    return entity.id, each.property, each.number, each.kind, each.item, each.text, each.point, each.start, each.end

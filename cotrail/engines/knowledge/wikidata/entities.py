@@ -112,7 +112,7 @@ class EntityJson(Struct, frozen=True):
 
 
 def entity(json: EntityJson, place: str) -> WikidataEntity | None:
-    """The entity; None for redirects, missing entities and whatever is neither an item nor a property.
+    """The entity; None for redirects, missing entities and what is neither an item nor a property.
 
     Raises InputError, which names the place, where a value isn't in Wikidata's form.
     """
@@ -221,14 +221,14 @@ def _is_time(snak: _Snak) -> bool:
 def _item(snak: _Snak) -> int | None:
     if snak.datavalue is None or snak.datavalue.type != "wikibase-entityid":
         return None
-    named = msgspec.json.decode(snak.datavalue.value, type=_Id).id
-    return _number(named) if named.startswith("Q") else None
+    id_ = msgspec.json.decode(snak.datavalue.value, type=_Id).id
+    return _number(id_) if id_.startswith("Q") else None
 
 
-def _number(named: str) -> int:
-    number = int(named[1:])
+def _number(id_: str) -> int:
+    number = int(id_[1:])
     if not 0 <= number <= MAX_NUMBER:
-        raise ValueError(f"there is no {named[0]}{number}")
+        raise ValueError(f"there is no {id_[0]}{number}")
     return number
 
 

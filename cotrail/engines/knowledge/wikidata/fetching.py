@@ -14,7 +14,7 @@ from cotrail.engines.knowledge.wikidata.building import extend_wikidata
 from cotrail.engines.knowledge.wikidata.entities import LANGUAGES, EntityJson, entity
 from cotrail.errors import InputError, UnavailableError
 
-AT_ONCE = 50
+MOST_ENTITIES = 50
 """The most entities in one response of the API."""
 
 TIMEOUT_SECONDS = 60.0
@@ -22,8 +22,8 @@ TIMEOUT_SECONDS = 60.0
 SITE = "enwiki"
 """The Wikipedia whose page titles name entities."""
 
-_WHOLE = "labels|aliases|claims|sitelinks"
-_ALWAYS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
+_ALL_PROPS = "labels|aliases|claims|sitelinks"
+_PARAMETERS = {"action": "wbgetentities", "format": "json", "languages": "|".join(LANGUAGES)}
 _ID = re.compile(r"[QP]\d+")
 
 
@@ -40,9 +40,9 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     # Wikimedia rejects requests without a user agent.
     with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
         server = _Server(client, url)
-        found = [*server.entities("ids", ids, _WHOLE), *server.entities("titles", titles, _WHOLE)]
-        referred = list(server.entities("ids", _referred(found, url), "labels"))
-    return extend_wikidata(found, referred, folder, url)
+        entities = [*server.entities("ids", ids, _ALL_PROPS), *server.entities("titles", titles, _ALL_PROPS)]
+        referred = list(server.entities("ids", _referred(entities, url), "labels"))
+    return extend_wikidata(entities, referred, folder, url)
 
 
 def _check(url: str) -> None:
@@ -72,16 +72,16 @@ class _Server:
 
     def entities(self, key: str, values: Sequence[str], props: str) -> Iterator[EntityJson]:
         """The entities with these ids or titles."""
-        for start in range(0, len(values), AT_ONCE):
-            asked = {key: "|".join(values[start : start + AT_ONCE]), "props": props} | _ALWAYS
-            found = self._answer(asked | ({"sites": SITE} if key == "titles" else {}))
-            if missing := [json.id or json.title for json in found if json.missing is not None]:
+        for start in range(0, len(values), MOST_ENTITIES):
+            parameters = {key: "|".join(values[start : start + MOST_ENTITIES]), "props": props} | _PARAMETERS
+            entities = self._answer(parameters | ({"sites": SITE} if key == "titles" else {}))
+            if missing := [json.id or json.title for json in entities if json.missing is not None]:
                 raise InputError(f"{self._url} has no {', '.join(missing)}; check the names")
-            yield from found
+            yield from entities
 
-    def _answer(self, asked: dict[str, str]) -> list[EntityJson]:
+    def _answer(self, parameters: dict[str, str]) -> list[EntityJson]:
         try:
-            response = self._client.get(self._url, params=asked).raise_for_status()
+            response = self._client.get(self._url, params=parameters).raise_for_status()
             answer = decode(response.content, _Answer, self._url, InputError)
         except (httpx2.HTTPError, httpx2.InvalidURL, InputError) as error:
             raise UnavailableError(f"{self._url} returns no entities ({error}); check that an API is there") from error
@@ -92,9 +92,9 @@ class _Server:
         return list(answer.entities.values())
 
 
-def _referred(found: Sequence[EntityJson], url: str) -> list[str]:
+def _referred(entities: Sequence[EntityJson], url: str) -> list[str]:
     """The ids of all entities that the dated statements mention."""
-    items = filter(None, (entity(json, url) for json in found))
+    items = filter(None, (entity(json, url) for json in entities))
     statements = [statement for item in items for statement in item.statements]
     properties = {f"P{statement.property}" for statement in statements}
     return sorted(properties | {f"Q{statement.item}" for statement in statements if statement.item is not None})

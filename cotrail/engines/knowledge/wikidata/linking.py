@@ -14,7 +14,7 @@ from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wikidata.names import normalized_name
 from cotrail.engines.knowledge.words import STOP_WORDS, runs, words
 
-LONGEST = 10
+MOST_NAME_WORDS = 10
 """The most words of a name."""
 
 _CALENDAR = frozenset(
@@ -61,14 +61,14 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
     match in their own case count too: "governor of Minnesota" names an office and a state.
     """
     sequence = words(sentence)
-    called = _called(database, sequence)
+    items_by_name = _called(database, sequence)
     shortest = 2 if any(word != word.lower() for word in sequence[1:]) else 1
     items: list[int] = []
     position = loose_until = 0
     while position < len(sequence):
         # Within a name that matched in another case no run is long enough, unless it matches in its own case.
-        least = LONGEST + 1 if position < loose_until else shortest
-        match _longest(sequence, position, called, least):
+        least = MOST_NAME_WORDS + 1 if position < loose_until else shortest
+        match _longest(sequence, position, items_by_name, least):
             case None:
                 position += 1
             case _Named(item, end, is_exact=True):
@@ -83,21 +83,23 @@ def link(database: Database, sentence: str) -> tuple[int, ...]:
 def _called(database: Database, sequence: Sequence[str]) -> dict[str, list[_Called]]:
     """The items by each run of words that may be their name."""
     # One query for the whole sentence.
-    keys = sorted({normalized_name(" ".join(run))[0] for _, run in runs(sequence, LONGEST) if _may_name(run)})
-    called = defaultdict(list)
+    keys = sorted({normalized_name(" ".join(run))[0] for _, run in runs(sequence, MOST_NAME_WORDS) if _may_name(run)})
+    items_by_name = defaultdict(list)
     for key, *item in database.rows(_CALLED, keys):
-        called[key].append(_Called(*item))
-    return called
+        items_by_name[key].append(_Called(*item))
+    return items_by_name
 
 
-def _longest(sequence: Sequence[str], position: int, called: dict[str, list[_Called]], least: int) -> _Named | None:
+def _longest(
+    sequence: Sequence[str], position: int, items_by_name: dict[str, list[_Called]], least: int
+) -> _Named | None:
     """The longest name from a position on; one in another case needs at least `least` words."""
-    for end in range(min(position + LONGEST, len(sequence)), position, -1):
-        key, written = normalized_name(" ".join(sequence[position:end]))
-        forms = {written} if position else {written, written[:1].lower() + written[1:]}
-        alike = [item for item in called.get(key, ()) if item.name in forms]
-        if found := alike or (called.get(key) if end - position >= least else None):
-            return _Named(min(found, key=lambda item: item.order).item, end, bool(alike))
+    for end in range(min(position + MOST_NAME_WORDS, len(sequence)), position, -1):
+        key, spelling = normalized_name(" ".join(sequence[position:end]))
+        forms = {spelling} if position else {spelling, spelling[:1].lower() + spelling[1:]}
+        alike = [item for item in items_by_name.get(key, ()) if item.name in forms]
+        if items := alike or (items_by_name.get(key) if end - position >= least else None):
+            return _Named(min(items, key=lambda item: item.order).item, end, bool(alike))
     return None
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from cotrail.engines.knowledge.words import capitalized
 
-HAPPENED = {
+EVENT_TEMPLATES = {
     569: "{} was born in {}.",
     570: "{} died in {}.",
     571: "{} was founded in {}.",
@@ -19,7 +19,7 @@ HAPPENED = {
 }
 """Templates of properties whose value is a time, by their numbers."""
 
-DID = {
+RELATION_VERBS = {
     26: "was married to",
     27: "was a citizen of",
     39: "held the position of",
@@ -61,14 +61,14 @@ def sentence(statement: DatedStatement) -> str:
 
 
 def _happened(statement: DatedStatement) -> str:
-    if template := HAPPENED.get(statement.property):
+    if template := EVENT_TEMPLATES.get(statement.property):
         return template.format(statement.subject, statement.value)
     return f"the {statement.label} of {statement.subject} was in {statement.value}."
 
 
 def _stated(statement: DatedStatement) -> str:
     label = statement.label
-    if verb := DID.get(statement.property):
+    if verb := RELATION_VERBS.get(statement.property):
         return f"{statement.subject} {verb} {statement.value}"
     if _LIKE_A_VERB.fullmatch(label):
         return f"{statement.subject} was {label} {statement.value}"

@@ -42,17 +42,17 @@ class Wikidata:
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
         """A sentence for each dated statement; the score is its cosine similarity with the text as sets of words."""
-        asked = content(text)
-        found = (DatedStatement(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
-        return ranked(_sentence(asked, statement) for statement in found)
+        question_words = content(text)
+        statements = (DatedStatement(*row) for row in self._database.rows(_DATED, list(link(self._database, text))))
+        return ranked(_sentence(question_words, statement) for statement in statements)
 
 
-def _sentence(asked: frozenset[str], statement: DatedStatement) -> Sentence:
+def _sentence(question_words: frozenset[str], statement: DatedStatement) -> Sentence:
     text = sentence(statement)
     return Sentence(
         id=f"wikidata:Q{statement.item}#P{statement.property}/{statement.number}",
         text=text,
-        score=_likeness(asked, content(text)),
+        score=_likeness(question_words, content(text)),
     )
 
 

@@ -26,13 +26,13 @@ def build_wordnet(files: Path, folder: Path) -> About:
     """Builds the folder's database from WordNet's files, which are in another folder."""
     with drafted(folder, _SCHEMA) as draft:
         digest = Digest()
-        read = {synset.id: synset for synset in synsets(files)}
+        by_id = {synset.id: synset for synset in synsets(files)}
         draft.executemany(_IRREGULAR, digest.passing(irregular(files)))
-        for synset in read.values():
+        for synset in by_id.values():
             draft.executemany(_SENSES, digest.passing(_senses(synset)))
             draft.executemany(_LINKS, digest.passing(_links(synset)))
-            draft.executemany(_ANTONYMS, digest.passing(_antonyms(synset, read)))
-        return finish(draft, str(digest), {"synsets": len(read)})
+            draft.executemany(_ANTONYMS, digest.passing(_antonyms(synset, by_id)))
+        return finish(draft, str(digest), {"synsets": len(by_id)})
 
 
 def _senses(synset: Synset) -> Iterator[tuple[str, int, str]]:
@@ -40,16 +40,16 @@ def _senses(synset: Synset) -> Iterator[tuple[str, int, str]]:
 
 
 def _links(synset: Synset) -> Iterator[tuple[int, str, int]]:
-    kept = (pointer for pointer in synset.pointers if pointer.symbol in LINKS)
-    return ((synset.id, LINKS[pointer.symbol], pointer.synset) for pointer in kept)
+    pointers = (pointer for pointer in synset.pointers if pointer.symbol in LINKS)
+    return ((synset.id, LINKS[pointer.symbol], pointer.synset) for pointer in pointers)
 
 
-def _antonyms(synset: Synset, read: Mapping[int, Synset]) -> Iterator[tuple[str, str]]:
+def _antonyms(synset: Synset, by_id: Mapping[int, Synset]) -> Iterator[tuple[str, str]]:
     """Antonyms are words, not synsets: "hot" has one, "torrid" has none."""
     for pointer in synset.pointers:
         if pointer.symbol == "!":
             source, target = pointer.words
             try:
-                yield synset.words[source - 1].lower(), read[pointer.synset].words[target - 1].lower()
+                yield synset.words[source - 1].lower(), by_id[pointer.synset].words[target - 1].lower()
             except (KeyError, IndexError) as error:
                 raise InputError(f"the antonym of {synset.words[0]} is missing; get WordNet's files again") from error

@@ -41,13 +41,13 @@ def shipped() -> Path:
     """The folder of the files in the package that ships them; raises InputError where it isn't installed."""
     spec = importlib.util.find_spec(PACKAGE)
     places = (spec.submodule_search_locations or []) if spec else []
-    found = sorted(file.parent for place in places for file in Path(place).glob("data/wordnet-*/data.noun"))
-    if not found:
+    folders = sorted(file.parent for place in places for file in Path(place).glob("data/wordnet-*/data.noun"))
+    if not folders:
         raise InputError(
             "no WordNet is installed: name a folder of its database files (data.noun, noun.exc ...), "
             f"or `{install('--no-deps', f'{PACKAGE}==0.0.23')}`, which ships them"
         )
-    return found[-1]
+    return folders[-1]
 
 
 def synsets(folder: Path) -> Iterator[Synset]:
@@ -76,11 +76,11 @@ def _synset(line: bytes) -> Synset:
     offset, _, letter, count, *rest = line.partition(b"|")[0].split()
     words_end = 2 * int(count, 16)
     pointers_end = words_end + 1 + 4 * int(rest[words_end])
-    found = rest[words_end + 1 : pointers_end]
+    pointers = rest[words_end + 1 : pointers_end]
     return Synset(
         synset_id(letter, offset),
         tuple(_MARKER.sub("", word.decode()).replace("_", " ") for word in rest[:words_end:2]),
-        tuple(_pointer(*found[start : start + 4]) for start in range(0, len(found), 4)),
+        tuple(_pointer(*pointers[start : start + 4]) for start in range(0, len(pointers), 4)),
     )
 
 

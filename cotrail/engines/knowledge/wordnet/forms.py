@@ -24,15 +24,15 @@ Senses = dict[str, set[int]]
 def senses(database: Database, terms: Sequence[str]) -> dict[str, Senses]:
     """The senses of those terms that WordNet has. A form counts only as the part of speech of its ending."""
     forms = _forms(database, terms)
-    known: dict[tuple[str, int], set[int]] = defaultdict(set)
+    synsets: dict[tuple[str, int], set[int]] = defaultdict(set)
     for lemma, synset in database.rows(_SENSES, sorted({base for bases in forms.values() for base in bases})):
-        known[lemma, speech_of(synset)].add(synset)
-    found: dict[str, Senses] = {}
+        synsets[lemma, speech_of(synset)].add(synset)
+    senses_by_term: dict[str, Senses] = {}
     for (term, speech), bases in forms.items():
         for base in bases:
-            if (base, speech) in known:
-                found.setdefault(term, {}).setdefault(base, set()).update(known[base, speech])
-    return found
+            if (base, speech) in synsets:
+                senses_by_term.setdefault(term, {}).setdefault(base, set()).update(synsets[base, speech])
+    return senses_by_term
 
 
 def _forms(database: Database, terms: Sequence[str]) -> dict[tuple[str, int], set[str]]:

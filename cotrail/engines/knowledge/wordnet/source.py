@@ -16,10 +16,10 @@ from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 VERSION = 1
 """Version of the look-up; another version finds other sentences."""
 
-LEVELS = 4
+MOST_LEVELS = 4
 """The most steps between a word and its hypernym; beyond are words like "object", which is a hypernym of everything."""
 
-STEPS = 8
+MOST_DISTANCE = 8
 """Words that are n steps apart score 1 - n / 8, as in KIM (Chen et al. 2018)."""
 
 TEMPLATES = {
@@ -83,20 +83,22 @@ class WordNet:
         """A sentence for each relation of two words, the closest first; distinct are only words without any other
         relation.
         """
-        here, there = self._side(text), self._side(other)
-        different = differ(here.bases, there.bases)
-        found = [each for each in self._related(here, there) if different(each.one, each.other)]
-        near = {(each.one, each.other) for each in found if each.relation != "distinct"}
-        return self._told([each for each in found if each.relation != "distinct" or (each.one, each.other) not in near])
+        one_side, other_side = self._side(text), self._side(other)
+        different = differ(one_side.bases, other_side.bases)
+        relations = [each for each in self._related(one_side, other_side) if different(each.one, each.other)]
+        near = {(each.one, each.other) for each in relations if each.relation != "distinct"}
+        return self._told(
+            [each for each in relations if each.relation != "distinct" or (each.one, each.other) not in near]
+        )
 
     def _side(self, text: str) -> _Side:
-        found = senses(self._database, terms(text))
+        senses_by_term = senses(self._database, terms(text))
         synsets: dict[str, set[int]] = defaultdict(set)
-        for base, meant in chain.from_iterable(each.items() for each in found.values()):
+        for base, meant in chain.from_iterable(each.items() for each in senses_by_term.values()):
             synsets[base] |= meant
         return _Side(
-            {term: frozenset(bases) for term, bases in found.items()},
-            self._reached(synsets, _ABOVE, LEVELS),
+            {term: frozenset(bases) for term, bases in senses_by_term.items()},
+            self._reached(synsets, _ABOVE, MOST_LEVELS),
             self._reached(synsets, _WHOLES),
         )
 
@@ -106,50 +108,50 @@ class WordNet:
             led[start].append((synset, steps))
         reach: Reach = {}
         for word, starts in synsets.items():
-            found = sorted(chain.from_iterable(led[start] for start in starts), key=lambda each: -each[1])
-            reach[word] = dict(found)  # of several paths to a synset the shortest, which comes last
+            targets = sorted(chain.from_iterable(led[start] for start in starts), key=lambda each: -each[1])
+            reach[word] = dict(targets)  # of several paths to a synset the shortest, which comes last
         return reach
 
-    def _related(self, here: _Side, there: _Side) -> Iterator[_Related]:
-        for one, other, steps in _reaching(here.above, there.above):
+    def _related(self, one_side: _Side, other_side: _Side) -> Iterator[_Related]:
+        for one, other, steps in _reaching(one_side.above, other_side.above):
             # No step at all means that one synset has both words.
             yield _Related("hyponym" if steps else "synonym", one, other, steps)
-        for other, one, steps in _reaching(there.above, here.above):
+        for other, one, steps in _reaching(other_side.above, one_side.above):
             if steps:
                 yield _Related("hypernym", one, other, steps)
-        for one, other, steps in _reaching(here.above, there.above, 1):
+        for one, other, steps in _reaching(one_side.above, other_side.above, 1):
             # Both words are one step below the same synset.
             if steps == 1:
                 yield _Related("distinct", one, other, 2)
-        for one, other, steps in _reaching(here.wholes, there.above):
+        for one, other, steps in _reaching(one_side.wholes, other_side.above):
             yield _Related("part", one, other, steps)
-        for other, one, steps in _reaching(there.wholes, here.above):
+        for other, one, steps in _reaching(other_side.wholes, one_side.above):
             yield _Related("whole", one, other, steps)
-        for one, other in self._database.rows(_ANTONYMS, list(here.above), list(there.above)):
+        for one, other in self._database.rows(_ANTONYMS, list(one_side.above), list(other_side.above)):
             yield _Related("antonym", one, other, 0)
 
     def _told(self, related: Sequence[_Related]) -> tuple[Hit, ...]:
         words = sorted({word for each in related for word in (each.one, each.other)})
-        written = dict(self._database.rows(_WRITTEN, words))
+        spellings = dict(self._database.rows(_WRITTEN, words))
         return ranked(
             Sentence(
                 id=f"wordnet:{each.relation}/{each.one}/{each.other}".replace(" ", "_"),
-                text=capitalized(TEMPLATES[each.relation].format(written[each.one], written[each.other])),
-                score=1 - each.steps / STEPS,
+                text=capitalized(TEMPLATES[each.relation].format(spellings[each.one], spellings[each.other])),
+                score=1 - each.steps / MOST_DISTANCE,
             )
             for each in related
         )
 
 
-def _reaching(here: Reach, there: Reach, level: int = 0) -> Iterator[tuple[str, str, int]]:
+def _reaching(start: Reach, goal: Reach, level: int = 0) -> Iterator[tuple[str, str, int]]:
     """Pairs of words with a synset that the first one leads to and the other one in `level` steps; and the first's
     steps.
     """
     ends: dict[int, list[str]] = defaultdict(list)
-    for other, reached in there.items():
+    for other, reached in goal.items():
         for synset, steps in reached.items():
             if steps == level:
                 ends[synset].append(other)
-    for one, reached in here.items():
+    for one, reached in start.items():
         for synset, steps in reached.items():
             yield from ((one, other, steps) for other in ends.get(synset, ()))

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.corpus_store import CountCallback
-from cotrail.engines.retrieval.elasticsearch.client import BUSY, BusyError, ElasticsearchClient, Fault
+from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import ServerEngine
 from cotrail.engines.retrieval.index_manifest import IndexManifest
@@ -30,14 +30,14 @@ DRAFT = "~draft"
 BULK_BYTES = 5_000_000
 """The least size of a bulk request, except for the last one."""
 
-IN_FLIGHT = 3
+MOST_REQUESTS = 3
 """The most bulk requests under way: the server indexes one while others are read, serialized and sent."""
 
 BULK_SECONDS = 120.0
 BULK_ATTEMPTS = 15
 """Attempts over about two minutes: a restart of the server must not cost hours of indexing."""
 
-WANTED = "errors,items.*.status,items.*.error"
+RESPONSE_FIELDS = "errors,items.*.status,items.*.error"
 """Fields of the response to a bulk request."""
 
 MERGE_SECONDS = 7200.0
@@ -84,19 +84,19 @@ def build_index(
     settings: dict[str, Any],
     paragraphs: Iterable[Paragraph],
     progress: CountCallback,
-    wanted: str | None = None,
+    expected_engine: str | None = None,
 ) -> IndexManifest:
     """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
-    wanted: the engine that the server should be; raises InputError where it is another one.
+    expected_engine: that the server should be; raises InputError where it is another one.
     settings: the index's, in addition to those that it always has. Replicas are made of the complete index.
     An error or an interruption deletes the new index. The next build deletes what a killed build left, and takes over
     from one that is still running.
     """
     server = client.ask(lambda api: api.info(), _Product).version
     engine = server_engine(server.distribution)
-    if wanted not in (None, engine.name):
-        raise InputError(f"the search server is {engine.name}, not {wanted}; name that or none")
+    if expected_engine not in (None, engine.name):
+        raise InputError(f"the search server is {engine.name}, not {expected_engine}; name that or none")
     with _draft(client, alias, engine, settings | NO_COPIES) as index:
         revision = Revision(engine.ranking)
         _fill(client, alias + DRAFT, _bulks(paragraphs, revision), progress)
@@ -155,12 +155,12 @@ def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bul
 
 
 def _fill(client: ElasticsearchClient, draft: str, bulks: Iterable[_Bulk], progress: CountCallback) -> None:
-    with ThreadPoolExecutor(IN_FLIGHT, "bulk") as pool:
+    with ThreadPoolExecutor(MOST_REQUESTS, "bulk") as pool:
         sent: deque[Future[int]] = deque()
         for bulk in bulks:
             sent.append(pool.submit(client.insist, _send, client, draft, bulk, attempts=BULK_ATTEMPTS))
             # Waiting for the oldest bounds the memory of bulks and keeps progress in order.
-            if len(sent) == IN_FLIGHT:
+            if len(sent) == MOST_REQUESTS:
                 progress(sent.popleft().result())
         for each in sent:
             progress(each.result())
@@ -170,7 +170,7 @@ def _send(client: ElasticsearchClient, draft: str, bulk: _Bulk) -> int:
     """Sends a bulk; returns the number of paragraphs so far. Raises CorpusError for the first that is rejected."""
     answer = client.ask(
         # The draft's alias instead of the index: writing to an index that was deleted meanwhile would create it again.
-        lambda api: api.bulk(index=draft, operations=bulk.operations, require_alias=True, filter_path=WANTED),
+        lambda api: api.bulk(index=draft, operations=bulk.operations, require_alias=True, filter_path=RESPONSE_FIELDS),
         _Bulked,
         seconds=BULK_SECONDS,
         attempts=1,
@@ -184,7 +184,7 @@ def _send(client: ElasticsearchClient, draft: str, bulk: _Bulk) -> int:
 
 
 def _not_taken(status: int, fault: str, id_: str) -> CotrailError:
-    if status in BUSY:
+    if status in BUSY_STATUSES:
         return BusyError(f"the search server is too busy to take paragraphs ({fault}); index when it has less to do")
     if status == 404:
         return CorpusError("another process began to build this corpus; wait until it is done")

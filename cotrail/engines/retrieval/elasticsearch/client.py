@@ -46,7 +46,7 @@ LONGEST_FAULT = 500
 CONNECTIONS = 32
 """The most connections to a node; further threads wait."""
 
-BUSY = (429, 502, 503, 504)
+BUSY_STATUSES = (429, 502, 503, 504)
 """Statuses of a server or proxy that may recover soon."""
 
 MANAGERS = {"master", "cluster_manager"}
@@ -171,7 +171,7 @@ class ElasticsearchClient:
 
     def _rejected(self, status: int, body: object) -> Exception:
         reason = f"{self._server} answers {status} ({self.said(_fault(body))})"
-        if status in BUSY:
+        if status in BUSY_STATUSES:
             return BusyError(f"{reason}; wait until it has less to do, or give it more room")
         if status >= 500:
             return FaultyError(f"{reason}; its log says more")

@@ -9,10 +9,10 @@ from cotrail.errors import StepError
 
 def paragraph(id_: str, source: dict[str, Any], fields: Fields) -> Paragraph:
     """The paragraph in a document; a missing title or text is empty. Raises StepError where it has no id."""
-    found = id_ if fields.id == "_id" else _text(_at(source, fields.id))
-    if not found:
+    identifier = id_ if fields.id == "_id" else _text(_at(source, fields.id))
+    if not identifier:
         raise StepError(f"the document {id_!r} has no {fields.id}; correct search.toml, or the document")
-    return Paragraph(id=found, title=_text(_at(source, fields.title)), text=_text(_at(source, fields.text)))
+    return Paragraph(id=identifier, title=_text(_at(source, fields.title)), text=_text(_at(source, fields.text)))
 
 
 def _at(value: Any, path: str) -> Any:

@@ -58,28 +58,28 @@ def locate_existing(client: ElasticsearchClient, existing: ExistingIndex) -> Loc
 def _check_fields(client: ElasticsearchClient, existing: ExistingIndex) -> None:
     """Checks the fields by their mappings; `_field_caps` takes its parameters differently in older servers."""
     keywords = [name for name in (existing.id, existing.whole_title) if name and name != "_id"]
-    wanted = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]
+    expectations = [(existing.title, "text"), (existing.text, "text"), *((name, "keyword") for name in keywords)]
     for index, there in client.ask(
-        lambda api: api.indices.get_field_mapping(index=existing.index, fields=[name for name, _ in wanted]),
+        lambda api: api.indices.get_field_mapping(index=existing.index, fields=[name for name, _ in expectations]),
         dict[str, _Fields],
     ).items():
-        for name, type_ in wanted:
+        for name, type_ in expectations:
             field = there.mappings.get(name, _Field())
-            found = {str(each.get("type")) for each in field.mapping.values()}
-            if found != {type_}:
+            types = {str(each.get("type")) for each in field.mapping.values()}
+            if types != {type_}:
                 raise CorpusError(
                     f"the index {index} has no field {name!r} of the type {type_} "
-                    f"({', '.join(found) or 'nothing'} is there); correct search.toml"
+                    f"({', '.join(types) or 'nothing'} is there); correct search.toml"
                 )
 
 
 def _revision(existing: ExistingIndex, indexes: dict[str, _Index], numbers: object) -> str:
     """The digest of what decides a search's result: fields, analysis, ranking, and everything that was written."""
-    told = {
+    identity = {
         index.settings["index"]["uuid"]: [
             index.mappings.get("properties"),
             {each: index.settings["index"].get(each) for each in ("analysis", "similarity")},
         ]
         for index in indexes.values()
     }
-    return hashlib.sha256(msgspec.json.encode([existing, told, numbers], order="sorted")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode([existing, identity, numbers], order="sorted")).hexdigest()

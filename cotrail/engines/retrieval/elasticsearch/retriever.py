@@ -10,7 +10,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
 from cotrail.engines.retrieval.bm25 import Bm25Options, best
 from cotrail.engines.retrieval.elasticsearch.client import (
-    BUSY,
+    BUSY_STATUSES,
     BusyError,
     ElasticsearchClient,
     Fault,
@@ -26,7 +26,7 @@ from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_nu
 from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
-MOST = 10_000
+MOST_HITS = 10_000
 """The most paragraphs of a search, which is the servers' default limit; more than any page has."""
 
 QueryBody = dict[str, Any]
@@ -108,14 +108,18 @@ class ElasticsearchRetriever:
         names, after = self._located.fields, bool(titles) and request.scope == "after"
         matches = _matches(_valid(query), (names.title,) if options.field == "title" else (names.title, names.text))
         if titles:
-            wanted = [_valid(title) for title in titles]
-            matches = _named(matches, names.title, wanted) if after else _titled(matches, self._whole_title(), wanted)
+            valid_titles = [_valid(title) for title in titles]
+            matches = (
+                _named(matches, names.title, valid_titles)
+                if after
+                else _titled(matches, self._whole_title(), valid_titles)
+            )
         hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
         """The paragraphs of these ids, by id; unknown ids are left out."""
-        parts = [list(ids[start : start + MOST]) for start in range(0, len(ids), MOST)]
+        parts = [list(ids[start : start + MOST_HITS]) for start in range(0, len(ids), MOST_HITS)]
         return {each.id: each for part in parts for each in self._looked_up(self._located.fields.id, part)}
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
@@ -134,24 +138,24 @@ class ElasticsearchRetriever:
     def _looked_up(self, field: str, values: list[str]) -> Iterator[Paragraph]:
         query = {"constant_score": {"filter": {"terms": {field: values}}}}
         name = self._located.name
-        found = self._client.ask(lambda api: api.search(index=name, query=query, size=MOST), _Found)
-        return (self._paragraph(document) for document in found.hits.hits)
+        response = self._client.ask(lambda api: api.search(index=name, query=query, size=MOST_HITS), _Found)
+        return (self._paragraph(document) for document in response.hits.hits)
 
     def _paragraph(self, document: _Document) -> Paragraph:
         return paragraph(document.id, document.source, self._located.fields)
 
     def _ranked(self, query: QueryBody, count: int) -> tuple[Hit, ...]:
         factor = self._factor  # another thread may set it meanwhile
-        best = self._best(_scaled(query, factor or 1), min(count, MOST))
+        best = self._best(_scaled(query, factor or 1), min(count, MOST_HITS))
         # Any hit's explanation shows the factor; it takes a second search, once for each retriever.
         if best and factor is None:
             factor = self._factor = self._missing_factor(query)
-            best = self._best(_scaled(query, factor), min(count, MOST)) if factor != 1 else best
+            best = self._best(_scaled(query, factor), min(count, MOST_HITS)) if factor != 1 else best
         return tuple(Hit(paragraph=each, rank=rank, score=score) for rank, (score, each) in enumerate(best, start=1))
 
     def _missing_factor(self, query: QueryBody) -> float:
-        found = self._found({"query": query, "size": 1, "explain": True, "_source": False})
-        explanations = [document.explanation for document in found.hits.hits]
+        response = self._found({"query": query, "size": 1, "explain": True, "_source": False})
+        explanations = [document.explanation for document in response.hits.hits]
         return missing_factor(explanations[0]) if explanations and explanations[0] else 1.0
 
     def _best(self, query: QueryBody, count: int) -> list[Scored]:
@@ -165,13 +169,13 @@ class ElasticsearchRetriever:
 
     def _best_by_any_id(self, body: QueryBody, count: int) -> list[Scored]:
         """The same by `_id`, which servers don't sort by: all hits that tie with the last one are fetched."""
-        limit = min(count + 1, MOST)
+        limit = min(count + 1, MOST_HITS)
         hits = self._found(body | {"size": limit}).hits.hits
-        while len(hits) == limit < MOST and hits[-1].score == hits[count - 1].score:
-            limit = min(4 * limit, MOST)
+        while len(hits) == limit < MOST_HITS and hits[-1].score == hits[count - 1].score:
+            limit = min(4 * limit, MOST_HITS)
             hits = self._found(body | {"size": limit}).hits.hits
-        found = [(document.score or 0.0, self._paragraph(document)) for document in hits]
-        return sorted(found, key=lambda each: (-each[0], each[1].id))[:count]
+        scored = [(document.score or 0.0, self._paragraph(document)) for document in hits]
+        return sorted(scored, key=lambda each: (-each[0], each[1].id))[:count]
 
     def _found(self, body: QueryBody) -> _Found:
         try:
@@ -203,27 +207,27 @@ class ElasticsearchRetriever:
         searches = [line for body in bodies for line in ({}, body)]
         # By default each shard scores by its own word counts; this search type sums the counts of all shards first.
         kind = "dfs_query_then_fetch" if located.shards > 1 else None
-        found = self._client.ask(
+        responses = self._client.ask(
             lambda api: api.msearch(index=located.name, searches=searches, search_type=kind), _FoundAll
         )
-        known = located.sequence_numbers
-        if known is not None and sequence_numbers(self._client, located.name, located.shards) != known:
+        pinned = located.sequence_numbers
+        if pinned is not None and sequence_numbers(self._client, located.name, located.shards) != pinned:
             raise self._changed("was written to", "submit a new run, which takes it as it is now")
-        return [_checked(each, self._client.said(each.error)) for each in found.responses]
+        return [_checked(each, self._client.said(each.error)) for each in responses.responses]
 
 
-def _checked(found: _Found, said: str) -> _Found | Exception:
-    """The result if it is complete, otherwise the error; said: the server's error message."""
-    if found.status == 404:
-        return MissingError(f"the search server no longer has the index ({said})")
-    if found.error is not None and found.status in {400, 413}:
-        return StepError(f"the search server refuses the query ({said}); shorten it")
-    if found.error is not None and found.status in BUSY:
-        return BusyError(f"the search server can't search now ({said}); its log says more")
-    if found.error is not None or found.timed_out or found.shards.failed:
-        reason = "a shard failed or was late" if found.error is None else said
+def _checked(response: _Found, text: str) -> _Found | Exception:
+    """The result if it is complete, otherwise the error; text: the server's error message."""
+    if response.status == 404:
+        return MissingError(f"the search server no longer has the index ({text})")
+    if response.error is not None and response.status in {400, 413}:
+        return StepError(f"the search server refuses the query ({text}); shorten it")
+    if response.error is not None and response.status in BUSY_STATUSES:
+        return BusyError(f"the search server can't search now ({text}); its log says more")
+    if response.error is not None or response.timed_out or response.shards.failed:
+        reason = "a shard failed or was late" if response.error is None else text
         return TransientStepError(f"the search server found only a part ({reason}); its log says more")
-    return found
+    return response
 
 
 def _scaled(query: QueryBody, factor: float) -> QueryBody:

@@ -1,7 +1,7 @@
 """Normalization of scores to one scale for all servers.
 
 Lucene 8 dropped the constant factor k1 + 1 from BM25. Elasticsearch and OpenSearch up to 2 kept it, OpenSearch 3
-doesn't have it. A server's explanation of a score shows the factor, whatever the version.
+doesn't have it. A server's explanation of a score shows the factor in every version.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from msgspec import Struct
 from cotrail.engines.retrieval.elasticsearch.client import BusyError, ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.located import SequenceNumbers
 
-WANTED = "indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no.max_seq_no"
+RESPONSE_FIELDS = "indices.*.uuid,indices.*.shards.*.routing.primary,indices.*.shards.*.seq_no.max_seq_no"
 
 
 class _Routing(Struct, frozen=True):
@@ -42,12 +42,14 @@ def sequence_numbers(client: ElasticsearchClient, name: str, shards: int) -> Seq
 
 def _read(client: ElasticsearchClient, name: str, shards: int) -> SequenceNumbers:
     stats = client.ask(
-        lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=WANTED), _Stats, attempts=1
+        lambda api: api.indices.stats(index=name, metric="docs", level="shards", filter_path=RESPONSE_FIELDS),
+        _Stats,
+        attempts=1,
     )
-    found = {index.uuid: dict(_highest(index)) for index in stats.indices.values()}
-    if sum(map(len, found.values())) < shards:
+    numbers = {index.uuid: dict(_highest(index)) for index in stats.indices.values()}
+    if sum(map(len, numbers.values())) < shards:
         raise BusyError(f"a part of the index {name} isn't there now; wait until the search server has recovered")
-    return found
+    return numbers
 
 
 def _highest(index: _Index) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import USUAL, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
@@ -40,7 +40,11 @@ class ElasticsearchStore:
         self._existing = server.corpora
 
     def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback | None = None, new: NewIndex = USUAL
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
@@ -67,15 +71,15 @@ class ElasticsearchStore:
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The manifests of the corpora by name, sorted."""
-        found = {
+        manifests = {
             alias.removeprefix(self._prefix): index.manifest
             for index in indexes(self._client, f"{self._prefix}*").values()
             for alias in index.aliases
             if index.manifest and alias.startswith(self._prefix) and not alias.endswith(DRAFT)
         }
         located = ((name, self._located(name)) for name in self._existing)
-        found |= {name: each.manifest for name, each in located if each}
-        return dict(sorted(found.items()))
+        manifests |= {name: each.manifest for name, each in located if each}
+        return dict(sorted(manifests.items()))
 
     def remove(self, name: str) -> None:
         """Deletes the index of that name; raises UnknownNameError, and InputError for one that search.toml names."""
@@ -83,10 +87,10 @@ class ElasticsearchStore:
             raise InputError(
                 f"the corpus {name!r} is an index that search.toml names, and is only read; take it out there"
             )
-        found = indexes(self._client, self._prefix + checked_name(name))
-        if not found:
+        names = indexes(self._client, self._prefix + checked_name(name))
+        if not names:
             raise unknown(name, self.manifests())
-        for index in found:
+        for index in names:
             remove(self._client, index)
 
     def extent(self, name: str) -> Extent:

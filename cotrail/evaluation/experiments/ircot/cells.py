@@ -47,12 +47,12 @@ class Cell(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Name of the run in its experiment, e.g. `search/qa/musique/smollm2-135m/ircot/direct/set1/K4/M2`."""
         line = self.line
-        shown = line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}-to-{line.dataset}"
+        datasets = line.dataset if line.demonstrations == line.dataset else f"{line.demonstrations}-to-{line.dataset}"
         varied = (
             f"set{self.demonstration_set}",
             *(f"{letter}{n}" for letter, n in (("K", self.retrieval_count), ("M", self.distractors)) if n is not None),
         )
-        return "/".join((self.stage, line.goal, shown, line.model, line.system, line.reader, *varied))
+        return "/".join((self.stage, line.goal, datasets, line.model, line.system, line.reader, *varied))
 
 
 class ExampleChain(Struct, frozen=True, kw_only=True):

@@ -69,11 +69,11 @@ def _rows(runs: CellResults, questions: Sequence[str]) -> Iterator[TableRow]:
     chained = (question for question in questions if all(question in run.chains for run in runs))
     for question in islice(chained, EXAMPLES):
         chains = [run.chains[question] for run in runs]
-        asked = chains[-1].question
+        question_text = chains[-1].question
         if answers := " / ".join(chains[-1].answers):
-            asked = f"{asked} ({answers})"
-        written: dict[str, Value] = dict(zip(SIDE_BY_SIDE, map(_written, chains), strict=True))
-        yield TableRow(values={"place": line.dataset, "model": line.model, "question": asked, **written})
+            question_text = f"{question_text} ({answers})"
+        values: dict[str, Value] = dict(zip(SIDE_BY_SIDE, map(_written, chains), strict=True))
+        yield TableRow(values={"place": line.dataset, "model": line.model, "question": question_text, **values})
 
 
 def _written(chain: ExampleChain) -> str:

@@ -30,7 +30,7 @@ class DemonstrationFiles(Struct, frozen=True, kw_only=True, forbid_unknown_field
     titles: str | None = None
 
 
-class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IRCoTFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Location of a dataset's files.
 
     corpus: name of an indexed corpus.
@@ -77,12 +77,12 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
     models: names, or `ModelUse` for a model with its own style or readers.
     development_questions, test_questions: numbers to draw, by the seed.
     demonstration_sets, demonstrations_per_set: number and size of the sets to draw, by the seed; of a dataset with
-        named sets, the first `demonstration_sets` are taken, whatever their size.
+        named sets, the first `demonstration_sets` are taken, of any size.
     out_of_distribution: whether each dataset's demonstrations are also shown with every other dataset's questions.
     style: selects among a folder's files, and replaces `{style}` in paths.
     """
 
-    datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
+    datasets: Annotated[dict[str, IRCoTFiles], Meta(min_length=1)]
     models: tuple[str | ModelUse, ...] = ()
     systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     goals: tuple[Goal, ...] = ("retrieval", "qa")
@@ -100,8 +100,12 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
         if twice := [name for name, times in Counter(self.model_names).items() if times > 1]:
             raise ValueError(f"the model {twice[0]} is named twice; list it in models.toml under two names")
         for dataset, files in self.datasets.items():
-            shown = files.demonstrations
-            if self._has_styles and isinstance(shown, DemonstrationFiles) and "{style}" not in shown.cot:
+            demonstrations = files.demonstrations
+            if (
+                self._has_styles
+                and isinstance(demonstrations, DemonstrationFiles)
+                and "{style}" not in demonstrations.cot
+            ):
                 raise ValueError(f"models of several styles need `{{style}}` in the demonstrations' paths of {dataset}")
 
     @property
@@ -119,8 +123,8 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
 
     def published_as(self, name: str) -> str:
         """The dataset's name as `--dataset` takes it; it determines the scoring."""
-        given = self.datasets[name].format
-        return name if given in (None, PROCESSED_FORMAT) else given
+        format_ = self.datasets[name].format
+        return name if format_ in (None, PROCESSED_FORMAT) else format_
 
     def names_pages(self, name: str) -> bool:
         """Return whether the dataset's demonstrations make a model name pages before a search (IIRC)."""

@@ -142,8 +142,8 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     theirs: list[AnswerF1] = []
     if sized := all(parameters(model) for model in read_by):
         theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in row.scores]
-        known = {model_key(model) for model in read_by}
-        read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in known}
+        model_keys = {model_key(model) for model in read_by}
+        read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in model_keys}
     models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
     keys = list(map(model_key, models))
     series = [_series(name, (own.get((name, model)) for model in models)) for name in systems]
@@ -154,10 +154,10 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
         for row in theirs
     ]
     shared = readers[0] if len(readers) == 1 else "none"
-    said = {model: "" if len(readers) == 1 else f", {READERS[reader]}" for model, reader in read_by.items()}
+    suffixes = {model: "" if len(readers) == 1 else f", {READERS[reader]}" for model, reader in read_by.items()}
     return Panel(
         title=place_title(dataset) + ("" if shared == "none" else f", {READERS[shared]} reader"),
-        labels=tuple(_sized(model) + said[model] + _star(own, model) for model in models),
+        labels=tuple(_sized(model) + suffixes[model] + _star(own, model) for model in models),
         series=(*series, *reported),
     )
 

@@ -110,9 +110,9 @@ class IRCoTInputs(Inputs):
         for dataset, style in product(self.experiment.datasets, styles):
             files = self._files(dataset, style)
             numbered = [files.cot, files.direct]
-            named = [name.replace("{M}", str(m)) for name in numbered if name for m in self.experiment.grid.distractors]
+            paths = [name.replace("{M}", str(m)) for name in numbered if name for m in self.experiment.grid.distractors]
             plain = [name for name in (files.no_context_cot, files.no_context_direct, files.titles) if name]
-            yield from (*named, *plain)
+            yield from (*paths, *plain)
             if (sets := self.experiment.datasets[dataset].sets) not in (None, RELEASED):
                 yield sets
 
@@ -124,30 +124,30 @@ class IRCoTInputs(Inputs):
         path, bare = self._path(self._files(dataset, style), distractors, form)
         if path is None:
             return (Demonstrations(),) * experiment.demonstration_sets
-        read = self._read(path)
+        demonstrations = self._read(path)
         if form is not AnswerForm.TITLES:
-            read = in_form(read, form)
+            demonstrations = in_form(demonstrations, form)
         if bare:
-            read = Demonstrations(items=tuple(replace(each, paragraphs=()) for each in read.items))
+            demonstrations = Demonstrations(items=tuple(replace(each, paragraphs=()) for each in demonstrations.items))
         lists = experiment.datasets[dataset].sets
         try:
-            return self._by_seed(read) if lists is None else self._listed(read, lists)
+            return self._by_seed(demonstrations) if lists is None else self._listed(demonstrations, lists)
         except DemonstrationError as error:
             raise DemonstrationError(f"{path}: {error}") from error
 
-    def _listed(self, read: Demonstrations, lists: str) -> tuple[Demonstrations, ...]:
+    def _listed(self, demonstrations: Demonstrations, lists: str) -> tuple[Demonstrations, ...]:
         where = lists if lists == RELEASED else str(self.folder / lists)
-        return tuple(listed_set(read, where, n) for n in range(1, self.experiment.demonstration_sets + 1))
+        return tuple(listed_set(demonstrations, where, n) for n in range(1, self.experiment.demonstration_sets + 1))
 
-    def _by_seed(self, read: Demonstrations) -> tuple[Demonstrations, ...]:
+    def _by_seed(self, demonstrations: Demonstrations) -> tuple[Demonstrations, ...]:
         size, sets = self.experiment.demonstrations_per_set, self.experiment.demonstration_sets
-        if sets > 1 and len(read.items) == size:
+        if sets > 1 and len(demonstrations.items) == size:
             raise DemonstrationError(
                 f"{size} demonstrations are one set of {size}, not {sets}; set `demonstration_sets = 1`, or a smaller "
                 "`demonstrations_per_set` to draw from them"
             )
         try:
-            return demonstration_sets(read, self.experiment.seed, sets, size)
+            return demonstration_sets(demonstrations, self.experiment.seed, sets, size)
         except DemonstrationError as error:
             raise DemonstrationError(f"{error} (`demonstrations_per_set`)") from error
 
@@ -159,13 +159,17 @@ class IRCoTInputs(Inputs):
         without = files.no_context_direct if form is AnswerForm.DIRECT else files.no_context_cot
         if distractors is None and without:
             return self.folder / without, False
-        shown = distractors if distractors is not None else self.experiment.grid.distractors[0]
-        return self.folder / with_context.replace("{M}", str(shown)), distractors is None
+        number = distractors if distractors is not None else self.experiment.grid.distractors[0]
+        return self.folder / with_context.replace("{M}", str(number)), distractors is None
 
     def _files(self, dataset: str, style: Style) -> DemonstrationFiles:
         """The files of a style."""
-        given = self.experiment.datasets[dataset].demonstrations
-        return _styled(given, style) if isinstance(given, DemonstrationFiles) else self._released(Path(given), style)
+        demonstrations = self.experiment.datasets[dataset].demonstrations
+        return (
+            _styled(demonstrations, style)
+            if isinstance(demonstrations, DemonstrationFiles)
+            else self._released(Path(demonstrations), style)
+        )
 
     def _released(self, folder: Path, style: Style) -> DemonstrationFiles:
         """A folder's files as the authors named theirs; the title demonstrations only where they are there."""
@@ -181,5 +185,5 @@ class IRCoTInputs(Inputs):
 
 def _styled(files: DemonstrationFiles, style: Style) -> DemonstrationFiles:
     """The same paths with the style's name in its place."""
-    named = {form: path.replace("{style}", style) for form, path in asdict(files).items() if path is not None}
-    return DemonstrationFiles(**named)
+    paths = {form: path.replace("{style}", style) for form, path in asdict(files).items() if path is not None}
+    return DemonstrationFiles(**paths)

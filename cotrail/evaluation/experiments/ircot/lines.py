@@ -112,10 +112,10 @@ def matrix(
 
     theirs: published rows; those without a value in these columns are left out.
     """
-    known = {label.name for label in labels}
-    own = [row for row in own if any(value is not None for name, value in row.values.items() if name not in known)]
+    names = {label.name for label in labels}
+    own = [row for row in own if any(value is not None for name, value in row.values.items() if name not in names)]
     places = in_order(
-        place for row in own for place, value in row.values.items() if place not in known and value is not None
+        place for row in own for place, value in row.values.items() if place not in names and value is not None
     )
     if not places:
         return None
@@ -128,9 +128,9 @@ def matrix(
 
 def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
     """The questions of that kind that have the metric."""
-    found = {
+    by_question = {
         question: scores[metric]
         for question, scores in run.scores.items()
         if kind is None or kind in run.kinds.get(question, {}).values()
     }
-    return {question: score for question, score in found.items() if score is not None}
+    return {question: score for question, score in by_question.items() if score is not None}

@@ -33,8 +33,8 @@ def names_in(table: ReportTable) -> dict[str, str]:
         "metric": lambda name: METRICS[name].title,
         "place": place_title,
     }
-    named = ((str(row.values[c.name]), titles[c.unit]) for row in table.rows for c in table.columns if c.unit in titles)
-    return {value: title for value, title_of in named if (title := title_of(value)) not in (None, value)}
+    pairs = ((str(row.values[c.name]), titles[c.unit]) for row in table.rows for c in table.columns if c.unit in titles)
+    return {value: title for value, title_of in pairs if (title := title_of(value)) not in (None, value)}
 
 
 def place_title(place: str) -> str:
@@ -49,8 +49,8 @@ def place_title(place: str) -> str:
 
 def dataset_short(dataset: str) -> str:
     """The dataset's short name in figures 5 and 6, or its own name."""
-    known = published().datasets.get(dataset)
-    return known.short if known else dataset
+    dataset_names = published().datasets.get(dataset)
+    return dataset_names.short if dataset_names else dataset
 
 
 def place_of(line: Line) -> str:
@@ -61,11 +61,11 @@ def place_of(line: Line) -> str:
 def in_order(places: Iterable[str]) -> list[str]:
     """Sort datasets by the paper's order, each after its subsets; unknown ones come last, in the given order."""
     paper = published()
-    known = []
+    order = []
     for dataset in paper.datasets:
-        known += [name for name, subset in paper.subsets.items() if subset.dataset == dataset]
-        known.append(dataset)
-    ranks = {name: rank for rank, name in enumerate(known)}
+        order += [name for name, subset in paper.subsets.items() if subset.dataset == dataset]
+        order.append(dataset)
+    ranks = {name: rank for rank, name in enumerate(order)}
     return sorted(dict.fromkeys(places), key=lambda place: [ranks.get(each, len(ranks)) for each in place.split("→")])
 
 
@@ -79,6 +79,6 @@ def parameters(model: str) -> float | None:
     for name, size in published().parameters.items():
         if model_key(model) == model_key(name):
             return size
-    if found := _SIZE.search(model):
-        return float(found[1]) / (1000 if found[2] in "mM" else 1)
+    if match := _SIZE.search(model):
+        return float(match[1]) / (1000 if match[2] in "mM" else 1)
     return None

@@ -25,9 +25,9 @@ class IRCoTProtocol:
     """The runs of an experiment, given its file and the specs of its systems."""
 
     def __init__(self, experiment: IRCoTExperiment, systems: Iterable[SystemSpec]) -> None:
-        known = tuple(systems)
+        names = tuple(systems)
         self._experiment = experiment
-        self._systems = {name: find_spec(known, name) for name in (*experiment.systems, *experiment.settings)}
+        self._systems = {name: find_spec(names, name) for name in (*experiment.systems, *experiment.settings)}
         for name, spec in self._systems.items():
             if "reading" not in spec.settings.__struct_fields__:
                 raise InputError(f"the system {name} has no reader, and an experiment compares systems that have one")
@@ -36,10 +36,10 @@ class IRCoTProtocol:
         """The results that the experiment will have, in the order of its file."""
         experiment = self._experiment
         return tuple(
-            Line(goal=goal, dataset=dataset, demonstrations=shown, model=model, system=system, reader=reader)
+            Line(goal=goal, dataset=dataset, demonstrations=demonstrations, model=model, system=system, reader=reader)
             for model in experiment.model_names
-            for dataset, shown in product(experiment.datasets, repeat=2)
-            if shown == dataset or experiment.out_of_distribution
+            for dataset, demonstrations in product(experiment.datasets, repeat=2)
+            if demonstrations == dataset or experiment.out_of_distribution
             for goal in experiment.goals
             for system in experiment.systems
             for reader in self._readers(experiment.readers_of(model), goal, system)
@@ -50,13 +50,13 @@ class IRCoTProtocol:
         cells = tuple(self._grid(line))
         return cells if len(cells) > 1 else ()
 
-    def cells_to_test(self, line: Line, chosen: Cell | None) -> tuple[Cell, ...]:
+    def cells_to_test(self, line: Line, best: Cell | None) -> tuple[Cell, ...]:
         """The runs on the test questions: one a demonstration set, or a single one if no prompt has demonstrations.
 
-        chosen: the best of `cells_to_search`; None if there are none.
+        best: of `cells_to_search`; None if there are none.
         """
         sets = self._experiment.demonstration_sets if self._shows_demonstrations(line) else 1
-        first = chosen or next(self._grid(line))
+        first = best or next(self._grid(line))
         return tuple(
             Cell(
                 line=line,

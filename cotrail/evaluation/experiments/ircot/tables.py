@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.costs import PER_QUESTION, SPENT, STEPS, spent, totals
+from cotrail.evaluation.experiments.costs import PER_QUESTION_NOTE, SPENT_COLUMNS, STEPS, spent, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.examples import examples
 from cotrail.evaluation.experiments.ircot.lines import (
@@ -48,13 +48,13 @@ from cotrail.evaluation.experiments.report_tables import (
 from cotrail.evaluation.metrics.bootstrap import paired_difference
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
-COMPARED = {"ircot": "one-step", "one-step": "no-retrieval"}
+BASELINES = {"ircot": "one-step", "one-step": "no-retrieval"}
 """Which system is compared with which."""
 
 RESAMPLING_SEED = 0
 
-CHOSEN = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
-TRIED: dict[Goal, tuple[str, ...]] = {
+CHOSEN_COLUMNS = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
+TRIED_METRICS: dict[Goal, tuple[str, ...]] = {
     "retrieval": ("paragraph_recall", "title_recall"),
     "qa": ("answer_f1", "tuning_f1"),
 }
@@ -179,7 +179,7 @@ def differences(results: CellResults) -> ReportTable | None:
     pairs = [
         (line, runs, others)
         for line, runs in lines.items()
-        if (others := lines.get(replace(line, system=COMPARED.get(line.system, ""))))
+        if (others := lines.get(replace(line, system=BASELINES.get(line.system, ""))))
     ]
     own = [row for pair in pairs if (row := _difference(*pair))]
     notes = [
@@ -220,7 +220,7 @@ def support(results: CellResults) -> ReportTable | None:
         for line, runs in runs_by_line(results).items()
         if line.system != "no-retrieval" and mean_score(runs, "paragraph_recall")
     ]
-    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN, *_metric_columns(metrics))
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN_COLUMNS, *_metric_columns(metrics))
     return listing("support", "The collected paragraphs", columns, rows)
 
 
@@ -232,14 +232,14 @@ def searched(results: CellResults) -> ReportTable | None:
         TableRow(
             values=names_of(run.cell.line)
             | _tried(run)
-            | {name: mean_score((run,), name) for name in TRIED[run.cell.line.goal]},
+            | {name: mean_score((run,), name) for name in TRIED_METRICS[run.cell.line.goal]},
             chosen=_choice(run) in taken,
-            runs={TRIED[run.cell.line.goal][0]: (run.cell.name,)},
+            runs={TRIED_METRICS[run.cell.line.goal][0]: (run.cell.name,)},
         )
         for run in tried
     ]
-    metrics = [name for names in TRIED.values() for name in names]
-    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN, *_metric_columns(metrics))
+    metrics = [name for names in TRIED_METRICS.values() for name in names]
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *CHOSEN_COLUMNS, *_metric_columns(metrics))
     undecided = {run.cell.line for run in tried} - {line for line, _, _ in taken}
     notes = ("Lines without a chosen row haven't chosen yet.",) if undecided else ()
     return listing("search", "The choice of K and M on the development questions", columns, rows, notes=notes)
@@ -254,8 +254,8 @@ def costs(results: CellResults) -> ReportTable | None:
         )
         for line, runs in runs_by_line(results).items()
     ]
-    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT, *STEPS)
-    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION,))
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT_COLUMNS, *STEPS)
+    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION_NOTE,))
 
 
 def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
@@ -290,7 +290,7 @@ def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow 
     compared = paired_difference([ours[q] for q in shared], [theirs[q] for q in shared], RESAMPLING_SEED)
     values: dict[str, Value] = {
         "metric": metric,
-        "against": COMPARED[line.system],
+        "against": BASELINES[line.system],
         "difference": compared.mean,
         "interval": Interval(low=compared.low, high=compared.high),
         "p_value": compared.p_value,
@@ -325,10 +325,10 @@ def _published_f1(where: str) -> Iterator[TableRow]:
 
 def _published_differences(own: Sequence[TableRow]) -> Iterator[TableRow]:
     """Differences of section 5 for the datasets and metrics that the own rows compare."""
-    known = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
+    own_places = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
     for each in published().differences:
         for place, points in each.scores.items():
-            if (each.metric, place) in known:
+            if (each.metric, place) in own_places:
                 reader = None if each.metric == "paragraph_recall" else each.reader
                 labels = {"metric": each.metric, "place": place, "model": each.model, "reader": reader}
                 compared = {"system": "ircot", "against": "one-step"}

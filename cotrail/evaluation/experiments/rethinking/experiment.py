@@ -109,7 +109,7 @@ class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinkin
         return files.task or TASK_OF[files.format or dataset]
 
 
-class Trial(GridCell, frozen=True, kw_only=True):
+class RethinkingTrial(GridCell, frozen=True, kw_only=True):
     """One run of an experiment: a method on a dataset with a model."""
 
     variation: Variation = ""
@@ -130,13 +130,13 @@ class Trial(GridCell, frozen=True, kw_only=True):
         return "evidence" in self.settings.get("knowledge", ())
 
 
-def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
+def trials(experiment: RethinkingExperiment) -> tuple[RethinkingTrial, ...]:
     """The runs that the experiment's tables need, each once, in the order of its file.
 
     Runs over annotated evidence, or over the annotators' facts, are left out if a dataset has none.
     """
     compared = (
-        Trial(dataset=dataset, model=model, method=method, variation=variation)
+        RethinkingTrial(dataset=dataset, model=model, method=method, variation=variation)
         for model in experiment.models
         for dataset in experiment.datasets
         for table in experiment.tables
@@ -145,7 +145,7 @@ def trials(experiment: RethinkingExperiment) -> tuple[Trial, ...]:
     return tuple(dict.fromkeys(each for each in compared if _can_be(experiment, each)))
 
 
-def _can_be(experiment: RethinkingExperiment, trial: Trial) -> bool:
+def _can_be(experiment: RethinkingExperiment, trial: RethinkingTrial) -> bool:
     """Return whether the dataset has the evidence or facts that the run needs; only StrategyQA has facts."""
     files = experiment.datasets[trial.dataset]
     has_facts = (files.format or trial.dataset) == "strategyqa"

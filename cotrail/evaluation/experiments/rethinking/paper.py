@@ -8,14 +8,14 @@ from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
 from cotrail.evaluation.experiments.paper import Paper
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, Trial, trials
+from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, RethinkingTrial, trials
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run
 from cotrail.evaluation.experiments.rethinking.tables import report_of
 from cotrail.evaluation.experiments.stages import at_once
 from cotrail.systems.registry import find_system
 
 
-def request(experiment: RethinkingExperiment, trial: Trial) -> RunKeys:
+def request(experiment: RethinkingExperiment, trial: RethinkingTrial) -> RunKeys:
     """The request of a run."""
     files = experiment.datasets[trial.dataset]
     format_, spec = files.format or trial.dataset, find_system(trial.method)

@@ -186,8 +186,8 @@ def accuracy_of(run: RethinkingRun) -> Accuracy:
 def faithfulness_of(run: RethinkingRun) -> float | None:
     """Mean faithfulness of the run's explanations, over the questions that have one; None if none has."""
     values = [explanation_faithfulness(each.weighing) for each in run.questions if each.weighing]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fmean(numbers) if numbers else None
 
 
 def chain_alone(run: RethinkingRun) -> tuple[float, float] | None:

@@ -61,7 +61,7 @@ CONTRASTS = (
     Column("p_value", "p", "probability"),
 )
 
-ADJUSTED = (
+ADJUSTED_NOTE = (
     "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
     "Faithfulness: how far the evidence entails the facts behind the answer."
 )
@@ -69,24 +69,24 @@ OWN_QUESTIONS = (
     "Runs on other questions than StrategyQA's, TempQuestions' and INFOTABS' are in no table with published figures, "
     "which are of those."
 )
-MISPRINTED = (
+MISPRINT_NOTE = (
     'The paper heads the published temporal column of this table "Tabular"; section 5.2 and the numbers of table 1 say '
     "that it is the temporal task's."
 )
-ALONE = "A sampled chain alone"
-ALONE_MEANS = (
-    f"{ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of chain-of-thought "
-    "prompting look for no evidence, so they have no faithfulness."
+CHAIN_ALONE = "A sampled chain alone"
+CHAIN_ALONE_NOTE = (
+    f"{CHAIN_ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of "
+    "chain-of-thought prompting look for no evidence, so they have no faithfulness."
 )
-SAME_CHAINS = "Both with the first chains of each question, as they were drawn and scored."
+SAME_CHAINS_NOTE = "Both with the first chains of each question, as they were drawn and scored."
 
 WITH_FACTS = "strategyqa-facts"
 """The dataset whose questions show their annotators' facts, which only table 7 is about."""
 
 QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
-KNOWN = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
+KNOWLEDGE_NAMES = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
-ON_EVIDENCE = (
+EVIDENCE_NOTE = (
     "Own runs are listed if they use only the paragraphs that the dataset annotates as evidence, and weigh by function "
     "(3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought prompting, with its "
     "faithfulness."
@@ -128,7 +128,7 @@ def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
 
 def overview(runs: MethodRuns) -> ReportTable | None:
     """All runs with their accuracies."""
-    notes = (ADJUSTED,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED, OWN_QUESTIONS)
+    notes = (ADJUSTED_NOTE,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED_NOTE, OWN_QUESTIONS)
     return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=notes)
 
 
@@ -141,7 +141,7 @@ def methods(runs: MethodRuns) -> ReportTable | None:
 def retrieval(runs: MethodRuns) -> ReportTable | None:
     """Evidence for each sentence, or for the question (table 3)."""
     placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
-    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINTED,))
+    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINT_NOTE,))
 
 
 def knowledge(runs: MethodRuns) -> ReportTable | None:
@@ -163,7 +163,7 @@ def variants(runs: MethodRuns) -> ReportTable | None:
     has_variants = any(run.method.system == "rethinking" for _, run in placed)
     columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
     rows = [*own, *alone] if has_variants else []
-    notes = (ON_EVIDENCE, ALONE_MEANS) if alone else (ON_EVIDENCE,)
+    notes = (EVIDENCE_NOTE, CHAIN_ALONE_NOTE) if alone else (EVIDENCE_NOTE,)
     return beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
 
 
@@ -185,7 +185,7 @@ def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
         "The effect of the number of chains",
         CHAINS,
         [row for run in runs for row in _growing(run)],
-        notes=(SAME_CHAINS,),
+        notes=(SAME_CHAINS_NOTE,),
     )
 
 
@@ -220,13 +220,16 @@ def _method(run: RethinkingRun) -> str | None:
 
 def _is_whole(run: RethinkingRun) -> bool:
     """Return whether the run is table 1's basic approach: without annotated evidence, and with all knowledge."""
-    is_part = run.task == "tabular" and _knowledge(run.method) in (KNOWN[True, False], KNOWN[False, True])
+    is_part = run.task == "tabular" and _knowledge(run.method) in (
+        KNOWLEDGE_NAMES[True, False],
+        KNOWLEDGE_NAMES[False, True],
+    )
     return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
 
 
 def _knowledge(method: Method) -> str | None:
-    known = set(method.knowledge)
-    return KNOWN.get((not known.isdisjoint({"wordnet", "conceptnet"}), "table" in known))
+    kinds = set(method.knowledge)
+    return KNOWLEDGE_NAMES.get((not kinds.isdisjoint({"wordnet", "conceptnet"}), "table" in kinds))
 
 
 def _variant(method: Method) -> str | None:
@@ -272,13 +275,13 @@ def _by_task(
 
 
 def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:
-    named = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
-    return TableRow(values={**named, **scores, "questions": len(run.questions), "run": run.id})
+    labels = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
+    return TableRow(values={**labels, **scores, "questions": len(run.questions), "run": run.id})
 
 
 def _alone(run: RethinkingRun) -> Iterator[TableRow]:
-    if found := chain_alone(run):
-        yield _own(ALONE, run, dict(zip(("accuracy", "faithfulness"), found, strict=True)))
+    if result := chain_alone(run):
+        yield _own(CHAIN_ALONE, run, dict(zip(("accuracy", "faithfulness"), result, strict=True)))
 
 
 def _overview(run: RethinkingRun) -> TableRow:
@@ -295,25 +298,25 @@ def _overview(run: RethinkingRun) -> TableRow:
 
 
 def _settings(method: Method) -> str:
-    told = [f"{method.chains} chains"] if method.chains else []
+    phrases = [f"{method.chains} chains"] if method.chains else []
     if method.system == "rethinking":
-        told += [VARIANTS[method.variant]] if method.variant in VARIANTS else []
-        told += [] if method.voting else ["no voting"]
-        told += [f"by {method.query}", *method.knowledge]
-    return ", ".join(told)
+        phrases += [VARIANTS[method.variant]] if method.variant in VARIANTS else []
+        phrases += [] if method.voting else ["no voting"]
+        phrases += [f"by {method.query}", *method.knowledge]
+    return ", ".join(phrases)
 
 
 def _growing(run: RethinkingRun) -> Iterator[TableRow]:
     if grown := growth(run):
         for place, share in enumerate(grown.voted):
             faithful = grown.faithful[place] if grown.faithful else None
-            told: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
-            yield TableRow(values={**told, "voted": share, "faithful": faithful})
+            values: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
+            yield TableRow(values={**values, "voted": share, "faithful": faithful})
 
 
 def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
-    if found := contrast(ours, theirs):
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(found)})
+    if comparison := contrast(ours, theirs):
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(comparison)})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:
@@ -324,7 +327,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
         ("self-consistency", "middle", grown.voted),
         ("rethinking", "strong", grown.faithful),
     )
-    asked = grown.questions
+    questions = grown.questions
     return Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
@@ -332,7 +335,7 @@ def _panel(run: RethinkingRun) -> Panel | None:
             Series(
                 system=system,
                 shade=shade,
-                points=tuple(point_of_share(round(share * asked), asked, runs=(run.id,)) for share in shares),
+                points=tuple(point_of_share(round(share * questions), questions, runs=(run.id,)) for share in shares),
             )
             for system, shade, shares in lines
             if shares

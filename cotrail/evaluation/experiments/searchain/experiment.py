@@ -22,7 +22,7 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
 """The settings of the system that define each variation."""
 
 
-class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SearChainFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Location of a dataset's questions, and the corpus that is searched for them.
 
     corpus: name of the indexed corpus. format: format of the question file; the dataset's name by default.
@@ -44,7 +44,7 @@ class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
     temperature: of the language model. settings: further settings of the system, under its name.
     """
 
-    datasets: Annotated[dict[str, DatasetFiles], Meta(min_length=1)]
+    datasets: Annotated[dict[str, SearChainFiles], Meta(min_length=1)]
     models: tuple[str, ...] = ()
     extractor: str | None = None
     duplicate_rater: str | None = None
@@ -56,7 +56,7 @@ class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
             raise ValueError(f"there are settings of {unknown[0]!r}, and the only system of the protocol is {SYSTEM}")
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class SearChainTrial(Struct, frozen=True, kw_only=True):
     """One run of an experiment."""
 
     dataset: str
@@ -69,10 +69,10 @@ class Trial(Struct, frozen=True, kw_only=True):
         return "/".join(filter(None, (self.dataset, self.model, SYSTEM, self.variation)))
 
 
-def trials(experiment: SearChainExperiment) -> tuple[Trial, ...]:
+def trials(experiment: SearChainExperiment) -> tuple[SearChainTrial, ...]:
     """The runs that the experiment's tables need, in the order of its file."""
     return tuple(
-        Trial(dataset=dataset, model=model, variation=variation)
+        SearChainTrial(dataset=dataset, model=model, variation=variation)
         for model in experiment.models
         for dataset in experiment.datasets
         for variation in SETTINGS

@@ -113,29 +113,29 @@ def nodes_by_hops(questions: Iterable[Searched]) -> Mapping[int, float]:
 
 def efficiency(questions: Iterable[Searched]) -> Efficiency | None:
     """The mean words and interactions of an answered question (table 6); None where there is none."""
-    counted = [(each.words, each.tree) for each in questions if each.words and each.tree]
-    if not counted:
+    pairs = [(each.words, each.tree) for each in questions if each.words and each.tree]
+    if not pairs:
         return None
     return Efficiency(
-        questions=len(counted),
-        read=fmean(words.read for words, _ in counted),
-        read_again=fmean(words.read_again for words, _ in counted),
-        written=fmean(words.written for words, _ in counted),
-        rounds=fmean(tree.rounds for _, tree in counted),
+        questions=len(pairs),
+        read=fmean(words.read for words, _ in pairs),
+        read_again=fmean(words.read_again for words, _ in pairs),
+        written=fmean(words.written for words, _ in pairs),
+        rounds=fmean(tree.rounds for _, tree in pairs),
     )
 
 
 def citations(questions: Iterable[Searched]) -> Citations:
     """Count what the marks of the final contents name."""
-    found = [(each.tree, each.gold) for each in questions if each.tree]
-    checked = [(node in gold) for tree, gold in found if gold is not None for node in _documents(tree)]
+    pairs = [(each.tree, each.gold) for each in questions if each.tree]
+    checked = [(node in gold) for tree, gold in pairs if gold is not None for node in _documents(tree)]
     return Citations(
-        contents=sum(bool(tree.final) for tree, _ in found),
-        marked=sum(bool(_named(tree)) for tree, _ in found),
+        contents=sum(bool(tree.final) for tree, _ in pairs),
+        marked=sum(bool(_named(tree)) for tree, _ in pairs),
         references=len(checked),
         gold=sum(checked),
-        path=sum(len(tree.path) for tree, _ in found),
-        named=sum(len(_named(tree).intersection(tree.path)) for tree, _ in found),
+        path=sum(len(tree.path) for tree, _ in pairs),
+        named=sum(len(_named(tree).intersection(tree.path)) for tree, _ in pairs),
     )
 
 

@@ -6,14 +6,20 @@ from cotrail.common.humanize import count
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
 from cotrail.evaluation.experiments.paper import Paper
-from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, SYSTEM, SearChainExperiment, Trial, trials
+from cotrail.evaluation.experiments.searchain.experiment import (
+    SETTINGS,
+    SYSTEM,
+    SearChainExperiment,
+    SearChainTrial,
+    trials,
+)
 from cotrail.evaluation.experiments.searchain.published import SOURCE
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, read_run
-from cotrail.evaluation.experiments.searchain.tables import SCORED, build_tables
+from cotrail.evaluation.experiments.searchain.tables import SCORES_NOTE, build_tables
 from cotrail.evaluation.experiments.stages import at_once
 
 
-def request(experiment: SearChainExperiment, trial: Trial) -> RunKeys:
+def request(experiment: SearChainExperiment, trial: SearChainTrial) -> RunKeys:
     """The request of a run."""
     files = experiment.datasets[trial.dataset]
     return experiment.request(
@@ -33,7 +39,7 @@ def request(experiment: SearChainExperiment, trial: Trial) -> RunKeys:
 
 def report(runs: Sequence[SearChainRun]) -> ExperimentReport:
     """The tables of Search-in-the-Chain."""
-    summary = f"{count(len(runs), 'run')}; {completeness([run.is_answered for run in runs])}. {SCORED} {SOURCE}"
+    summary = f"{count(len(runs), 'run')}; {completeness([run.is_answered for run in runs])}. {SCORES_NOTE} {SOURCE}"
     return ExperimentReport(summary=summary if runs else NO_RESULTS, tables=build_tables(runs))
 
 

@@ -112,8 +112,8 @@ STEPS = (
 )
 
 
-def _efficiency(label: str, read: int, written: int, rounds: float, seconds: float, where: str = WWW) -> TableRow:
-    return published_row(where, label, MODEL, read=read, written=written, rounds=rounds, seconds=seconds)
+def _efficiency(label: str, words_in: int, words_out: int, rounds: float, seconds: float, where: str = WWW) -> TableRow:
+    return published_row(where, label, MODEL, read=words_in, written=words_out, rounds=rounds, seconds=seconds)
 
 
 EFFICIENCY = (

@@ -13,7 +13,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.searchain.experiment import Trial, Variation
+from cotrail.evaluation.experiments.searchain.experiment import SearChainTrial, Variation
 from cotrail.evaluation.metrics.cover_em import cover_em
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.systems.searchain.tree import Tree
@@ -91,7 +91,7 @@ class SearChainRun(Struct, frozen=True, kw_only=True):
         return fmean(each.stated or 0.0 for each in self.questions)
 
 
-def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
+def read_run(trial: SearChainTrial, run: RecordedRun) -> SearChainRun:
     """What the tables need of a recorded run."""
     scoring = scoring_of(run.dataset)
     words = {
@@ -110,28 +110,28 @@ def read_run(trial: Trial, run: RecordedRun) -> SearChainRun:
     )
 
 
-def words_of(prompts: Sequence[Prompt], written: Sequence[str]) -> WordCounts:
+def words_of(prompts: Sequence[Prompt], texts: Sequence[str]) -> WordCounts:
     """Count the words of a question's prompts, in the order of the calls, and of what the model wrote."""
     pieces = [tuple(prompt.pieces) for prompt in prompts]
     new = [piece for before, now in pairwise([(), *pieces]) for piece in _added(before, now)]
     return WordCounts(
         read=sum(_words(piece.text) for piece in new if not isinstance(piece, Written)),
         read_again=sum(_words(piece.text) for prompt in pieces for piece in prompt),
-        written=sum(map(_words, written)),
+        written=sum(map(_words, texts)),
     )
 
 
 def _searched(scoring: Scoring, question: RecordedQuestion, words: WordCounts | None) -> Searched:
     tree = question.details if isinstance(question.details, Tree) else None
     titles = {each.title for each in question.gold}
-    found = frozenset(each.digest for each in question.paragraphs if each.title in titles)
+    digests = frozenset(each.digest for each in question.paragraphs if each.title in titles)
     return Searched(
         key=question.key,
         score=_score(scoring, question.answer or "", question.answers) if tree else None,
         stated=_score(scoring, tree.stated, question.answers) if tree else None,
         hops=hops(question.kinds),
         tree=tree,
-        gold=found if titles else None,
+        gold=digests if titles else None,
         words=words,
     )
 

@@ -93,11 +93,11 @@ CITATIONS = (
     Column("named", "named", "percent"),
 )
 
-SCORED = (
+SCORES_NOTE = (
     "Scores are cover-EM of the final content, without its marks, and of the answer that it states behind "
     '"answer is"; for ELI5, ROUGE-L.'
 )
-ON_PATH = (
+PATH_NOTE = (
     "Shares of the nodes on the paths (R of algorithm 1), which have each query once, with its last answer. Neither "
     "duplicates nor nodes behind the feedback of their round are on a path."
 )
@@ -107,14 +107,14 @@ S_IR = (
 )
 MISLED = "Wrong with IR, of the questions that are right without IR."
 NODES = "The mean number of nodes of the chains that the model writes without IR, by the hops of MuSiQue's questions."
-COUNTED = (
+WORDS_NOTE = (
     "Words are separated by white space, before any prompt is cut to a model's context. Words in: the prompt once, the "
     "feedbacks and the request for the final content. So the paper's 390 must have been counted, which cannot be those "
     "of 2.21 calls together. In every call: all prompts, which repeat what was said before. Interactions: chains that "
     "the model wrote. Prompts by which a model reads answers from documents don't count. Published figures are of the "
     "four multi-hop datasets together."
 )
-CITED = (
+CITATIONS_NOTE = (
     "Marked: final contents in which the model wrote a mark. Gold: marks that lead to a document with the title of a "
     "gold paragraph, where the dataset publishes these. Named: nodes of the path that a mark names. The paper's "
     "version of WWW 2024 reports SKC, how many marked items of an answer their documents support (2.882), and AMP, "
@@ -142,31 +142,31 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
 
 def overview(runs: SearChainRuns) -> ReportTable | None:
     """All runs with their scores."""
-    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(SCORED,))
+    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=(SCORES_NOTE,))
 
 
 def performance(runs: SearChainRuns) -> ReportTable | None:
     """Methods by dataset (table 1)."""
     placed = [(run, run.score) for run in runs]
-    return _by_dataset("performance", "Performance (table 1)", placed, published.PERFORMANCE, SCORED)
+    return _by_dataset("performance", "Performance (table 1)", placed, published.PERFORMANCE, SCORES_NOTE)
 
 
 def knowledge_sources(runs: SearChainRuns) -> ReportTable | None:
     """Shares of nodes by the source of their answers (table 2)."""
     own = [_sources(run) for run in _of("", runs) if sources(run.trees).nodes]
-    return beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, [ON_PATH])
+    return beside("sources", "Sources of knowledge (table 2)", SOURCES, own, published.SOURCES, [PATH_NOTE])
 
 
 def effect_of_retrieval(runs: SearChainRuns) -> ReportTable | None:
     """Scores where retrieval corrected or completed something (table 3)."""
-    own = [_own(run, {"label": _title(run.dataset), **asdict(found)}) for run, found in _effects(runs)]
+    own = [_own(run, {"label": _title(run.dataset), **asdict(effect)}) for run, effect in _effects(runs)]
     return beside("effect", "Effect of IR (table 3)", EFFECT, own, published.EFFECT, [S_IR])
 
 
 def misleading(runs: SearChainRuns) -> ReportTable | None:
     """How often retrieval makes a right answer wrong (table 4); not of long answers, which aren't right or wrong."""
-    effects = [(run, found) for run, found in _effects(runs) if found.right and not run.scores_overlap]
-    placed = [(run, found.misled / found.right) for run, found in effects]
+    effects = [(run, effect) for run, effect in _effects(runs) if effect.right and not run.scores_overlap]
+    placed = [(run, effect.misled / effect.right) for run, effect in effects]
     return _by_dataset("misled", "Misled by IR (table 4)", placed, published.MISLED, MISLED)
 
 
@@ -180,13 +180,13 @@ def reasoning_steps(runs: SearChainRuns) -> ReportTable | None:
 def words_and_interactions(runs: SearChainRuns) -> ReportTable | None:
     """Words in and out, and rounds of interaction (table 6)."""
     own = [row for run in runs if (row := _efficiency(run))]
-    return beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, [COUNTED])
+    return beside("efficiency", "Efficiency (table 6)", EFFICIENCY, own, published.EFFICIENCY, [WORDS_NOTE])
 
 
 def marks(runs: SearChainRuns) -> ReportTable | None:
     """What the marks of final contents lead to."""
     rows = [_citations(run) for run in runs if run.variation != "without-retrieval" and run.trees]
-    return listing("marks", "Marks of the final contents", CITATIONS, rows, notes=(CITED,))
+    return listing("marks", "Marks of the final contents", CITATIONS, rows, notes=(CITATIONS_NOTE,))
 
 
 def _of(variation: Variation, runs: SearChainRuns) -> list[SearChainRun]:
@@ -197,7 +197,7 @@ def _effects(runs: SearChainRuns) -> list[tuple[SearChainRun, Effect]]:
     """The effect of retrieval on each run of the whole method whose questions were also asked without it."""
     alone = {(run.dataset, run.model): run.questions for run in _of("without-retrieval", runs)}
     effects = [(run, effect(run.questions, alone.get((run.dataset, run.model), ()))) for run in _of("", runs)]
-    return [(run, found) for run, found in effects if found]
+    return [(run, measured) for run, measured in effects if measured]
 
 
 def _overview(run: SearChainRun) -> TableRow:
@@ -215,28 +215,28 @@ def _overview(run: SearChainRun) -> TableRow:
 
 
 def _sources(run: SearChainRun) -> TableRow:
-    found = sources(run.trees)
-    shares = {"llm": found.model, "corrected": found.corrected, "completed": found.completed}
-    values: dict[str, Value] = {name: count / found.nodes for name, count in shares.items()}
-    return _own(run, {"label": _title(run.dataset), "nodes": found.nodes, **values})
+    measured = sources(run.trees)
+    shares = {"llm": measured.model, "corrected": measured.corrected, "completed": measured.completed}
+    values: dict[str, Value] = {name: count / measured.nodes for name, count in shares.items()}
+    return _own(run, {"label": _title(run.dataset), "nodes": measured.nodes, **values})
 
 
 def _efficiency(run: SearChainRun) -> TableRow | None:
-    found = efficiency(run.questions)
-    if found is None:
+    measured = efficiency(run.questions)
+    if measured is None:
         return None
     seconds = run.cost.asked.seconds / run.answered if run.cost and run.answered else None
-    return _own(run, {**asdict(found), "seconds": seconds})
+    return _own(run, {**asdict(measured), "seconds": seconds})
 
 
 def _citations(run: SearChainRun) -> TableRow:
-    found = citations(run.questions)
+    measured = citations(run.questions)
     shares = {
-        "marked": _share(found.marked, found.contents),
-        "gold": _share(found.gold, found.references),
-        "named": _share(found.named, found.path),
+        "marked": _share(measured.marked, measured.contents),
+        "gold": _share(measured.gold, measured.references),
+        "named": _share(measured.named, measured.path),
     }
-    return _own(run, asdict(found) | shares)
+    return _own(run, asdict(measured) | shares)
 
 
 def _share(count: int, of: int) -> float | None:

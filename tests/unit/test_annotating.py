@@ -203,7 +203,7 @@ def test_what_is_filled_in_is_read_and_what_is_not_is_left_for_later(filled: Fil
         ({"position": 2}, r"marks.jsonl:2: .*there is none at 2"),
         ({"position": -1}, r"marks.jsonl:2: .*there is none at -1"),
         ({"sentence": "Three did it."}, r"marks.jsonl:2: the sentence isn't the one that the run wrote"),
-        ({"position": 0, "sentence": "One did it."}, r"marks.jsonl:2: the same sentence stands in .*marks.jsonl:1"),
+        ({"position": 0, "sentence": "One did it."}, r"marks.jsonl:2: the same sentence is in .*marks.jsonl:1"),
         ({"note": "\0"}, r"marks.jsonl:2: .*NUL"),
     ],
 )

@@ -15,13 +15,15 @@ PACKAGE = "cotrail_extensions"
 """The package as which the folder is imported, so that its modules can import one another."""
 
 
+def extensions_folder() -> Path:
+    """Return the folder of extensions in the home, whether it is there or not."""
+    return Path(os.environ.get("COTRAIL_HOME", "").strip() or user_data_path("cotrail")) / "extensions"
+
+
 def extension_files() -> tuple[Path, ...]:
-    """Return the modules in `extensions` in the home, by name; those whose names begin with `_` are only imported."""
-    home = Path(os.environ.get("COTRAIL_HOME", "").strip() or user_data_path("cotrail"))
-    files = (
-        *(home / "extensions").glob("*.py"),
-        *(path.parent for path in (home / "extensions").glob("*/__init__.py")),
-    )
+    """Return the modules in the folder, by name; those whose names begin with `_` are only imported by others."""
+    folder = extensions_folder()
+    files = (*folder.glob("*.py"), *(path.parent for path in folder.glob("*/__init__.py")))
     return tuple(sorted(path for path in files if not path.name.startswith("_")))
 
 

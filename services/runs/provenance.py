@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from cotrail.configuration.extensions import extensions_folder
 from cotrail.errors import InputError
 
 STAND_INS = "instead"
@@ -36,6 +37,7 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": {name: version for name in PACKAGES if (version := _version(name)) is not None},
         "git": _git_revision(),
+        **_extensions(),
     }
 
 
@@ -46,6 +48,13 @@ def file_record(path: Path) -> dict[str, str]:
             return {"path": str(path.absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
+
+
+def _extensions() -> dict[str, dict[str, str]]:
+    """The SHA-256 of each file of extensions, by its path in their folder; nothing where there are none."""
+    folder = extensions_folder()
+    files = {str(path.relative_to(folder)): file_record(path)["sha256"] for path in sorted(folder.rglob("*.py"))}
+    return {"extensions": files} if files else {}
 
 
 def _version(name: str) -> str | None:

@@ -64,6 +64,8 @@ def test_a_run_of_made_up_records_is_carried_out_scored_traced_and_verified(home
     assert "5 words, no more" in traced
     scores = json.loads(run(home, "score", "latest", "--json"))["metrics"]
     assert (scores["answer_em"], scores["brevity"]) == (1.0, 1.0)
+    provenance = json.loads(run(home, "show", "latest", "--json"))["configuration"]["provenance"]
+    assert "word_count.py" in provenance["extensions"]
     run(home, "audit", "verify", "latest")
 
 

@@ -8,15 +8,18 @@ CotrailError
 │   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
 ├── BundleError              an audit bundle is damaged, or the file isn't one
 ├── UnavailableError         a required server or process doesn't answer
+│   └── BusyError              it answers, and takes no further requests at the moment
 ├── StepError                permanent failure: no retry of the step can succeed
 │   ├── PromptTooLongError     the prompt doesn't fit, even without demonstrations and paragraphs
-│   └── UnrecordableError      the result can't be recorded
+│   ├── UnrecordableError      the result can't be recorded
+│   └── UnansweredError        a language model wrote thoughts alone, refused, or broke the form that it was given
 ├── TransientStepError       temporary failure: a retry may succeed
 │   └── OverdueError           an execution exceeded its time limit
 └── BlockedError             a person has to fix something before the question can continue
     ├── ReplayMismatchError    the code no longer yields the recorded steps
     ├── CorpusChangedError     the corpus isn't the one that the run pins
     ├── ModelChangedError      the model isn't the one that the run pins
+    ├── QuotaError             the account with a provider is used up
     ├── NotInstalledError      a required library isn't installed; an UnavailableError too
     ├── UnreadableError        the record of a step, or content that it refers to, can't be read
     └── UnknownVersionError    this worker doesn't have the system's version
@@ -65,6 +68,13 @@ class UnavailableError(CotrailError):
         self.seconds = seconds
 
 
+class BusyError(UnavailableError):
+    """The server answers, but the account may send no further requests at the moment (429, 529).
+
+    Other steps that need the same server may go on: it isn't away.
+    """
+
+
 class StepError(CotrailError):
     """The step failed permanently: no retry can succeed."""
 
@@ -75,6 +85,17 @@ class PromptTooLongError(StepError):
 
 class UnrecordableError(StepError):
     """The step's result can't be recorded."""
+
+
+class UnansweredError(StepError):
+    """A language model wrote no answer: thoughts alone, a refusal, or another form than it was asked for.
+
+    written: what it wrote instead, a `cotrail.core.results.Generated`.
+    """
+
+    def __init__(self, message: str, written: object = None) -> None:
+        super().__init__(message)
+        self.written = written
 
 
 class TransientStepError(CotrailError):
@@ -95,6 +116,10 @@ class CorpusChangedError(BlockedError):
 
 class ModelChangedError(BlockedError):
     """The model isn't the one that the run pins."""
+
+
+class QuotaError(BlockedError):
+    """The account with a provider is used up: waiting doesn't help."""
 
 
 class NotInstalledError(BlockedError, UnavailableError):

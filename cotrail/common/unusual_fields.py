@@ -27,5 +27,10 @@ def without_unused(value: Struct, *later: str) -> dict[str, Any]:
 
 @cache
 def _defaults(of: type[Struct], names: tuple[str, ...]) -> tuple[tuple[str, object], ...]:
-    defaults = {field.name: field.default for field in msgspec.structs.fields(of)}
+    defaults = {field.name: _default(field) for field in msgspec.structs.fields(of)}
     return tuple((name, defaults[name]) for name in names if name in defaults)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    factory = field.default_factory
+    return field.default if factory is msgspec.NODEFAULT else factory()

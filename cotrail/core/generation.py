@@ -4,20 +4,30 @@ from typing import Literal
 
 from msgspec import Struct
 
-Capability = Literal["turns", "continue", "scores", "tools", "sampling"]
+Capability = Literal["turns", "continue", "scores", "tools", "sampling", "structure"]
 """What an action may ask beyond the continuation of plain text. `turns`: conversations, laid out by the model's own
 chat template. `continue`: a last turn of the assistant's is continued in place. `scores`: the log
 probability of each token written. `tools`: tools are shown to the model, and its calls of them are read. `sampling`:
-`top_k` and a repetition penalty."""
+`top_k` and a repetition penalty. `structure`: JSON by a schema, or one of several words; a model that can't be held to
+these is asked again where it wrote something else, so that only plain continuations lack it."""
 
 Until = Literal["sentence", "line", "chain", "end", "stop"]
 """Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a
 further demonstration (`chain`), or where the model ends it. Of all these the text is stripped; with `stop` it is
 verbatim, and ends before the first of the action's stop strings or where the model ends it."""
 
-Ended = Literal["", "until", "stop", "end", "length", "calls"]
+Ended = Literal["", "until", "stop", "end", "length", "calls", "thoughts", "refused"]
 """Why a generation ended: what was asked for is complete, a stop string, the model's own end, the most tokens, or calls
-of tools, which are to be answered. Empty in records from before this was recorded."""
+of tools, which are to be answered. `thoughts`: nothing but thoughts was written. `refused`: the model or its provider
+refuses to answer. Empty in records from before this was recorded."""
+
+ThoughtsKind = Literal["", "whole", "summary", "hidden"]
+"""What is recorded of a model's thoughts: all of them, a summary that its provider wrote, or only their tokens' number.
+Empty where it didn't think."""
+
+HandsBack = Literal["none", "calls", "all"]
+"""Which thoughts later prompts hand back to the model: none, those since the last turn of the user's, a loop of
+tool calls, or all."""
 
 RULES = "rules"
 """The splitter that is cotrail's own, `cotrail.common.sentence_boundaries`."""

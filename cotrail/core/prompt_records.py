@@ -66,6 +66,7 @@ class _Turn(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     calls: tuple[Call, ...] = ()
     answers: str = ""
     lower: bool = False
+    carried: Inline = ""
 
 
 class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,6 +97,7 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 calls=turn.calls,
                 answers=turn.answers,
                 lower=turn.lower,
+                carried=_read(turn.carried, texts),
             )
             for turn in self.turns
         )
@@ -149,6 +151,9 @@ def long_texts(prompt: Prompt) -> tuple[Paragraph, ...]:
             text = piece.question if type(piece) is Asked else piece.text
             if len(text) > LONGEST_INLINE:
                 texts[text] = None
+    for turn in prompt.turns:
+        if len(turn.carried) > LONGEST_INLINE:
+            texts[turn.carried] = None
     return tuple(map(passage_of, texts))
 
 
@@ -166,6 +171,8 @@ def _turn(turn: Turn, places: Mapping[str, int]) -> Json:
         record["answers"] = turn.answers
     if turn.lower:
         record["lower"] = True
+    if turn.carried:
+        record["carried"] = places.get(turn.carried, turn.carried)
     return record
 
 

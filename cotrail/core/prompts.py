@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cotrail.common.canonical_json import canonical
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
+from cotrail.core.generation import HandsBack
 from cotrail.core.paragraphs import Paragraph
 
 Role = Literal["", "system", "user", "assistant", "tool"]
@@ -109,6 +110,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 
     calls: the tools that the model called in it; answers: in a tool's turn, the id of the call that it answers.
     lower: whether its text is in small letters, as UnifiedQA was trained on.
+    carried: what the model's own message had beside its text, see `Generated`.
     """
 
     role: Role
@@ -116,6 +118,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     calls: tuple[Call, ...] = ()
     answers: str = ""
     lower: bool = False
+    carried: str = ""
 
     @property
     def text(self) -> str:
@@ -132,6 +135,8 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in self.calls
             ]
+        if self.carried:
+            message["carried"] = self.carried
         return message | ({"tool_call_id": self.answers} if self.answers else {})
 
 
@@ -267,12 +272,26 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         *before, last = self.turns
         return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, *_pieces(pieces)))))
 
-    def wrote(self, text: str, calls: tuple[Call, ...] = ()) -> "Prompt":
-        """The same prompt with what the model wrote to it: in the turn that it continued, else in its own."""
+    def wrote(self, text: str, calls: tuple[Call, ...] = (), carried: str = "") -> "Prompt":
+        """The same prompt with what the model wrote to it: in the turn that it continued, else in its own.
+
+        carried: see `Generated`; the engine hands it back as its table says (`hands_back`).
+        """
         if not self.continues_last_turn:
-            return self.add(assistant(Written(text), calls=calls))
+            return self.add(replace(assistant(Written(text), calls=calls), carried=carried))
         *before, last = self.turns
-        return replace(self, turns=(*before, replace(last, pieces=(*last.pieces, Written(text)), calls=calls)))
+        continued = replace(last, pieces=(*last.pieces, Written(text)), calls=calls, carried=carried)
+        return replace(self, turns=(*before, continued))
+
+    def handing_back(self, which: HandsBack) -> "Prompt":
+        """The same prompt with only those of the carried fields that are handed back."""
+        if which == "all" or not any(turn.carried for turn in self.turns):
+            return self
+        roles = [turn.role for turn in self.turns]
+        since = len(roles) - roles[::-1].index("user") if which == "calls" and "user" in roles else 0
+        kept = since if which == "calls" else len(roles)
+        turns = (replace(turn, carried="") if number < kept else turn for number, turn in enumerate(self.turns))
+        return replace(self, turns=tuple(turns))
 
     def without_written(self) -> "Prompt":
         """The same prompt without what the model wrote before."""

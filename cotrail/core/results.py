@@ -11,9 +11,9 @@ from msgspec import Struct
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.digests import digest_of_found
-from cotrail.core.generation import Ended
+from cotrail.core.generation import Ended, ThoughtsKind
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.errors import UnrecordableError
+from cotrail.errors import UnansweredError, UnrecordableError
 
 Json = dict[str, Any]
 
@@ -117,7 +117,7 @@ class Retrieved(Result, frozen=True, kw_only=True):
 class Generated(Result, frozen=True, kw_only=True):
     """Text that a language model wrote.
 
-    text: what was kept, which may be nothing; raw: all that the model wrote.
+    text: what was kept, which may be nothing; raw: all that the model wrote outside of its thoughts.
     ended: why the text ended; stop: before which stop string, if it was one.
     calls: the tools that the model called, in their order; their ids are the server's, for which systems put their own.
     tokens: the text and the log probability of each token of `raw`, where the action asked for them.
@@ -128,6 +128,13 @@ class Generated(Result, frozen=True, kw_only=True):
     drafted_tokens, accepted_tokens: how many tokens were guessed before the model was asked, and how many of these it
         wrote too (speculative decoding); neither changes what is written.
     seed: what a sampled chain was drawn with; None for what isn't one of several samples.
+    thoughts: what the model thought before or between, which is no part of `text` or `raw`; thoughts_are: see
+        `ThoughtsKind`; thought_tokens: their number, 0 if unknown. `generated_tokens` includes them.
+    carried: fields of the model's own message, as a JSON object in its provider's form, that later prompts hand back
+        exactly: thoughts, signed or encrypted ones too. Empty where the provider takes none back.
+    cache_written_tokens: tokens of the prompt that the provider put into its cache, where it charges for that.
+    estimated: whether the token counts are an estimate, since the provider didn't report them.
+    served_by: the model that the provider says it took, and the fingerprint of its system.
     """
 
     text: str
@@ -146,6 +153,13 @@ class Generated(Result, frozen=True, kw_only=True):
     stop: str = ""
     calls: tuple[Call, ...] = ()
     tokens: tuple[tuple[str, float], ...] = ()
+    thoughts: str = ""
+    thoughts_are: ThoughtsKind = ""
+    thought_tokens: int = 0
+    carried: str = ""
+    cache_written_tokens: int = 0
+    estimated: bool = False
+    served_by: str = ""
 
     @property
     def kept_tokens(self) -> tuple[tuple[str, float], ...]:
@@ -163,7 +177,8 @@ class Generated(Result, frozen=True, kw_only=True):
     def characters(self) -> int:
         """What the model wrote, counted once: the text is a part of it, and tokens divide it; each has a number."""
         called = sum(len(call.name) + len(call.arguments) for call in self.calls)
-        return max(len(self.text), len(self.raw)) + called + DIGITS * len(self.tokens)
+        thought = len(self.thoughts) + len(self.carried)
+        return max(len(self.text), len(self.raw)) + thought + called + DIGITS * len(self.tokens)
 
     @property
     def numbers(self) -> Iterable[float]:
@@ -185,7 +200,12 @@ class Generated(Result, frozen=True, kw_only=True):
         }
 
 
-_SELDOM = frozenset({"stop", "calls", "tokens"})
+_SELDOM = frozenset(
+    {
+        *("stop", "calls", "tokens", "thoughts", "thoughts_are", "thought_tokens", "carried"),
+        *("cache_written_tokens", "estimated", "served_by"),
+    }
+)
 
 
 class Embedded(Result, frozen=True, kw_only=True):
@@ -222,23 +242,32 @@ class Rated(Result, frozen=True, kw_only=True):
     scores: tuple[float, ...]
 
 
-class Failure(Struct, frozen=True, kw_only=True):
-    """A failed step, as it is stored: the error's class name and its message."""
+class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A failed step, as it is stored: the error's class name and its message.
+
+    written: what a language model wrote that is no answer: its thoughts alone, or a refusal.
+    """
 
     type: str
     message: str
+    written: Generated | None = None
 
     @property
     def characters(self) -> int:
         """How much text it holds, about."""
-        return len(self.message)
+        return len(self.message) + (self.written.characters if self.written else 0)
 
 
 def failure_of(error: BaseException) -> Failure:
     """An error as it is stored."""
     said = str(error)
     shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}... ({len(said):,} characters)"
-    return Failure(type=type(error).__name__, message=storable(shown))
+    written = error.written if isinstance(error, UnansweredError) else None
+    return Failure(
+        type=type(error).__name__,
+        message=storable(shown),
+        written=written if isinstance(written, Generated) else None,
+    )
 
 
 def _leaves(value: object) -> Iterator[object]:

@@ -21,8 +21,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.model import OpenAIModel
-from cotrail.engines.language_models.openai.tokenizer import estimated_tokens
+from cotrail.engines.language_models.served.model import ServedModel
+from cotrail.engines.language_models.served.tokenizer import estimated_tokens
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -338,8 +338,8 @@ def test_a_request_that_ends_the_connection_each_time_fails_for_now_and_is_no_ou
 def test_a_server_that_went_away_is_away_however_many_connections_were_kept(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.openai.client.IDLE_SECONDS", 0.5)
-    monkeypatch.setattr("cotrail.engines.language_models.openai.client._BACKOFF", lambda _: 0.05)
+    monkeypatch.setattr("cotrail.engines.language_models.served.client.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("cotrail.engines.language_models.served.client._BACKOFF", lambda _: 0.05)
     together = threading.Barrier(8)
 
     def all_at_once() -> Iterator[object]:
@@ -446,7 +446,7 @@ def test_a_model_that_nobody_needs_any_more_ends_its_thread(served: Served, even
 
     served.replies = [streamed(WHOLE), answer(400)]
     before = threads()
-    model = OpenAIModel(Endpoint(url=served.url, model="m", context=4096), "m")
+    model = ServedModel(Endpoint(url=served.url, model="m", context=4096), "m")
     write(model)
     with suppress(StepError):
         write(model)
@@ -559,7 +559,7 @@ def endless(part: bytes) -> Reply:
 def test_a_server_that_never_stops_writing_is_cut_off(
     open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch, part: bytes, said: str
 ) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.openai.client.MAX_STREAM_BYTES", 8 * 2**20)
+    monkeypatch.setattr("cotrail.engines.language_models.served.client.MAX_STREAM_BYTES", 8 * 2**20)
     served.replies = [endless(part)]
     error = refused(open_served(served.url))
     assert isinstance(error, StepError | TransientStepError)

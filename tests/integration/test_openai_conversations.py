@@ -12,7 +12,7 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
-from cotrail.engines.language_models.openai.control_tokens import BREAK
+from cotrail.engines.language_models.served.control_tokens import BREAK
 from cotrail.errors import PromptTooLongError, StepError
 from tests.integration.served import Reply, Served, answer, delta, piece, streamed
 

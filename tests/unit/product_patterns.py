@@ -12,6 +12,7 @@ import cotrail
 from cotrail.common.redaction import Secrets
 from cotrail.core.table_sentences import boundary
 from cotrail.engines.language_models.segments import control_pattern
+from cotrail.engines.language_models.thoughts import MARKS, mark_pattern
 
 FOLDERS = ("cli", "configuration", "cotrail", "models", "services", "tasks", "workers")
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ MADE: Mapping[str, Callable[[], Pattern]] = {
     "cotrail/engines/language_models/llamacpp/tokenizer.py: LlamaCppTokenizer._control": lambda: re.compile(
         f"({control_pattern(CONTROLS).pattern})"
     ),
+    "cotrail/engines/language_models/thoughts.py: mark_pattern": lambda: mark_pattern(MARKS),
     "cotrail/engines/optional_packages.py: extra_with": lambda: re.compile(r"msgspec\b[^-].*extra == .(\w+)"),
 }
 """The functions that compile a pattern when they are called, with one of the hardest that each makes."""

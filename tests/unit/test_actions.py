@@ -232,6 +232,8 @@ def test_what_an_action_says_of_sampling_goes_before_what_the_run_says() -> None
         {"top_k": 40},
         {"repetition_penalty": 1.1},
         {"scored": True},
+        {"schema": '{"type": "object"}'},
+        {"choices": ("yes", "no")},
         {"max_tokens": 65},
     ],
 )
@@ -285,7 +287,9 @@ def test_every_field_is_covered_above() -> None:
     searched = {"query", "count", "titles", "scope", "field", "distinct"}
     assert set(Retrieve.__struct_fields__) == searched | {"options", "corpus"}
     drawn = {"temperature", "top_p", "top_k", "repetition_penalty", "sample"}
-    assert set(Read.__struct_fields__) == {"prompt", "max_tokens", "until", "stop", "scored", "model"} | drawn
+    structured = {"schema", "choices"}
+    fields = {"prompt", "max_tokens", "until", "stop", "scored", "model"}
+    assert set(Read.__struct_fields__) == fields | structured | drawn
     assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter"}
     assert set(Lookup.__struct_fields__) == {"source", "text", "other"}
     assert set(Embed.__struct_fields__) == {"sentences", "paragraphs"}

@@ -96,7 +96,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
         (
             f"[models.m]\n{OPENAI}key = 'sk-secret'",
-            r"no key `key` \(did you mean key_variable\?\); there are",
+            r"no key `key` \(did you mean key_variable\?\)",
         ),
         (
             f"[models.m]\n{OPENAI}key_variable = 'sk-secret'",

@@ -29,8 +29,8 @@ from cotrail.data.corpora.iirc_articles import text_of
 from cotrail.data.corpora.markdown_sections import of_text
 from cotrail.engines.knowledge.words import words
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
-from cotrail.engines.language_models.openai.control_tokens import broken
 from cotrail.engines.language_models.oracle import statement
+from cotrail.engines.language_models.served.control_tokens import broken
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans

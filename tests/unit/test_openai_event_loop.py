@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.engines.language_models.openai.event_loop import EventLoopThread
+from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.errors import TransientStepError
 
 

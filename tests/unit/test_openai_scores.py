@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.scores import joined_scores
+from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.errors import StepError
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)

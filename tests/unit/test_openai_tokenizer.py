@@ -9,8 +9,8 @@ from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.request import completion_request, tokenizer_request
-from cotrail.engines.language_models.openai.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
+from cotrail.engines.language_models.served.request import completion_request, tokenizer_request
+from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.engines.language_models.token_counts import LONGEST_PART
 from cotrail.errors import StepError
 

@@ -4,7 +4,7 @@ Both kinds share a file, since they are recorded, fingerprinted and executed the
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
 from cotrail.core.demonstrations import Drop, Layout
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.generation import RULES, Sampling, Until
+from cotrail.core.generation import RULES, Ended, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt
@@ -27,6 +27,7 @@ from cotrail.core.results import Generated, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.core.views import Facts, TextRole, View, WrittenText
+from cotrail.errors import UnansweredError
 
 
 class Prompted(Action, frozen=True, kw_only=True):
@@ -36,6 +37,7 @@ class Prompted(Action, frozen=True, kw_only=True):
     temperature: the run's where None; top_p, top_k, repetition_penalty: see `Sampling`.
     sample: which of several this is, from 0, drawn by a seed of its own; None where there is but one.
     scored: whether the log probability of each token is asked for.
+    schema: the JSON Schema, as text, that the text follows; choices: the words of which it is one. Empty for any text.
     model: the role of the language model that writes, which is the run's own unless the system's `Needs` have another.
     """
 
@@ -49,12 +51,14 @@ class Prompted(Action, frozen=True, kw_only=True):
     repetition_penalty: float = 1.0
     sample: int | None = None
     scored: bool = False
+    schema: str = ""
+    choices: tuple[str, ...] = ()
     model: str = MODEL
 
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
 
-LATER_FIELDS = ("stop", "top_p", "top_k", "repetition_penalty", "scored")
+LATER_FIELDS = ("stop", "top_p", "top_k", "repetition_penalty", "scored", "schema", "choices")
 """Fields that came later, which requests and fingerprints hold only where they are unusual."""
 
 
@@ -80,16 +84,42 @@ def generation_request(action: Prompted, binding: Binding, until: Until | None =
     """What the language model is asked for; until: in place of the action's own."""
     settings = sampling(action, binding)
     return GenerationRequest(
-        action.prompt, until or action.until, action.max_tokens, settings, action.stop, action.scored
+        action.prompt,
+        until or action.until,
+        action.max_tokens,
+        settings,
+        action.stop,
+        action.scored,
+        action.schema,
+        action.choices,
     )
 
 
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
-    """Has the language model continue the prompt; until: in place of the action's own."""
+    """Has the language model continue the prompt; until: in place of the action's own.
+
+    Raises UnansweredError where it wrote nothing but thoughts, or refused.
+    """
     request = generation_request(action, engines.binding, until)
     model: LanguageModel = engines.language_model(action.model)
     result = model.generate(request, engines.cancellation)
+    check_answered(result)
     return result if action.sample is None else replace(result, seed=request.sampling.seed)
+
+
+def check_answered(result: Generated) -> None:
+    """Raises UnansweredError where the model wrote nothing but thoughts, or refused: an empty text would end chains."""
+    if result.ended in _UNANSWERED:
+        raise UnansweredError(_UNANSWERED[result.ended].format(tokens=result.generated_tokens), result)
+
+
+_UNANSWERED: Mapping[Ended, str] = {
+    "thoughts": (
+        "the model ended while it was thinking, after {tokens} tokens: raise thought_tokens in its table of the list "
+        "of models, or have it think less (effort, template), then `cotrail retry RUN`"
+    ),
+    "refused": "the model or its provider refused to answer; `cotrail trace` shows what it wrote instead",
+}
 
 
 def decides_generation(action: Prompted, binding: Binding) -> Json:
@@ -143,6 +173,8 @@ class PromptedRecord(PromptRecord, frozen=True, kw_only=True, omit_defaults=True
     repetition_penalty: float = 1.0
     sample: int | None = None
     scored: bool = False
+    schema: str = ""
+    choices: tuple[str, ...] = ()
     model: str = MODEL
 
     def fields(self, stored: Stored) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class GenerationRequest(Struct, frozen=True):
     max_tokens: the most tokens to write.
     stop: the strings before one of which the text ends, regardless of `until`; scored: whether the log probability of
         each token is asked for.
+    schema: the JSON Schema, as text, that the text is to follow; choices: the words of which it is to be one. Engines
+        that can hold the model to these do so, behind its thoughts; `cotrail.core.actions.generate` checks the text.
     """
 
     prompt: Prompt
@@ -29,6 +31,8 @@ class GenerationRequest(Struct, frozen=True):
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
     scored: bool = False
+    schema: str = ""
+    choices: tuple[str, ...] = ()
 
     @property
     def needs(self) -> frozenset[Capability]:
@@ -40,6 +44,7 @@ class GenerationRequest(Struct, frozen=True):
             "scores": self.scored,
             "tools": bool(prompt.tools),
             "sampling": sampling.top_k != 0 or sampling.repetition_penalty != 1.0,
+            "structure": bool(self.schema or self.choices),
         }
         return frozenset(capability for capability, is_needed in needed.items() if is_needed)
 

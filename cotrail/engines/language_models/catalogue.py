@@ -12,9 +12,9 @@ from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
-from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
+from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.template_files import files_lack, template_source
 from cotrail.engines.model_folders import check_pretrained
@@ -158,9 +158,9 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
         """See `ModelEngine`."""
         with installed_with("openai"):
-            from cotrail.engines.language_models.openai.model import OpenAIModel
+            from cotrail.engines.language_models.served.model import ServedModel
 
-        return OpenAIModel(self, name)
+        return ServedModel(self, name)
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):

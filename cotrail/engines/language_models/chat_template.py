@@ -88,7 +88,7 @@ class ChatTemplate:
 
 def template_lacks(template: ChatTemplate | None, capability: Capability) -> str | None:
     """Why a model with this template lacks a capability, see `ModelEngine.lacks`."""
-    if capability in ("scores", "sampling"):
+    if capability in ("scores", "sampling", "structure"):
         return None
     if template is None:
         return (

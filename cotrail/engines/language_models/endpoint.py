@@ -2,12 +2,15 @@
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.canonical_json import canonical
 from cotrail.common.server_addresses import read_address
+from cotrail.common.unusual_fields import unusual
+from cotrail.core.generation import HandsBack
+from cotrail.engines.language_models.thinking import Thinking, Thinks
 from cotrail.errors import InputError
 
 Api = Literal["completions", "chat"]
@@ -18,8 +21,42 @@ Continues = Literal["vllm", "llama.cpp", "prefix"]
 """How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
 takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
 
-Absent = Literal["scores", "tools", "sampling"]
+Absent = Literal["scores", "tools", "sampling", "structure"]
 """Capabilities that one server has and another hasn't, whatever cotrail sends."""
+
+Omitted = Literal["temperature", "top_p", "seed", "stop", "logprobs", "stream", "stream_options"]
+"""Fields of a request that a server refuses, and that it is therefore not sent."""
+
+BatchApi = Literal["openai", "anthropic", "mistral"]
+"""The form of a server's batch API."""
+
+Rate = Annotated[int, Meta(ge=1)] | None
+
+
+class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an account may use of a model in a minute; None for what isn't limited, or is said by the server."""
+
+    requests: Rate = None
+    input_tokens: Rate = None
+    output_tokens: Rate = None
+
+
+Money = Annotated[float, Meta(ge=0)]
+
+
+class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Price of a million tokens, in US dollars.
+
+    cached, cache_written: of tokens read from the provider's cache and written to it, None for the price of `input`;
+    batch: what of it is charged in a batch.
+    """
+
+    input: Money
+    output: Money
+    cached: Money | None = None
+    cache_written: Money | None = None
+    batch: Money = 0.5
+
 
 ContextLength = Annotated[int, Meta(ge=1, examples=[8192])]
 
@@ -30,6 +67,11 @@ VariableName = Annotated[
         description="the name of an environment variable in capitals, as GPU1_KEY, which holds the key",
     ),
 ]
+
+_LATER = (
+    *("continues", "bos", "eos", "thinks", "thought_tokens", "effort", "template", "hands_back"),
+    *("limit_field", "omits", "extra"),
+)
 
 VERSION = "/v1"
 """End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
@@ -50,6 +92,11 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     revision: a free description of the weights behind the name, since what a server holds can't be digested.
     in_flight: the most requests under way at once; further ones wait.
     timeout_seconds: how long the server may be silent, before its first token and between tokens.
+    thinks, thought_tokens, template, hands_back: see `Thinking`; effort: how much it thinks, in the server's words.
+    limit_field: the field that bounds what is written, where it isn't `max_tokens`.
+    omits: see `Omitted`; extra: further fields of each request.
+    account: what the provider's limits belong to, by default the variable of the key and the host.
+    limits: see `Limits`; batch: see `BatchApi`, None where there is none; price: by default that of a published table.
     """
 
     url: str
@@ -65,6 +112,18 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     revision: str = ""
     in_flight: Annotated[int, Meta(ge=1)] = 256
     timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
+    thinks: Thinks | None = None
+    thought_tokens: Annotated[int, Meta(ge=0)] = 0
+    effort: str = ""
+    template: dict[str, Any] = {}
+    hands_back: HandsBack = "calls"
+    limit_field: str = ""
+    omits: tuple[Omitted, ...] = ()
+    extra: dict[str, Any] = {}
+    account: str = ""
+    limits: Limits | None = None
+    batch: BatchApi | None = None
+    price: Price | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -92,11 +151,27 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
         Raises InputError where the chat template can't be read.
         """
-        decides = {"model": self.model, "revision": self.revision, "api": self.api, "context": self.context}
+        decides: dict[str, Any] = {
+            "model": self.model,
+            "revision": self.revision,
+            "api": self.api,
+            "context": self.context,
+        }
         # What came later isn't in the digest where it is unset, so that older tables keep theirs.
-        later = {"continues": self.continues, "chat_template": self.template, "bos": self.bos, "eos": self.eos}
-        decides |= {name: value for name, value in later.items() if value}
+        if source := self.chat_template_source:
+            decides["chat_template"] = source
+        decides |= unusual(self, *_LATER)
         return hashlib.sha256(canonical(decides)).hexdigest()
+
+    @property
+    def thinking(self) -> Thinking:
+        """How the model thinks."""
+        return Thinking(
+            thinks=self.thinks,
+            thought_tokens=self.thought_tokens,
+            template=self.template,
+            hands_back=self.hands_back,
+        )
 
     @property
     def beside(self) -> str:
@@ -104,7 +179,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.url.removesuffix(VERSION)
 
     @property
-    def template(self) -> str:
+    def chat_template_source(self) -> str:
         """The chat template itself, empty where there is none; raises InputError where its file can't be read."""
         if self.chat_template is None:
             return ""

@@ -2,12 +2,25 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
-from cotrail.core.generation import Ended
+from cotrail.core.generation import Ended, ThoughtsKind
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.token_counts import TokenCounts
+
+
+class Thought(Struct, frozen=True, kw_only=True):
+    """What a model thought; see `thoughts`, `thoughts_are` and `carried` of `Generated`."""
+
+    text: str = ""
+    kind: ThoughtsKind = ""
+    carried: str = ""
+
+
+NO_THOUGHT = Thought()
 
 
 def generated(
@@ -19,11 +32,15 @@ def generated(
     stop: str = "",
     calls: tuple[Call, ...] = (),
     scores: Iterable[tuple[str, float]] = (),
+    thought: Thought = NO_THOUGHT,
 ) -> Generated:
     """The result of continuing a packed prompt; raw: everything that was written, kept: what the step asked for.
 
-    ended, stop, calls: see `Generated`; scores: its `tokens`.
+    ended, stop, calls: see `Generated`; scores: its `tokens`. Where a model thought and wrote nothing, the text ended
+    with its thoughts.
     """
+    if thought.kind and not (raw.strip() or calls) and ended != "refused":
+        ended, stop = "thoughts", ""
     return Generated(
         text=storable(kept),
         raw=storable(raw),
@@ -40,4 +57,10 @@ def generated(
         generated_tokens=tokens.generated,
         drafted_tokens=tokens.drafted,
         accepted_tokens=tokens.accepted,
+        thoughts=storable(thought.text),
+        thoughts_are=thought.kind,
+        thought_tokens=tokens.thought,
+        carried=storable(thought.carried),
+        cache_written_tokens=tokens.cache_written,
+        estimated=tokens.estimated,
     )

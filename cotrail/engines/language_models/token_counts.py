@@ -13,13 +13,16 @@ LONGEST_PART = 20_000
 
 
 class TokenCounts(Struct, frozen=True):
-    """Token counts of a generation, as in `Generated`."""
+    """Token counts of a generation, as in `Generated`; generated: with thoughts, of which `thought` is the number."""
 
     prompt: int
     cached: int
     generated: int
     drafted: int = 0
     accepted: int = 0
+    thought: int = 0
+    cache_written: int = 0
+    estimated: bool = False
 
 
 class LlamaCppTimings(Struct, frozen=True):

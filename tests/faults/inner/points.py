@@ -22,7 +22,7 @@ from redis.connection import AbstractConnection
 from sqlalchemy import Connection, Engine, event
 
 from cotrail.core.results import Result
-from cotrail.engines.language_models.openai import stream
+from cotrail.engines.language_models.served import stream
 from cotrail.engines.retrieval import tantivy
 from cotrail.models.commands import control, submission
 from cotrail.models.execution import admission
@@ -194,7 +194,7 @@ def _after(owner: Any, name: str, at: At, point: Point) -> None:
 
 def _in_steps(at: At) -> None:
     """Points between a message and its result."""
-    perform, take, search = step.perform, stream.OpenAIStream.take, tantivy.TantivyRetriever.search
+    perform, take, search = step.perform, stream.ServerStream.take, tantivy.TantivyRetriever.search
     claim_ahead, carry_out = Runtime.claim_ahead, step.carry_out
 
     def claiming(self: Runtime, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
@@ -217,7 +217,7 @@ def _in_steps(at: At) -> None:
         finally:
             _executing.remove(claim.step_id)
 
-    def taking(self: stream.OpenAIStream, data: str) -> bool:
+    def taking(self: stream.ServerStream, data: str) -> bool:
         enough = take(self, data)
         if self.text and not enough:
             at(Point.GENERATING, list(_executing))
@@ -230,7 +230,7 @@ def _in_steps(at: At) -> None:
 
     Runtime.claim_ahead = claiming  # type: ignore[method-assign]
     step.perform, step.carry_out = performing, carrying_out
-    stream.OpenAIStream.take = taking  # type: ignore[method-assign]
+    stream.ServerStream.take = taking  # type: ignore[method-assign]
     tantivy.TantivyRetriever.search = searching  # type: ignore[method-assign]
 
 

@@ -14,25 +14,25 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.capabilities import endpoint_lacks
-from cotrail.engines.language_models.openai.client import OpenAIClient
-from cotrail.engines.language_models.openai.control_tokens import BREAK, broken, cut_controls
-from cotrail.engines.language_models.openai.event_loop import EventLoopThread
-from cotrail.engines.language_models.openai.probabilities import choice_shares, probabilities_request
-from cotrail.engines.language_models.openai.prompt_fields import Template, chat_fields
-from cotrail.engines.language_models.openai.request import (
+from cotrail.engines.language_models.packing import output_tokens, pack
+from cotrail.engines.language_models.probabilities import check_fits
+from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.served.capabilities import endpoint_lacks
+from cotrail.engines.language_models.served.client import ServerClient
+from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
+from cotrail.engines.language_models.served.event_loop import EventLoopThread
+from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
+from cotrail.engines.language_models.served.prompt_fields import Template, chat_fields
+from cotrail.engines.language_models.served.request import (
     PATHS,
     completion_request,
     reserved_tokens,
     stop_strings,
     tokenizer_request,
 )
-from cotrail.engines.language_models.openai.scores import joined_scores
-from cotrail.engines.language_models.openai.stream import OpenAIStream
-from cotrail.engines.language_models.openai.tokenizer import Counter, Tokenized
-from cotrail.engines.language_models.packing import output_tokens, pack
-from cotrail.engines.language_models.probabilities import check_fits
-from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.served.scores import joined_scores
+from cotrail.engines.language_models.served.stream import ServerStream
+from cotrail.engines.language_models.served.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
@@ -40,7 +40,7 @@ from cotrail.engines.model_identity import model_identity
 from cotrail.errors import StepError
 
 
-class OpenAIModel:
+class ServedModel:
     """A model that a server runs; no request is sent before the first prompt.
 
     endpoint, name: its address, and the identity's name. Raises BlockedError where its API key isn't set, and
@@ -53,7 +53,7 @@ class OpenAIModel:
         self._template = None if endpoint.chat_template is None else Template(endpoint)
         lacking = {capability: endpoint_lacks(endpoint, capability) for capability in get_args(Capability)}
         self._lacking = {capability: reason for capability, reason in lacking.items() if reason}
-        self._client = OpenAIClient(endpoint)
+        self._client = ServerClient(endpoint)
         self._event_loop = EventLoopThread(self._client)
         # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
         self._counter = Counter(partial(_tokenized, endpoint, self._client, self._event_loop))
@@ -79,7 +79,7 @@ class OpenAIModel:
         body = completion_request(
             endpoint, self._counter.dialect, self._shown(packed), replace(request, max_tokens=most)
         )
-        stream = OpenAIStream(
+        stream = ServerStream(
             request.until,
             request.stop,
             opens=endpoint.api == "chat" and not _continues_a_turn(packed),
@@ -102,7 +102,7 @@ class OpenAIModel:
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""
-        endpoint, stream = self._endpoint, OpenAIStream("sentence")
+        endpoint, stream = self._endpoint, ServerStream("sentence")
         prompt = Prompt(turns=(plain(text),))
         check_fits(self._tokens(prompt) + 1, endpoint.context - reserved_tokens(endpoint.api))
         request = GenerationRequest(prompt, "sentence", 1, Sampling(temperature=1.0))
@@ -114,7 +114,7 @@ class OpenAIModel:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
 
-    def _with_calls(self, request: GenerationRequest, stream: OpenAIStream) -> tuple[str, tuple[Call, ...]]:
+    def _with_calls(self, request: GenerationRequest, stream: ServerStream) -> tuple[str, tuple[Call, ...]]:
         """What the step asked for outside of calls of tools, and the calls."""
         if self._template is None or not request.prompt.tools:
             return stream.kept(), stream.calls
@@ -139,7 +139,7 @@ class OpenAIModel:
         tokens = self._counter.tokens(pieces) if len(pieces) > 1 else None
         return {"prompt": BREAK.join(pieces) if tokens is None else tokens}
 
-    def _complete(self, body: dict[str, Any], stream: OpenAIStream, cancellation: Cancellation | None = None) -> None:
+    def _complete(self, body: dict[str, Any], stream: ServerStream, cancellation: Cancellation | None = None) -> None:
         self._event_loop.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
 
 
@@ -154,7 +154,7 @@ def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
 
 def _tokenized(
     endpoint: Endpoint,
-    client: OpenAIClient,
+    client: ServerClient,
     event_loop: EventLoopThread,
     text: str,
     begins: bool,  # noqa: FBT001 - called by position

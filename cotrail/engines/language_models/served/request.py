@@ -5,8 +5,8 @@ from typing import Any
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.openai.scores import scores_request
-from cotrail.engines.language_models.openai.tokenizer import Dialect
+from cotrail.engines.language_models.served.scores import scores_request
+from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 from cotrail.errors import StepError
 

@@ -8,6 +8,7 @@ _WORDS: dict[Capability, str] = {
     "scores": "log probabilities",
     "tools": "tools",
     "sampling": "top_k and no repetition penalty",
+    "structure": "structured output",
 }
 
 _CONTINUES_NOTHING = (
@@ -33,6 +34,10 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
         )
     if endpoint.api == "chat":
         return _CONTINUES_NOTHING if capability == "continue" and endpoint.continues is None else None
-    if capability in ("scores", "sampling"):
+    if capability in ("scores", "sampling", "structure"):
         return None
-    return template_lacks(ChatTemplate(endpoint.template), capability) if endpoint.template else _KNOWS_NO_TURNS
+    return (
+        template_lacks(ChatTemplate(endpoint.chat_template_source), capability)
+        if endpoint.chat_template_source
+        else _KNOWS_NO_TURNS
+    )

@@ -19,9 +19,9 @@ from tenacity import (
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.openai.refusals import BUSY, message_in, seconds_to_wait, step_error
-from cotrail.engines.language_models.openai.stream import OpenAIStream, Refused
-from cotrail.engines.language_models.openai.tokenizer import Tokenized
+from cotrail.engines.language_models.served.refusals import BUSY, message_in, seconds_to_wait, step_error
+from cotrail.engines.language_models.served.stream import Refused, ServerStream
+from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
@@ -97,7 +97,7 @@ _retried_while_away = retry(
 )
 
 
-class OpenAIClient:
+class ServerClient:
     """Sends requests to one server; used in one thread only."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -117,7 +117,7 @@ class OpenAIClient:
         """Closes the connections."""
         await self._http.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: OpenAIStream) -> None:
+    async def complete(self, path: str, body: dict[str, Any], stream: ServerStream) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
         Raises StepError, TransientStepError, UnavailableError, BlockedError.

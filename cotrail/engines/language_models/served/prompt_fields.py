@@ -7,7 +7,7 @@ import msgspec
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Continues, Endpoint
-from cotrail.engines.language_models.openai.control_tokens import broken, control_tokens, cut_controls
+from cotrail.engines.language_models.served.control_tokens import broken, control_tokens, cut_controls
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
 """Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
@@ -27,7 +27,7 @@ class Template:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._source, self._bos, self._eos = endpoint.template, endpoint.bos, endpoint.eos
+        self._source, self._bos, self._eos = endpoint.chat_template_source, endpoint.bos, endpoint.eos
         self._usual = self._laying_out(frozenset())
 
     def pieces(self, prompt: Prompt) -> list[str]:

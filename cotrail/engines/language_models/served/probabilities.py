@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.openai.tokenizer import Dialect
 from cotrail.engines.language_models.probabilities import shares
+from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.errors import StepError
 
 LIKELIEST: dict[Api, dict[Dialect, int]] = {

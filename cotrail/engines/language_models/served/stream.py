@@ -11,8 +11,8 @@ from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
 from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.openai.calls import CallPiece, Calls
-from cotrail.engines.language_models.openai.refusals import error_message
+from cotrail.engines.language_models.served.calls import CallPiece, Calls
+from cotrail.engines.language_models.served.refusals import error_message
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
@@ -84,7 +84,7 @@ class _Chunk(Struct, frozen=True):
     error: Any = None
 
 
-class OpenAIStream:
+class ServerStream:
     """Takes the server's events until the generation is complete.
 
     White space before the first word of a new chat message is layout and not part of the text, unless the text is asked

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from sqlalchemy import Engine, create_engine, select, text
 from sqlalchemy.engine import make_url
 from typer.testing import CliRunner, Result
@@ -54,9 +55,8 @@ def open_served(tmp_path: Path) -> Iterator[Callable[..., LanguageModel]]:
     made: list[LanguageModel] = []
 
     def open_(url: str, **fields: object) -> LanguageModel:
-        entry = {"url": url, "model": "m", "context": 4096, "timeout_seconds": 60.0} | fields
-        lines = ["[models.served]", 'engine = "openai"', *(f"{name} = {value!r}" for name, value in entry.items())]
-        (tmp_path / "models.toml").write_text("\n".join(lines))
+        entry = {"engine": "openai", "url": url, "model": "m", "context": 4096, "timeout_seconds": 60.0} | fields
+        (tmp_path / "models.toml").write_text(tomli_w.dumps({"models": {"served": entry}}))
         made.append(open_model(find_model(tmp_path / "models.toml", "served"), "fast", 1))
         return made[-1]
 

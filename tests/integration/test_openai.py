@@ -112,7 +112,8 @@ def test_a_chat_is_one_message_and_its_odd_chunks_are_borne(open_served: Make, s
     served.replies = [streamed(events)]
     result = write(open_served(served.url, api="chat"))
     assert result.raw == "Brenn is the capital."
-    assert result.generated_tokens == 2
+    assert (result.thoughts, result.thoughts_are) == ("Hm. Let me think.", "whole")
+    assert (result.generated_tokens, result.estimated) == (3, True)
     asked = served.generations[0]
     assert asked.path == "/v1/chat/completions"
     (message,) = asked.body["messages"]

@@ -10,7 +10,9 @@ from msgspec import UNSET
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.calls import Call
 from cotrail.core.generation import Until
-from cotrail.engines.language_models.served.stream import END, Refused, ServerStream
+from cotrail.engines.language_models.served.protocols.chunks import END, ChunkReader
+from cotrail.engines.language_models.served.protocols.protocol import Refused
+from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
 
@@ -21,7 +23,7 @@ def event(text: str | None = None, finish: str | None = None, stop: Any = UNSET,
 
 
 def read(until: Until, *events: str) -> ServerStream:
-    stream = ServerStream(until)
+    stream = ServerStream(ChunkReader(), until)
     for each in events:
         if stream.take(each):
             break
@@ -64,7 +66,7 @@ def test_tokens_are_counted_by_whatever_the_server_says_last() -> None:
 
 def ended(*events: str, until: Until = "line", **more: Any) -> tuple[str, str, str]:
     """The text that is kept, why it ended, and before which stop string."""
-    stream = ServerStream(until, **more)
+    stream = ServerStream(ChunkReader(), until, **more)
     for each in events:
         if stream.take(each):
             break
@@ -124,7 +126,7 @@ ECHO = "It is"
     ],
 )
 def test_what_a_server_repeats_before_it_goes_on_is_no_part_of_the_text(pieces: list[str], text: str) -> None:
-    stream = ServerStream("stop", echo=ECHO)
+    stream = ServerStream(ChunkReader(), "stop", echo=ECHO)
     for piece in pieces[:-1]:
         stream.take(event(piece))
     stream.take(event(pieces[-1], "stop"))
@@ -132,14 +134,14 @@ def test_what_a_server_repeats_before_it_goes_on_is_no_part_of_the_text(pieces: 
 
 
 def test_log_probabilities_of_reasoning_beside_the_text_are_none_of_the_texts() -> None:
-    stream = ServerStream("stop", opens=True)
+    stream = ServerStream(ChunkReader(), "stop", opens=True)
     for delta in ({"reasoning_content": "Hm."}, {"content": None}, {"content": ""}, {"content": "It is."}):
         stream.take(json.dumps({"choices": [{"delta": delta, "logprobs": {"content": [delta]}}]}))
     assert stream.events == [("", {"content": [{"content": ""}]}), ("It is.", {"content": [{"content": "It is."}]})]
 
 
 def called(*pieces: dict[str, Any], finish: str = "tool_calls", content: str = "") -> ServerStream:
-    stream = ServerStream("end", opens=True)
+    stream = ServerStream(ChunkReader(), "end", opens=True)
     for piece in pieces:
         stream.take(json.dumps({"choices": [{"delta": {"content": content, "tool_calls": [piece]}}]}))
     stream.take(json.dumps({"choices": [{"delta": {}, "finish_reason": finish}]}))

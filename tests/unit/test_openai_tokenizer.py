@@ -1,4 +1,4 @@
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,9 @@ from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.request import completion_request, tokenizer_request
+from cotrail.engines.language_models.served.protocols.completions import Completions
+from cotrail.engines.language_models.served.protocols.protocol import Order
+from cotrail.engines.language_models.served.request import tokenizer_request
 from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.engines.language_models.token_counts import LONGEST_PART
 from cotrail.errors import StepError
@@ -17,6 +19,12 @@ from cotrail.errors import StepError
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
 LINE = GenerationRequest(Prompt(turns=(plain("Q"),)), "line", 9)
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
+
+
+def completion(dialect: Dialect, request: GenerationRequest) -> dict[str, Any]:
+    """The body that asks for a completion."""
+    order = Order(endpoint=ENDPOINT, dialect=dialect, prompt=request.prompt, request=request, text="Q")
+    return Completions().body(order)
 
 
 class Tokenizer:
@@ -80,7 +88,7 @@ def test_other_scripts_are_taken_to_need_a_token_a_character() -> None:
 
 
 def test_each_dialect_is_asked_for_temperature_alone() -> None:
-    plain, llama, vllm = (completion_request(ENDPOINT, dialect, {"prompt": "Q"}, LINE) for dialect in DIALECTS)
+    plain, llama, vllm = (completion(dialect, LINE) for dialect in DIALECTS)
     assert plain.items() <= llama.items()
     assert llama["samplers"] == ["temperature"]
     assert {key for key in vllm if plain.get(key) != vllm[key]} == {
@@ -97,8 +105,8 @@ def test_sampling_by_more_than_temperature_is_asked_for_in_each_dialects_words()
 
     def fields(dialect: Dialect, sampling: Sampling) -> dict[str, object]:
         request = replace(LINE, sampling=sampling)
-        usual = completion_request(ENDPOINT, dialect, {"prompt": "Q"}, LINE)
-        body = completion_request(ENDPOINT, dialect, {"prompt": "Q"}, request)
+        usual = completion(dialect, LINE)
+        body = completion(dialect, request)
         return {name: value for name, value in body.items() if usual.get(name) != value}
 
     common = {"temperature": 0.7, "top_p": 0.9}
@@ -117,8 +125,8 @@ def test_sampling_by_more_than_temperature_is_asked_for_in_each_dialects_words()
 
 
 def test_where_scores_are_asked_for_no_server_holds_text_back_for_a_stop_string() -> None:
-    scored = completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, replace(LINE, scored=True))
+    scored = completion("vllm", replace(LINE, scored=True))
     assert scored["logprobs"] == 1
     assert "stop" not in scored
-    assert completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, LINE)["stop"] == ["\n"]
-    assert "stop" not in completion_request(ENDPOINT, "vllm", {"prompt": "Q"}, replace(LINE, until="stop", stop=("X",)))
+    assert completion("vllm", LINE)["stop"] == ["\n"]
+    assert "stop" not in completion("vllm", replace(LINE, until="stop", stop=("X",)))

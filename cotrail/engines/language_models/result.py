@@ -33,11 +33,12 @@ def generated(
     calls: tuple[Call, ...] = (),
     scores: Iterable[tuple[str, float]] = (),
     thought: Thought = NO_THOUGHT,
+    served_by: str = "",
 ) -> Generated:
     """The result of continuing a packed prompt; raw: everything that was written, kept: what the step asked for.
 
-    ended, stop, calls: see `Generated`; scores: its `tokens`. Where a model thought and wrote nothing, the text ended
-    with its thoughts.
+    ended, stop, calls, served_by: see `Generated`; scores: its `tokens`. Where a model thought and wrote nothing, the
+    text ended with its thoughts.
     """
     if thought.kind and not (raw.strip() or calls) and ended != "refused":
         ended, stop = "thoughts", ""
@@ -63,4 +64,5 @@ def generated(
         carried=storable(thought.carried),
         cache_written_tokens=tokens.cache_written,
         estimated=tokens.estimated,
+        served_by=storable(served_by),
     )

@@ -39,6 +39,12 @@ def mark_pattern(marks: tuple[Marks, ...]) -> re.Pattern[str]:
     return re.compile("|".join(re.escape(text) for each in marks for text in (each.opening, each.closing)))
 
 
+def begins_inside(prompt: str, marks: Sequence[Marks] = MARKS) -> bool:
+    """Return whether a prompt, as it is rendered, ends in an opening mark."""
+    end = prompt.rstrip()
+    return any(end.endswith(each.opening) for each in marks)
+
+
 class _State(Enum):
     START = auto()
     """Only white space so far, or since a thought: a thought may open."""
@@ -82,6 +88,16 @@ class ThoughtSplitter:
     def thoughts(self) -> str:
         """What was thought so far."""
         return self._thoughts.text.replace(_LEFT_OVER, "").strip()
+
+    @property
+    def met(self) -> bool:
+        """Return whether it met any mark, in a text or around a thought."""
+        return self._marks is not None
+
+    @property
+    def characters(self) -> int:
+        """How much it holds."""
+        return self._thoughts.characters + self._held.characters
 
     @property
     def thinks(self) -> bool:

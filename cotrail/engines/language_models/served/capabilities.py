@@ -27,6 +27,10 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
 
     Raises InputError where the endpoint's chat template can't be read.
     """
+    if endpoint.thinking.may_think and (reason := _lacks_while_thinking(endpoint, capability)):
+        return reason
+    if capability == "scores" and "logprobs" in endpoint.omits:
+        return "isn't asked for log probabilities, as its table says (`omits`): take a model that returns them"
     if capability in endpoint.without:
         return (
             f"is behind a server that has no {_WORDS[capability]}, as its table says (`without`): take a server of "
@@ -41,3 +45,16 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
         if endpoint.chat_template_source
         else _KNOWS_NO_TURNS
     )
+
+
+def _lacks_while_thinking(endpoint: Endpoint, capability: Capability) -> str | None:
+    """Why a model that thinks lacks a capability that it has otherwise."""
+    off = 'have it not think (by template, effort or extra in its table, with thinks = "no"), or take another model'
+    match capability:
+        case "scores":
+            return f"thinks, and behind a thought log probabilities mean something else: {off}"
+        case "continue" if endpoint.api == "chat":
+            return f"thinks, and no server then goes on in the assistant's turn: {off}"
+        case "tools" if endpoint.hands_back == "none":
+            return 'thinks, and calls of tools need its thoughts handed back: set hands_back = "calls" in its table'
+    return None

@@ -19,8 +19,9 @@ from tenacity import (
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.served.protocols.protocol import Refused
 from cotrail.engines.language_models.served.refusals import BUSY, message_in, seconds_to_wait, step_error
-from cotrail.engines.language_models.served.stream import Refused, ServerStream
+from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
 
@@ -125,6 +126,9 @@ class ServerClient:
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
                 raise self._refusal(response.status_code, message_in(await _read(response)))
+            if not body.get("stream"):
+                self._take_whole(await _read(response), stream)
+                return
             # An AsyncClient's responses have no other streams.
             response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream))
             try:
@@ -137,6 +141,14 @@ class ServerClient:
             stream.check()
         except TransientStepError as error:
             raise TransientStepError(self._said(str(error))) from None
+
+    def _take_whole(self, content: bytes, stream: ServerStream) -> None:
+        try:
+            stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
+        except Refused as refused:
+            raise self._refusal(refused.status, refused.message) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
     async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
         """The server's tokenization of a text; None where it offers none."""

@@ -1,6 +1,6 @@
 """Adapter of the port: packs prompts, and has a server continue them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
 from weakref import finalize
@@ -22,22 +22,25 @@ from cotrail.engines.language_models.served.client import ServerClient
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
-from cotrail.engines.language_models.served.prompt_fields import Template, chat_fields
-from cotrail.engines.language_models.served.request import (
-    PATHS,
-    completion_request,
-    reserved_tokens,
-    stop_strings,
-    tokenizer_request,
-)
+from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
+from cotrail.engines.language_models.served.protocols.protocol import Order, Refused
+from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.refusals import step_error
+from cotrail.engines.language_models.served.request import tokenizer_request
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
+from cotrail.engines.language_models.served.thoughts import check_marks, thought_of
 from cotrail.engines.language_models.served.tokenizer import Counter, Tokenized
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.thinking import Thinking
+from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import StepError
+
+MOST_AROUND_TOKEN = 1000
+"""Characters that a server writes around each token at most, of those whose streams are read to their ends."""
 
 
 class ServedModel:
@@ -50,6 +53,9 @@ class ServedModel:
     def __init__(self, endpoint: Endpoint, name: str) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
+        self._protocol = PROTOCOLS[endpoint.api]
+        # Nothing but a whole message shows whether a model thinks that isn't known to.
+        self._seen_whole = endpoint.api == "completions" or endpoint.thinks is not None
         self._template = None if endpoint.chat_template is None else Template(endpoint)
         lacking = {capability: endpoint_lacks(endpoint, capability) for capability in get_args(Capability)}
         self._lacking = {capability: reason for capability, reason in lacking.items() if reason}
@@ -66,53 +72,135 @@ class ServedModel:
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`; raises BlockedError where the server's key or address has to be corrected.
+        """See `LanguageModel`; raises BlockedError where the server's key, address or table has to be corrected.
 
         Raises StepError where the server can't do what is asked for.
         """
-        endpoint = self._endpoint
-        for capability in sorted(request.needs & self._lacking.keys()):
-            raise StepError(f"the model {endpoint.model} {self._lacking[capability]}")
-        room = endpoint.context - reserved_tokens(endpoint.api)
-        packed = pack(request.prompt, self._counter.count, room, request.max_tokens, self._tokens)
-        most = output_tokens(self._tokens(packed), room, request.max_tokens)
-        body = completion_request(
-            endpoint, self._counter.dialect, self._shown(packed), replace(request, max_tokens=most)
-        )
-        stream = ServerStream(
-            request.until,
-            request.stop,
-            opens=endpoint.api == "chat" and not _continues_a_turn(packed),
-            echo=_echo(endpoint, packed),
-            knows_stop=bool(stop_strings(endpoint.api, request)),
-        )
-        self._complete(body, stream, cancellation)
-        ended, stop = stream.ending()
-        text, calls = self._with_calls(request, stream)
-        return generated(
-            packed,
-            text,
-            stream.text,
-            stream.counts or TokenCounts(prompt=self._tokens(packed), cached=0, generated=stream.pieces),
-            ended,
-            stop,
-            calls,
-            joined_scores(endpoint, stream.events) if request.scored else (),
-        )
+        order = self._order(request)
+        stream = self._stream(order, request)
+        self._complete(self._protocol.body(order), stream, cancellation)
+        return self._result(order, request, stream)
+
+    def batch_body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The request as a line of a batch has it; raises as `generate` does."""
+        return self._protocol.body(self._order(request, streams=False))
+
+    @property
+    def batch_path(self) -> str:
+        """Where the requests of a batch would be sent to, behind the endpoint's URL."""
+        return self._protocol.path(self._endpoint, streams=False)
+
+    def batch_result(self, request: GenerationRequest, response: Mapping[str, Any]) -> Generated:
+        """The result of a request of a batch, from the body of its response; raises as `generate` does."""
+        order = self._order(request, streams=False)
+        stream = self._stream(order, request)
+        try:
+            stream.take_whole(response)
+        except Refused as refused:
+            raise step_error(self._endpoint, refused.status, refused.message) from None
+        return self._result(order, request, stream)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""
-        endpoint, stream = self._endpoint, ServerStream("sentence")
+        endpoint = self._endpoint
+        self._check_lacking(frozenset({"scores"}))
+        if endpoint.api not in ("completions", "chat"):
+            raise StepError(f"{endpoint.url} returns no log probabilities: take a server of vLLM or llama.cpp")
         prompt = Prompt(turns=(plain(text),))
-        check_fits(self._tokens(prompt) + 1, endpoint.context - reserved_tokens(endpoint.api))
+        check_fits(self._tokens(prompt) + 1, endpoint.context - self._reserved)
         request = GenerationRequest(prompt, "sentence", 1, Sampling(temperature=1.0))
-        body = completion_request(endpoint, self._counter.dialect, self._shown(prompt), request)
-        self._complete(body | probabilities_request(endpoint.api, self._counter.dialect), stream)
+        dialect = self._counter.dialect
+        body = self._protocol.body(
+            Order(endpoint=endpoint, dialect=dialect, prompt=prompt, request=request, text=self._text(prompt))
+        )
+        stream = ServerStream(self._protocol.reader(), "sentence")
+        self._complete(body | probabilities_request(endpoint.api, dialect), stream)
         return choice_shares(endpoint, stream.logprobs, choices)
 
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
+
+    def _order(self, request: GenerationRequest, *, streams: bool = True) -> Order:
+        """The request with its prompt packed, and with the tokens of thoughts."""
+        endpoint, thinking = self._endpoint, self._thinking
+        self._check_lacking(request.needs)
+        room = endpoint.context - self._reserved
+        wanted = request.max_tokens + thinking.thought_tokens
+        prompt = request.prompt.handing_back(thinking.hands_back)
+        packed = pack(prompt, self._counter.count, room, wanted, self._tokens)
+        most = output_tokens(self._tokens(packed), room, wanted)
+        return Order(
+            endpoint=endpoint,
+            dialect=self._counter.dialect,
+            prompt=packed,
+            request=replace(request, max_tokens=most),
+            text=self._text(packed) if endpoint.api == "completions" else "",
+            streams=streams and "stream" not in endpoint.omits,
+        )
+
+    def _stream(self, order: Order, request: GenerationRequest) -> ServerStream:
+        endpoint, packed = self._endpoint, order.prompt
+        return ServerStream(
+            self._protocol.reader(),
+            request.until,
+            request.stop,
+            opens=endpoint.api != "completions" and not _continues_a_turn(packed),
+            echo=_echo(endpoint, packed),
+            knows_stop=bool(self._protocol.stop_strings(endpoint, order.request)),
+            splitter=self._splitter(order),
+            reads_on=MOST_AROUND_TOKEN * order.request.max_tokens if self._is_metered or not self._seen_whole else 0,
+        )
+
+    def _result(self, order: Order, request: GenerationRequest, stream: ServerStream) -> Generated:
+        endpoint = self._endpoint
+        check_marks(endpoint, stream.text_read)
+        ended, stop = stream.ending()
+        self._seen_whole = self._seen_whole or ended != "length"
+        text, calls = self._with_calls(request, stream)
+        counts = stream.counts or TokenCounts(
+            prompt=self._tokens(order.prompt), cached=0, generated=stream.pieces, estimated=True
+        )
+        return generated(
+            order.prompt,
+            text,
+            stream.text,
+            counts,
+            ended,
+            stop,
+            calls,
+            joined_scores(endpoint, stream.events) if request.scored else (),
+            thought_of(self._thinking, stream, counts, has_calls=bool(calls)),
+            stream.served_by,
+        )
+
+    @property
+    def _thinking(self) -> Thinking:
+        return self._endpoint.thinking
+
+    @property
+    def _is_metered(self) -> bool:
+        """Whether the server charges for what it writes: closing its stream would hide how much that was."""
+        return self._endpoint.key_variable is not None and self._counter.dialect == "openai"
+
+    @property
+    def _reserved(self) -> int:
+        return reserved_tokens(self._endpoint.api)
+
+    def _splitter(self, order: Order) -> ThoughtSplitter | None:
+        """What tells thoughts from text, where both are in the same field."""
+        match self._thinking.thinks:
+            case "inside":
+                return ThoughtSplitter(inside=True)
+            case "tags" if self._template is not None and order.prompt.has_roles:
+                return ThoughtSplitter(inside=begins_inside("".join(self._template.pieces(order.prompt))))
+            case "tags":
+                return ThoughtSplitter(waits=True)
+        return None
+
+    def _check_lacking(self, needs: frozenset[Capability]) -> None:
+        for capability in sorted(needs & self._lacking.keys()):
+            raise StepError(f"the model {self._endpoint.model} {self._lacking[capability]}")
 
     def _with_calls(self, request: GenerationRequest, stream: ServerStream) -> tuple[str, tuple[Call, ...]]:
         """What the step asked for outside of calls of tools, and the calls."""
@@ -131,16 +219,15 @@ class ServedModel:
             return self._template.pieces(prompt)
         return cut_controls(prompt.render())
 
-    def _shown(self, prompt: Prompt) -> dict[str, Any]:
-        """The fields of a body that hold the prompt."""
-        if self._endpoint.api == "chat":
-            return chat_fields(prompt, self._endpoint.continues)
+    def _text(self, prompt: Prompt) -> str | list[int]:
+        """The prompt of a completion."""
         pieces = self._pieces(prompt)
         tokens = self._counter.tokens(pieces) if len(pieces) > 1 else None
-        return {"prompt": BREAK.join(pieces) if tokens is None else tokens}
+        return BREAK.join(pieces) if tokens is None else tokens
 
     def _complete(self, body: dict[str, Any], stream: ServerStream, cancellation: Cancellation | None = None) -> None:
-        self._event_loop.run(partial(self._client.complete, PATHS[self._endpoint.api], body, stream), cancellation)
+        path = self._protocol.path(self._endpoint, streams="stream" not in self._endpoint.omits)
+        self._event_loop.run(partial(self._client.complete, path, body, stream), cancellation)
 
 
 def _continues_a_turn(prompt: Prompt) -> bool:

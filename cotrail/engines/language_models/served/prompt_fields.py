@@ -6,7 +6,7 @@ import msgspec
 
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
-from cotrail.engines.language_models.endpoint import Continues, Endpoint
+from cotrail.engines.language_models.endpoint import Api, Continues, Endpoint
 from cotrail.engines.language_models.served.control_tokens import broken, control_tokens, cut_controls
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
@@ -18,6 +18,15 @@ _CONTINUING: dict[Continues, dict[str, Any]] = {
     "llama.cpp": {},
     "prefix": {},
 }
+
+
+CHAT_TOKENS = 128
+"""Tokens of the context that are reserved for the chat template and the instruction."""
+
+
+def reserved_tokens(api: Api) -> int:
+    """Tokens of the context that something other than the prompt takes."""
+    return 0 if api == "completions" else CHAT_TOKENS
 
 
 class Template:
@@ -50,7 +59,9 @@ def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
     """The fields of a body that hold a prompt's messages and tools."""
     if not prompt.has_roles:
         return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{broken(prompt.render())}"}]}
-    fields: dict[str, Any] = msgspec.json.decode(broken(prompt.render()))
+    fields: dict[str, Any] = msgspec.json.decode(broken(prompt.handing_back("none").render()))
+    for turn, message in zip(prompt.turns, fields["messages"], strict=True):
+        _hand_back(turn.carried, message)
     if not prompt.continues_last_turn or continues is None:
         return fields
     # Servers open a turn by themselves, and some can't tell where an empty one ends.
@@ -60,3 +71,13 @@ def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
     if continues == "prefix":
         fields["messages"][-1]["prefix"] = True
     return fields | _CONTINUING[continues]
+
+
+def _hand_back(carried: str, message: dict[str, Any]) -> None:
+    """Puts what is carried back into the model's message, exactly as the server wrote it."""
+    if not carried:
+        return
+    fields: dict[str, Any] = msgspec.json.decode(carried)
+    if isinstance(content := fields.pop("content", None), list):
+        message["content"] = [*content, {"type": "text", "text": message["content"]}]
+    message.update(fields)

@@ -1,19 +1,14 @@
-"""Request bodies."""
+"""Fields of requests that all of OpenAI's APIs and the servers that speak them have in common."""
 
 from typing import Any
 
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import Api, Endpoint
-from cotrail.engines.language_models.served.scores import scores_request
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.served.protocols.protocol import Order
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 from cotrail.errors import StepError
-
-PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
-
-CHAT_TOKENS = 128
-"""Tokens of the context that are reserved for the chat template and the instruction."""
 
 _DIALECTS: dict[Dialect, dict[str, Any]] = {
     "openai": {},
@@ -25,37 +20,35 @@ _DIALECTS: dict[Dialect, dict[str, Any]] = {
 reported its tokens before."""
 
 
-def completion_request(
-    endpoint: Endpoint, dialect: Dialect, shown: dict[str, Any], request: GenerationRequest
-) -> dict[str, Any]:
-    """The body that asks for a continuation, as a stream; shown: its fields that hold the prompt.
+def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a body beside its prompt; stops: the stop strings that the server is told.
 
     Raises StepError where the dialect lacks what is asked for.
     """
-    sampling, stops = request.sampling, stop_strings(endpoint.api, request)
-    return {
+    endpoint, request, dialect = order.endpoint, order.request, order.dialect
+    sampling = request.sampling
+    fields = {
         "model": endpoint.model,
-        **shown,
-        "max_tokens": request.max_tokens,
+        (endpoint.limit_field or "max_tokens"): request.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "seed": sampling.seed,
-        "stream": True,
-        "stream_options": {"include_usage": True} | ({"continuous_usage_stats": True} if dialect == "vllm" else {}),
+        **_streaming(order),
         **({"stop": list(stops)} if stops else {}),
         **_DIALECTS[dialect],
         **_unusual(endpoint, dialect, sampling),
-        **(scores_request(endpoint.api) if request.scored else {}),
+        **_thinking(endpoint, dialect),
     }
+    return {name: value for name, value in fields.items() if name not in endpoint.omits} | endpoint.extra
 
 
-def stop_strings(api: Api, request: GenerationRequest) -> tuple[str, ...]:
-    """The stop strings that the server is told; all others are watched for in the stream."""
-    # A chat message may open with line breaks, which are layout and don't end the line.
-    if api == "chat" and request.until == "line":
+def told_stops(endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
+    """The stop strings that a server can be told."""
+    # Servers look for them in thoughts too. They hold back what may begin one, and llama.cpp's then leaves out log
+    # probabilities.
+    if endpoint.thinking.may_think or "stop" in endpoint.omits or request.scored:
         return ()
-    # A server holds back what may begin a stop string, and llama.cpp's then leaves out log probabilities.
-    return () if request.scored else STOP_STRINGS[request.until]
+    return STOP_STRINGS[request.until]
 
 
 def tokenizer_request(endpoint: Endpoint, text: str, *, begins: bool = True) -> dict[str, Any]:
@@ -67,9 +60,21 @@ def tokenizer_request(endpoint: Endpoint, text: str, *, begins: bool = True) -> 
     return body if begins else body | {"add_special_tokens": False}
 
 
-def reserved_tokens(api: Api) -> int:
-    """Tokens of the context that something other than the prompt takes."""
-    return CHAT_TOKENS if api == "chat" else 0
+def _streaming(order: Order) -> dict[str, Any]:
+    if not order.streams:
+        return {}
+    running = {"continuous_usage_stats": True} if order.dialect == "vllm" else {}
+    return {"stream": True, "stream_options": {"include_usage": True} | running}
+
+
+def _thinking(endpoint: Endpoint, dialect: Dialect) -> dict[str, Any]:
+    """How much the model is to think."""
+    fields: dict[str, Any] = {"chat_template_kwargs": endpoint.template} if endpoint.template else {}
+    if endpoint.effort:
+        fields["reasoning_effort"] = endpoint.effort
+    if dialect == "vllm" and endpoint.thinks == "field" and endpoint.thought_tokens:
+        fields["thinking_token_budget"] = endpoint.thought_tokens
+    return fields
 
 
 def _unusual(endpoint: Endpoint, dialect: Dialect, sampling: Sampling) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Wire protocols of providers, a file each; `registry` lists them."""

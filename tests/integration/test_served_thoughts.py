@@ -1,0 +1,185 @@
+"""A served model's thoughts are recorded apart from its text, wherever the server writes them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cotrail.core.actions.generate import check_answered
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
+from cotrail.core.prompts import Prompt, assistant, system, tool, user
+from cotrail.core.results import Generated
+from cotrail.errors import BlockedError, StepError, UnansweredError
+from tests.integration.served import Served, answer, streamed
+
+Make = Callable[..., LanguageModel]
+
+CHAT = Prompt(turns=(system("Answer."), user("Who built it?")))
+THOUGHT = "A bridge. Brenn, I think."
+TEXT = "Brenn built it. And more."
+
+
+def delta(finish: str | None = None, /, **fields: object) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}], "model": "m-2026"}
+
+
+def pieces(text: str, size: int = 5) -> Iterator[str]:
+    return (text[place : place + size] for place in range(0, len(text), size))
+
+
+def chunks(kind: str, text: str) -> list[dict[str, Any]]:
+    thinking = [{"type": "text", "text": text}]
+    content: object = [{"type": "thinking", "thinking": thinking}] if kind == "content" else text
+    detail = [{"type": "reasoning.text", "index": 0, "text": text}]
+    return [delta(**{kind: detail if kind == "reasoning_details" else content})]
+
+
+def events(*said: dict[str, Any], finish: str = "stop", **usage: Any) -> list[dict[str, Any] | str]:
+    counts = {"prompt_tokens": 9, "completion_tokens": 20, **usage}
+    return [*said, delta(finish), {"choices": [], "usage": counts}, "[DONE]"]
+
+
+def asked(model: LanguageModel, prompt: Prompt = CHAT, max_tokens: int = 50) -> Generated:
+    return model.generate(GenerationRequest(prompt, "sentence", max_tokens))
+
+
+@pytest.mark.parametrize("kind", ["reasoning_content", "reasoning", "reasoning_details", "content"])
+def test_thoughts_in_fields_are_no_text(open_served: Make, served: Served, kind: str) -> None:
+    thoughts = [each for piece in pieces(THOUGHT) for each in chunks(kind, piece)]
+    details: dict[str, Any] = {"completion_tokens_details": {"reasoning_tokens": 12}}
+    served.replies = [streamed(events(*thoughts, *(delta(content=piece) for piece in pieces(TEXT)), **details))]
+    result = asked(open_served(served.url, api="chat", thinks="field", thought_tokens=100))
+    assert (result.text, result.thoughts, result.thoughts_are) == ("Brenn built it.", THOUGHT, "whole")
+    assert (result.served_by, result.carried) == ("m-2026", "")
+    body = served.generations[0].body
+    assert body["max_tokens"] == 150
+    assert "stop" not in body
+
+
+@pytest.mark.parametrize(
+    ("thinks", "written"),
+    [
+        ("tags", f"<think>{THOUGHT}</think>\n\n{TEXT}"),
+        ("tags", f"{THOUGHT}</think>{TEXT}"),
+        ("inside", f"{THOUGHT}\n</think>\n{TEXT}"),
+        ("tags", TEXT),
+        ("no", TEXT),
+    ],
+)
+def test_thoughts_between_marks_are_no_text(open_served: Make, served: Served, thinks: str, written: str) -> None:
+    served.replies = [streamed(events(*(delta(content=piece) for piece in pieces(written))))]
+    result = asked(open_served(served.url, api="chat", thinks=thinks))
+    assert result.text == "Brenn built it."
+    assert result.thoughts == (THOUGHT if "</think>" in written else "")
+
+
+@pytest.mark.parametrize(
+    ("written", "setting"),
+    [(f"<think>{THOUGHT}</think>{TEXT}", "tags"), (f"{THOUGHT}</think>{TEXT}", "inside"), ("<think>", "tags")],
+)
+def test_marks_that_the_table_does_not_know_of_block(
+    open_served: Make, served: Served, written: str, setting: str
+) -> None:
+    served.replies = [streamed(events(*(delta(content=piece) for piece in pieces(written))))]
+    with pytest.raises(BlockedError, match=f'set thinks = "{setting}" and thought_tokens'):
+        asked(open_served(served.url, api="chat"))
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"thinks": "field"}, events(delta(reasoning="Hm, and"), finish="length")),
+        ({"thinks": "field"}, events(delta(reasoning="Hm."))),
+        ({}, events(delta(reasoning_content="Hm, and"), finish="length")),
+        ({"thinks": "tags"}, events(delta(content="<think>Hm, and"), finish="length")),
+        ({"thinks": "inside"}, events(delta(content="Hm, and"), finish="length")),
+        ({"thinks": "hidden"}, events(delta(content=""), finish="length")),
+        ({}, events(delta(content=""), finish="length")),
+        ({}, events(delta(content=""), completion_tokens_details={"reasoning_tokens": 20})),
+    ],
+)
+def test_whoever_only_thinks_has_not_answered(
+    open_served: Make, served: Served, table: dict[str, Any], said: list[Any]
+) -> None:
+    served.replies = [streamed(said)]
+    result = asked(open_served(served.url, api="chat", **table))
+    assert (result.text, result.ended) == ("", "thoughts")
+    with pytest.raises(UnansweredError, match="raise thought_tokens"):
+        check_answered(result)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        events(delta(refusal="I can't help with that.")),
+        events(delta(content="I can't"), finish="content_filter"),
+        events(delta(content=""), finish="content_filter"),
+    ],
+)
+def test_a_refusal_is_no_answer(open_served: Make, served: Served, said: list[Any]) -> None:
+    served.replies = [streamed(said)]
+    result = asked(open_served(served.url, api="chat"))
+    assert result.ended == "refused"
+    with pytest.raises(UnansweredError, match="refused to answer"):
+        check_answered(result)
+
+
+def test_what_a_server_refuses_is_not_sent(open_served: Make, served: Served) -> None:
+    served.replies = [streamed(events(delta(content=TEXT)))]
+    model = open_served(
+        served.url,
+        api="chat",
+        thinks="hidden",
+        thought_tokens=1000,
+        effort="low",
+        limit_field="max_completion_tokens",
+        omits=("temperature", "top_p", "seed", "stop", "logprobs"),
+        extra={"verbosity": "low"},
+    )
+    asked(model)
+    body = served.generations[0].body
+    assert not {"temperature", "top_p", "seed", "stop", "logprobs", "max_tokens"} & body.keys()
+    assert (body["max_completion_tokens"], body["reasoning_effort"], body["verbosity"]) == (1050, "low", "low")
+
+
+def test_a_server_that_streams_nothing_is_read_whole(open_served: Make, served: Served) -> None:
+    message = {"role": "assistant", "content": TEXT, "reasoning": THOUGHT}
+    whole = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}
+    served.replies = [answer(200, whole)]
+    result = asked(open_served(served.url, api="chat", thinks="field", omits=("stream",)))
+    assert (result.text, result.thoughts, result.prompt_tokens) == ("Brenn built it.", THOUGHT, 3)
+    assert not {"stream", "stream_options"} & served.generations[0].body.keys()
+
+
+@pytest.mark.parametrize("hands_back", ["none", "calls", "all"])
+def test_thoughts_are_handed_back_as_they_came(open_served: Make, served: Served, hands_back: str) -> None:
+    details = [
+        {"type": "reasoning.text", "index": 0, "text": "Hm"},
+        {"type": "reasoning.text", "index": 0, "text": ".<|x|>", "signature": "s=="},
+        {"type": "reasoning.encrypted", "index": 1, "data": "AAAA"},
+    ]
+    call = {"index": 0, "id": "c1", "function": {"name": "search", "arguments": "{}"}}
+    said = events(*(delta(reasoning_details=[each]) for each in details), delta(tool_calls=[call]), finish="tool_calls")
+    served.replies = [streamed(said), streamed(events(delta(content=TEXT)))]
+    model = open_served(served.url, api="chat", thinks="field", hands_back=hands_back)
+    result = asked(model)
+    chat = CHAT.wrote(result.text, result.calls, result.carried)
+    asked(model, chat.add(tool("c1", "Found."), *([user("Go on.")] if hands_back == "all" else [])))
+    message = served.generations[1].body["messages"][2]
+    joined = [{"type": "reasoning.text", "index": 0, "text": "Hm.<|x|>", "signature": "s=="}, details[2]]
+    assert message.get("reasoning_details") == (None if hands_back == "none" else joined)
+    assert "carried" not in message
+
+
+def test_thoughts_before_the_users_last_turn_are_not_handed_back_with_calls() -> None:
+    chat = CHAT.add(assistant("Yes.")).handing_back("calls")
+    assert chat == CHAT.add(assistant("Yes."))
+
+
+def test_neither_scores_nor_going_on_in_a_turn_go_with_thoughts(open_served: Make, served: Served) -> None:
+    model = open_served(served.url, api="chat", thinks="field", continues="vllm")
+    with pytest.raises(StepError, match="thinks"):
+        model.generate(GenerationRequest(CHAT, "line", 5, scored=True))
+    with pytest.raises(StepError, match="thinks"):
+        model.generate(GenerationRequest(CHAT.add(assistant("It")), "line", 5))
+    assert not served.generations

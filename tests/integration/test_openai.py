@@ -22,6 +22,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
+from cotrail.engines.language_models.served.protocols.completions import Completions
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
 from cotrail.errors import (
     BlockedError,
@@ -447,7 +448,7 @@ def test_a_model_that_nobody_needs_any_more_ends_its_thread(served: Served, even
 
     served.replies = [streamed(WHOLE), answer(400)]
     before = threads()
-    model = ServedModel(Endpoint(url=served.url, model="m", context=4096), "m")
+    model = ServedModel(Endpoint(url=served.url, model="m", context=4096), "m", Completions())
     write(model)
     with suppress(StepError):
         write(model)

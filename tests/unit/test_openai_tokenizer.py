@@ -10,8 +10,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.protocols.completions import Completions
-from cotrail.engines.language_models.served.protocols.protocol import Order
-from cotrail.engines.language_models.served.request import tokenizer_request
+from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.engines.language_models.token_counts import LONGEST_PART
 from cotrail.errors import StepError

@@ -159,8 +159,9 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
         """See `ModelEngine`."""
         with installed_with("openai"):
             from cotrail.engines.language_models.served.model import ServedModel
+            from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 
-        return ServedModel(self, name)
+        return ServedModel(self, name, PROTOCOLS[self.api])
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):

@@ -19,7 +19,7 @@ from tenacity import (
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.protocols.protocol import Refused
+from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.refusals import BUSY, message_in, seconds_to_wait, step_error
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.tokenizer import Tokenized

@@ -23,10 +23,10 @@ from cotrail.engines.language_models.served.control_tokens import BREAK, broken,
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
-from cotrail.engines.language_models.served.protocols.protocol import Order, Refused
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.delta import Refused
+from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import step_error
-from cotrail.engines.language_models.served.request import tokenizer_request
+from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.thoughts import check_marks, thought_of
@@ -46,14 +46,14 @@ MOST_AROUND_TOKEN = 1000
 class ServedModel:
     """A model that a server runs; no request is sent before the first prompt.
 
-    endpoint, name: its address, and the identity's name. Raises BlockedError where its API key isn't set, and
-    InputError where its chat template can't be used.
+    endpoint, name: its address, and the identity's name; protocol: the one of its `api`.
+    Raises BlockedError where its API key isn't set, and InputError where its chat template can't be used.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str) -> None:
+    def __init__(self, endpoint: Endpoint, name: str, protocol: WireProtocol) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
-        self._protocol = PROTOCOLS[endpoint.api]
+        self._protocol = protocol
         # Nothing but a whole message shows whether a model thinks that isn't known to.
         self._seen_whole = endpoint.api == "completions" or endpoint.thinks is not None
         self._template = None if endpoint.chat_template is None else Template(endpoint)

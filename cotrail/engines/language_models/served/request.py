@@ -1,11 +1,13 @@
-"""Fields of requests that all of OpenAI's APIs and the servers that speak them have in common."""
+"""Orders of generations, and the fields of requests that OpenAI's APIs and the servers that speak them share."""
 
 from typing import Any
 
+from msgspec import Struct
+
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.protocols.protocol import Order
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 from cotrail.errors import StepError
@@ -18,6 +20,21 @@ _DIALECTS: dict[Dialect, dict[str, Any]] = {
 }
 """Fields by dialect: temperature alone decides the sampling unless more is asked for, and a stream that is cut off has
 reported its tokens before."""
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A generation as a server is asked for it.
+
+    prompt: as it is packed; text: the same as text or tokens, for completions. request: with the tokens of thoughts in
+    its `max_tokens`. streams: whether the answer is a stream of events.
+    """
+
+    endpoint: Endpoint
+    dialect: Dialect
+    prompt: Prompt
+    request: GenerationRequest
+    text: str | list[int] = ""
+    streams: bool = True
 
 
 def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:

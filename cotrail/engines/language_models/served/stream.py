@@ -9,7 +9,7 @@ from cotrail.core.generation import Ended, Until
 from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.served.calls import Calls
-from cotrail.engines.language_models.served.protocols.protocol import AnswerReader, Delta, Finish
+from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Finish
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.engines.language_models.token_counts import TokenCounts

@@ -7,8 +7,7 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.prompt_fields import chat_fields
 from cotrail.engines.language_models.served.protocols.bearer import bearer
 from cotrail.engines.language_models.served.protocols.chunks import ChunkReader
-from cotrail.engines.language_models.served.protocols.protocol import Order
-from cotrail.engines.language_models.served.request import generation_fields, told_stops
+from cotrail.engines.language_models.served.request import Order, generation_fields, told_stops
 from cotrail.engines.language_models.served.scores import scores_request
 from cotrail.engines.language_models.served.structure import structure_fields
 

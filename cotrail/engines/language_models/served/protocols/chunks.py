@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece
-from cotrail.engines.language_models.served.protocols.protocol import Delta, Finish, Refused
+from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
 from cotrail.engines.language_models.served.refusals import error_message
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError

@@ -24,6 +24,9 @@ NAMES = {
 """The names that may stand for a field, each with a word on it, which help and completion list."""
 
 
+BUDGETS = ("question_budget", "run_budget")
+"""The options that take limits."""
+
 SINGULAR = {"corpora": "corpus", "engines": "engine", "tags": "tag"}
 """The options that may be repeated: each time they name one of many."""
 
@@ -56,12 +59,27 @@ def named_engines(arguments: Iterable[str]) -> dict[str, str]:
     return {role: name for role, _, name in pairs.values()}
 
 
+def limits_in(field: str, arguments: Iterable[str]) -> dict[str, int | float]:
+    """A budget from `LIMIT=NUMBER`; raises InputError. Which limits there are is checked with those of a run file."""
+    limits: dict[str, int | float] = {}
+    for each in arguments:
+        name, _, amount = each.partition("=")
+        try:
+            limits[name.strip()] = int(amount) if amount.strip().isdecimal() else float(amount)
+        except ValueError:
+            option = field.replace("_", "-")
+            raise InputError(f"--{option} {each} is no limit: write LIMIT=NUMBER, such as tokens=20000") from None
+    return limits
+
+
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given."""
     values = {name: value for name, value in options.items() if value is not None and value != []}
     if len(values.get("corpora", ())) == 1:
         values["corpus"] = values.pop("corpora")[0]
-    return values | {"engines": named_engines(values["engines"])} if "engines" in values else values
+    limits = {name: limits_in(name, values[name]) for name in BUDGETS if name in values}
+    engines = {"engines": named_engines(values["engines"])} if "engines" in values else {}
+    return values | engines | limits
 
 
 def _parameters() -> Iterator[Parameter]:
@@ -96,7 +114,7 @@ def _type(field: FieldInfo) -> Any:
                 return int
             case inspect.FloatType():
                 return float
-            case inspect.VarTupleType() | inspect.DictType():
+            case inspect.VarTupleType() | inspect.DictType() | inspect.StructType():
                 return list[str]
     return str
 

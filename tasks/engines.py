@@ -23,6 +23,7 @@ from cotrail.engines.registry import find_engine
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.micro_batching import MicroBatcher
+from cotrail.tasks.shared_limits import SharedLimiter
 
 Opened = TypeVar("Opened")
 
@@ -36,6 +37,7 @@ class LoadedEngines:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._limiter = SharedLimiter(settings.broker)
         self._store = KnowledgeStore(settings.knowledge_path)
         # Engines are opened under a lock, since a second copy of a model might not fit into memory. Evidence has a
         # lock of its own, which is taken first: opening an entailer may open the language model that it asks. So have
@@ -54,7 +56,9 @@ class LoadedEngines:
             with self._opening_served if spec.engine.served else self._opening:
                 if (name, profile) not in self._language_models:
                     slots = self._settings.generation_slots
-                    self._language_models[name, profile] = open_model(spec, cast(Profile, profile), slots)
+                    self._language_models[name, profile] = open_model(
+                        spec, cast(Profile, profile), slots, self._limiter
+                    )
         return self._language_models[name, profile]
 
     def language_model(self, run: RunPlan, role: str = MODEL) -> LanguageModel:

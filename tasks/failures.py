@@ -9,7 +9,7 @@ from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.leases import Leases
 from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.circuit_breaker import CircuitBreaker, needed
-from cotrail.tasks.retry_policy import Block, Fail, Hold, Retry, verdict
+from cotrail.tasks.retry_policy import Block, Fail, Hold, Retry, Wait, verdict
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,10 @@ class FailureHandler:
                 logger.warning("step %d failed, retry %d: %s", claim.step_id, retries + 1, error, exc_info=error)
                 self._insist(self._leases.retry, claim, error, seconds)
                 return AttemptOutcome.RETRIED
+            case Wait(seconds):
+                logger.info("step %d waits %.0f s: %s", claim.step_id, seconds, error)
+                self._insist(self._leases.hold, claim, error, seconds)
+                return AttemptOutcome.UNAVAILABLE
             case Block():
                 logger.warning("step %d blocks its question: %s", claim.step_id, error)
                 self._insist(self._leases.block, claim, error)

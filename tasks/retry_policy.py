@@ -3,6 +3,7 @@
 | what was raised | what it is | what happens |
 | --- | --- | --- |
 | BlockedError, InputError | something that a person has to fix | the question is blocked |
+| BusyError | a limit of the account with a provider | held back, at no cost; other steps go on |
 | UnavailableError | an outage of what the step needs | held back, at no cost |
 | StepError | it can't succeed, however often it is tried | it fails at once |
 | anything else | it may succeed another time | tried again, up to a limit; then it fails |
@@ -14,7 +15,7 @@ from msgspec import Struct
 from tenacity import RetryCallState, Retrying, wait_random_exponential
 from tenacity.wait import wait_base
 
-from cotrail.errors import BlockedError, InputError, StepError, UnavailableError
+from cotrail.errors import BlockedError, BusyError, InputError, StepError, UnavailableError
 
 RETRIES = wait_random_exponential(multiplier=2, min=1, max=60)
 """Exponential backoff with jitter until a step is tried again: steps that failed together don't return together."""
@@ -42,11 +43,17 @@ class Hold(Struct, frozen=True):
     seconds: float | None
 
 
+class Wait(Struct, frozen=True):
+    """The step waits until its account with a provider may go on, in this many seconds."""
+
+    seconds: float
+
+
 class Block(Struct, frozen=True):
     """The question waits for a person."""
 
 
-Verdict = Fail | Retry | Hold | Block
+Verdict = Fail | Retry | Hold | Wait | Block
 
 
 def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
@@ -54,6 +61,8 @@ def verdict(error: BaseException, retries: int, max_attempts: int) -> Verdict:
     match error:
         case BlockedError() | InputError():
             return Block()
+        case BusyError():
+            return Wait(min(seconds(TRIALS, 1) if error.seconds is None else error.seconds, LONGEST_HOLD))
         case UnavailableError():
             return Hold(error.seconds)
         case StepError():

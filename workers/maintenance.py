@@ -24,6 +24,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
 from cotrail.models.commands.control import being_cancelled, cancelling
+from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import (
@@ -116,8 +117,9 @@ class Maintenance:
 
     def admit(self) -> int:
         """Admit as many questions as may begin now; returns how many messages it sent. Raises BrokerAwayError."""
+        without_budget = end_unbegun(self.engine)
         with self.engine.begin() as connection:
-            admitted = admit(connection)
+            admitted = admit(connection, without_budget)
         self._admitting.attempted(succeeded=bool(admitted))
         return _sent(admitted)
 

@@ -10,6 +10,7 @@ from cotrail.cli.arguments import Json
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.configuration.settings import settings
+from cotrail.engines.language_models.providers import PROVIDERS
 from cotrail.services.lists.model_list import DescribedModel, ListedModel, describe_models, list_models
 
 
@@ -32,7 +33,10 @@ def models(
     else:
         titles = ("model", "kind", "engine", "state", "where")
         print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in list_models()])
-        hint = f"Further ones are tables of {settings().catalogue_path}. `cotrail models NAME` says more of one."
+        hint = (
+            f"Further ones are tables of {settings().catalogue_path}, or PROVIDER/MODEL for {', '.join(PROVIDERS)}. "
+            "`cotrail models NAME` says more of one."
+        )
         console().print(hint, style="dim", soft_wrap=True)
 
 

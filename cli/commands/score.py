@@ -9,7 +9,9 @@ from rich.console import Console
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.run_text import shown_ends
 from cotrail.common.humanize import count, number
+from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
@@ -51,6 +53,10 @@ def score(
     screen = console()
     screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
     print_scores(screen, scores)
+    if scores.ends:
+        screen.print(f"ended by: {shown_ends(scores.ends)}")
+    if scores.spent:
+        screen.print(spent_line(scores.spent))
     screen.print(CAVEAT, style="dim")
     for table in kind_tables(scores):
         screen.print()

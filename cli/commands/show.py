@@ -11,8 +11,10 @@ from rich.text import Text
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Cell, Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
-from cotrail.cli.terminal.run_text import print_reasons, shown_state
+from cotrail.cli.terminal.run_text import print_reasons, shown_ends, shown_state
 from cotrail.common.humanize import count, duration
+from cotrail.core.budgets import left
+from cotrail.core.money import spent_line
 from cotrail.services.lists.run_list import ListedRun, read_filter, read_page
 from cotrail.services.runs.run_speed import blockage_line, outage_line
 from cotrail.services.store import reading
@@ -76,6 +78,8 @@ def show(run: RunName, *, json: Json = False) -> None:
     screen.print()
     counts = ", ".join(f"{number:,} {status}" for status, number in details.statuses.items())
     screen.print(heading("Questions"), counts or "none")
+    if details.ends:
+        screen.print(heading("Ended by"), shown_ends(details.ends))
     screen.print()
     _print_steps(screen, details)
     _print_cost(screen, details)
@@ -155,6 +159,10 @@ def _print_cost(screen: Console, details: RunDetails) -> None:
         rows.append([name, *numbers, duration(each.model_seconds)])
     screen.print()
     print_rows(screen, columns, rows)
+    if told := spent_line(cost.spent):
+        screen.print(f"{told}.")
+    if budget := left(details.budgets.run, details.consumed):
+        screen.print(f"Budget left: {budget}.")
 
 
 def _effort(details: RunDetails) -> str:

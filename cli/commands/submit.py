@@ -8,16 +8,17 @@ import typer
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.request_options import with_request_options
+from cotrail.cli.terminal.estimates import print_estimate
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
-from cotrail.services.runs import submission
+from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
-from cotrail.services.store import open_store
+from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 
 
@@ -34,6 +35,9 @@ def submit(
     ] = None,
     *,
     options: dict[str, Any],
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what the run may take and cost, and don't submit it.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
 ) -> None:
@@ -47,7 +51,12 @@ def submit(
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
     values = overruled(values, options)
     _check_named(values)
-    _submit(submission.prepare(make_request(values, places)), wait=wait, json=json)
+    prepared = submission.prepare(make_request(values, places))
+    if estimate:
+        with reading() as connection:
+            print_estimate(estimating.estimate(connection, prepared), json=json)
+        return
+    _submit(prepared, wait=wait, json=json)
 
 
 def _read(run_file: Path) -> dict[str, Any]:

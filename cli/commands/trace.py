@@ -43,6 +43,7 @@ def trace(
     ] = None,
     *,
     full: Annotated[bool, typer.Option("--full", help="Show paragraphs and what the model wrote whole.")] = False,
+    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thought whole.")] = False,
     json: Json = False,
 ) -> None:
     """Show how a question was answered: each search with what it found, each sentence, and the answer.
@@ -59,17 +60,17 @@ def trace(
     if json:
         print_json(exporting.trace(record, traced).document())
     else:
-        _show(console(), record, traced, full=full)
+        _show(console(), record, traced, full=full, thoughts=thoughts)
 
 
-def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool) -> None:
+def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool, thoughts: bool) -> None:
     screen.print(heading(traced.text))
     screen.print(f"{traced.key} in {record.id}: {traced.status}, {count(len(traced.steps), 'step')}", style="dim")
     labels = turns(record, traced)
     for step in shown_steps(traced):
         screen.print()
         screen.print(step_head(step, labels.get(step.sequence, "")))
-        screen.print(Padding(step_body(step, full=full), (0, 0, 0, 3), expand=False))
+        screen.print(Padding(step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
     screen.print()
     if traced.details is not None:
         drawing = _drawn(details_of(record, traced), names_in(traced), full=full)
@@ -94,6 +95,8 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
         table.add_row("answer", Text(traced.answer or "(empty)", style="bold"))
     elif traced.reason:
         table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
+    if traced.ended_by:
+        table.add_row("ended by", traced.ended_by)
     table.add_row("gold", " / ".join(traced.answers) or "none published")
     scores = scores_of(record, traced)
     em, cover_em, rouge_l = scores["answer_em"], scores["cover_em"], scores["rouge_l"]

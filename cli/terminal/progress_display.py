@@ -9,6 +9,8 @@ from rich.text import Text
 
 from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
+from cotrail.core.budgets import left
+from cotrail.core.money import shown_dollars
 from cotrail.services.runs.run_speed import Show, WatchedRun
 
 LINE_SECONDS = 5.0
@@ -37,6 +39,10 @@ def _line(watched: WatchedRun) -> str:
     if progress is None:
         return watched.waits_for or ""
     done = f"{progress.done:,} of {count(progress.questions, 'question')} done, {count(progress.steps, 'step')}"
+    if budget := left(progress.budgets.run, progress.consumed):
+        done += f", left: {budget}"
+    if progress.spent:
+        done += f", {shown_dollars(progress.spent)}"
     if not progress.open:
         return done
     return f"{done}. {watched.waits_for}" if watched.waits_for else f"{done}, {_pace(watched)}"
@@ -60,10 +66,13 @@ def progress_bars(watched: WatchedRun) -> RenderableType:
     table.add_row("Steps", _bar(progress.steps, steps), f"{progress.steps:,}{about}")
     read, cached = progress.prompt_tokens, progress.cached_prompt_tokens
     share = f" ({cached / read:.0%} from the cache)" if read else ""
+    money = f"; {shown_dollars(progress.spent)}" if progress.spent else ""
+    budget = left(progress.budgets.run, progress.consumed)
     return Group(
         Text(progress.run, style="bold"),
         table,
-        Text(f"{count(read, 'token')} read{share}, {progress.generated_tokens:,} written", style="dim"),
+        Text(f"{count(read, 'token')} read{share}, {progress.generated_tokens:,} written{money}", style="dim"),
+        *([Text(f"Budget left: {budget}", style="dim")] if budget else []),
         Text(_pace(watched)),
         *([waiting] if waiting else []),
     )

@@ -15,12 +15,16 @@ from cotrail.core.views import (
     Part,
     Recorded,
     ScoredTexts,
+    Thoughts,
     WrittenText,
 )
 from cotrail.services.views.shown_steps import ShownStep
 
 SNIPPET = 160
 """The most characters shown of a paragraph; `--full` shows all of it."""
+
+THOUGHT = 80
+"""The most characters shown of a thought; `--thoughts` shows all of it."""
 
 MESSAGE, LINES = 1000, 20
 """The most characters and lines shown of what a model wrote; `--full` shows all of it."""
@@ -38,18 +42,20 @@ def step_head(step: ShownStep, turn: str) -> Text:
     return text
 
 
-def step_body(step: ShownStep, *, full: bool) -> RenderableType:
-    """What came out of it; full: with paragraphs and texts whole."""
+def step_body(step: ShownStep, *, full: bool, thoughts: bool = False) -> RenderableType:
+    """What came out of it; full: with paragraphs and texts whole; thoughts: with the model's thoughts whole."""
+    parts = [_part(part, step, full=full, thoughts=thoughts) for part in step.view.parts]
     if step.failure:
-        return Text(f"failed: {step.failure.type}: {step.failure.message}", style="red")
-    parts = [_part(part, step, full=full) for part in step.view.parts]
+        return Group(Text(f"failed: {step.failure.type}: {step.failure.message}", style="red"), *parts)
     return Group(*parts, Text(step.pending, style="dim")) if step.pending else Group(*parts)
 
 
-def _part(part: Part, step: ShownStep, *, full: bool) -> RenderableType:
+def _part(part: Part, step: ShownStep, *, full: bool, thoughts: bool) -> RenderableType:
     match part:
         case FoundParagraphs():
             return _found(part, full=full) if part.hits else Text("nothing found", style="dim")
+        case Thoughts():
+            return _thoughts(part, whole=thoughts)
         case WrittenText():
             return Text((part.text if full else _beginning(part.text)) or part.blank)
         case ScoredTexts():
@@ -63,6 +69,13 @@ def _part(part: Part, step: ShownStep, *, full: bool) -> RenderableType:
             result = "" if part.result is None else f"\n{json_of(part.result)}"
             return Text(json_of(part.request), style="dim").append(result, style="not dim")
     raise TypeError(f"{type(part).__name__} has no form on the terminal")
+
+
+def _thoughts(part: Thoughts, *, whole: bool) -> Text:
+    text = Text(part.words, style="dim")
+    if whole and part.text:
+        return text.append(f"\n{part.text}", style="italic")
+    return text.append(f": {one_line(cut(part.text, THOUGHT))} (--thoughts)" if part.text else "")
 
 
 def _found(paragraphs: FoundParagraphs, *, full: bool) -> Table:

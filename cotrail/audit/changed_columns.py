@@ -33,7 +33,7 @@ def changed_column(
     """
     for name, candidates in values.items():
         for value in candidates:
-            if value == row[name]:
+            if value == row.get(name):
                 continue
             if not guesses.may(row):
                 return None

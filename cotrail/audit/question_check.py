@@ -15,10 +15,11 @@ from cotrail.audit.row_digests import question_digest, question_opened
 from cotrail.audit.run_context import RunContext
 from cotrail.audit.sealed_columns import head_of, heads_of
 from cotrail.audit.step_check import StepContext, check_step
+from cotrail.core.ended_by import ANSWER
 
 _UNENDED = {
-    "open": ("digest", "answer", "sentences", "collected", "weighing", "reason", "finished_at"),
-    "blocked": ("digest", "answer", "sentences", "collected", "weighing"),
+    "open": ("digest", "answer", "sentences", "collected", "weighing", "ended_by", "reason", "finished_at"),
+    "blocked": ("digest", "answer", "sentences", "collected", "weighing", "ended_by"),
 }
 """The other statuses, with the columns that must then be NULL."""
 
@@ -98,7 +99,7 @@ class _QuestionCheck:
         if status not in _UNENDED:
             yield self._found("questions", "changed", f"no question is {status}", column="status")
             return
-        held = next((name for name in _UNENDED[status] if self.question[name] is not None), None)
+        held = next((name for name in _UNENDED[status] if self.question.get(name) is not None), None)
         if held is not None:
             column = "status" if self.question["digest"] is not None else held
             detail = f"it is {status} and has {held.replace('_', ' ')}"
@@ -188,6 +189,8 @@ class _QuestionCheck:
             "finished_at": {step["finished_at"] for step in steps},
             "reason": (None, *(step["failure"] for step in steps)),
             **dict.fromkeys(("answer", "sentences", "collected", "weighing"), (None,)),
+            "ended_by": (None, ANSWER),
+            "halted": (None,),
         }
 
     def _found(self, table: str, what: Any, detail: str, **more: Any) -> Finding:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, RUN, STEP
+from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_SELDOM, RUN, STEP
 from cotrail.errors import BundleError
 
 UNREADABLE = (
@@ -39,10 +39,14 @@ Row = dict[str, str | None]
 Names = Mapping[str, Mapping[str, str]]
 """By table, the columns whose names in a bundle differ from today's: either name leads to the other."""
 
-FORMAT = "2"
+FORMAT = "3"
 """Version of the bundles' format."""
 
-FORMATS: Mapping[str, Names] = {"1": {"runs": {"state": "desired_state", "desired_state": "state"}}, FORMAT: {}}
+FORMATS: Mapping[str, Names] = {
+    "1": {"runs": {"state": "desired_state", "desired_state": "state"}},
+    "2": {},
+    FORMAT: {},
+}
 """The versions that are read."""
 
 
@@ -59,7 +63,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (*RUN, "digest"),
     "demonstrations": ("digest", "body"),
     "paragraphs": ("digest", "title", "text"),
-    "questions": (*QUESTION, "digest"),
+    "questions": (*QUESTION, *QUESTION_SELDOM, "digest"),
     "steps": (*STEP, "digest"),
     "prompts": ("step_id", "text"),
     "attempts": ATTEMPT,
@@ -71,7 +75,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
-    "questions": ("pinned", *QUESTION[QUESTION.index("answer") :], "digest"),
+    "questions": ("pinned", *QUESTION[QUESTION.index("answer") :], *QUESTION_SELDOM, "digest"),
     "steps": ("shared_in", "adopted_from", *STEP[STEP.index("sent_at") : STEP.index("previous")], "digest"),
     "attempts": ("ended_at", "outcome", "error"),
 }
@@ -89,6 +93,7 @@ _FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")
 _NAMES = {table: frozenset(columns) for table, columns in COLUMNS.items()}
+_SELDOM = {"questions": frozenset(QUESTION_SELDOM)}
 _QUOTED = 200
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -135,11 +140,11 @@ def renamed(record: Record, names: Names) -> Record:
 def check_record(record: Record) -> None:
     """Raise KeyError or ValueError where a record lacks columns of its table or holds an impossible value."""
     row, columns = record.row, COLUMNS[record.table]
-    if row.keys() != _NAMES[record.table]:
-        [name, *_] = sorted(row.keys() ^ set(columns))
+    if wrong := (row.keys() ^ _NAMES[record.table]) - (_SELDOM.get(record.table, frozenset()) - row.keys()):
+        [name, *_] = sorted(wrong)
         raise ValueError(f"the column {name} is {'unknown' if name in row else 'missing'}")
     for name in columns:
-        if row[name] is None and name not in _NULLABLE.get(record.table, ()):
+        if row.get(name) is None and name not in _NULLABLE.get(record.table, ()):
             raise ValueError(f"{name} is null")
     for name in _NUMBERS.get(record.table, ()):
         if not (_WHOLE.fullmatch(text(row, name)) and _LEAST <= number(row, name) <= _GREATEST):

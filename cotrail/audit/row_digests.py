@@ -4,7 +4,16 @@ import json
 from collections.abc import Iterable, Sequence
 
 from cotrail.audit.records import Row, number
-from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
+from cotrail.audit.sealed_columns import (
+    ATTEMPT,
+    EXPERIMENT,
+    QUESTION,
+    QUESTION_OPENED,
+    QUESTION_SELDOM,
+    RUN,
+    RUN_OPENED,
+    STEP,
+)
 from cotrail.core.digests import digest_of
 
 
@@ -35,7 +44,8 @@ def question_opened(question: Row, run_opened: str) -> str:
 
 def question_digest(question: Row, head: str) -> str:
     """The digest of a question that ended at this head."""
-    return digest_of([*(question[name] for name in QUESTION), head])
+    seldom = [question.get(name) for name in QUESTION_SELDOM]
+    return digest_of([*(question[name] for name in QUESTION), *(seldom if any(seldom) else ()), head])
 
 
 def run_opened(run: Row, experiment: Row | None) -> str:

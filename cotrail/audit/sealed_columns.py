@@ -7,7 +7,7 @@ column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, N
     question.opened  run.opened, the question as it was submitted
     step.previous    the head of the question before the steps that were yielded together with this one
     step.digest      every column, `previous` among them; its earlier attempts
-    question.digest  every column, its head
+    question.digest  every column, its head; `ended_by` and `halted` behind the columns unless both are null
     run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.merkle_tree`)
 
 The head of a question is the SHA-256 of `question.opened` and its ended steps' digests in sequence, written one behind
@@ -68,6 +68,10 @@ QUESTION = (
     "reason",
     "finished_at",
 )
+
+QUESTION_SELDOM = ("ended_by", "halted")
+"""Columns of later versions, behind the others: they enter a digest only in rows where any of them is set, and former
+bundles lack them."""
 
 STEP = (
     "id",

@@ -35,6 +35,13 @@ class Step(Struct, frozen=True, kw_only=True):
     fingerprint: str
 
 
+class Halt(Struct, frozen=True, kw_only=True):
+    """Where a budget ended a question: after how many of its steps, and which limit it was."""
+
+    after: int
+    limit: str
+
+
 class Next(Struct, frozen=True):
     """The steps that follow; none while the system waits for recorded ones to end."""
 

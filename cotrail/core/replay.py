@@ -8,13 +8,18 @@ comes to where it stood from the beginning of the record.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from cotrail.common.short_digests import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
-from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded, Step
+from cotrail.core.history import Failed, Finished, Halt, Next, Outcome, Recorded, Step
 from cotrail.core.results import Failure, Result
-from cotrail.core.system import Action, Answer, StepFailed, System, Together
+from cotrail.core.system import Action, Answer, LimitReached, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError
+
+_Sent = Result | tuple[Result, ...] | StepFailed | LimitReached | None
+"""What a system is resumed with; None starts it."""
 
 
 class SystemBrokenError(BlockedError):
@@ -33,16 +38,22 @@ class Replay:
         self._position = 0
         self._yielded: Action | Together | Finished | Failed | None = None
         self._steps: tuple[Step, ...] = ()
+        self._limit = ""
 
-    def advance(self, history: Sequence[Recorded]) -> Next | Finished | Failed:
+    def advance(self, history: Sequence[Recorded], halt: Halt | None = None) -> Next | Finished | Failed:
         """Hands the system what was recorded and returns what follows it.
 
         history: the question's steps in sequence, without gaps; what was handed in before is its beginning, the same.
+        halt: where a budget ended it; the system is told there, and answers from what it has found.
         Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault;
         the replay must be discarded then.
         """
         yielded = self._yielded or self._resume(None)
         while not isinstance(yielded, Finished | Failed):
+            if halt is not None and not self._limit and self._position == halt.after:
+                self._limit = halt.limit
+                yielded = self._resume(LimitReached(halt.limit))
+                continue
             following = self._position + len(self._steps)
             recorded = history[self._position : following]
             for step, record in zip(self._steps, recorded, strict=False):
@@ -65,23 +76,27 @@ class Replay:
         except Exception as error:
             raise _broken(error) from error
 
-    def _resume(self, reply: Result | tuple[Result, ...] | StepFailed | None) -> Action | Together | Finished | Failed:
+    def _resume(self, reply: _Sent) -> Action | Together | Finished | Failed:
         yielded = _resume(self._running, reply)
+        if isinstance(yielded, Finished) and self._limit:
+            yielded = Finished(replace(yielded.answer, limit=self._limit))
         if not isinstance(yielded, Finished | Failed):
             self._steps = _number(_actions(yielded, self._position), self._position, self._binding)
         self._yielded = yielded
         return yielded
 
 
-def advance(system: Callable[[], System], history: Sequence[Recorded], binding: Binding) -> Next | Finished | Failed:
+def advance(
+    system: Callable[[], System], history: Sequence[Recorded], binding: Binding, halt: Halt | None = None
+) -> Next | Finished | Failed:
     """Replays `history` from its beginning and returns what follows it.
 
-    history: the question's steps in sequence, without gaps.
+    history: the question's steps in sequence, without gaps; halt: where a budget ended it.
     Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault.
     """
     replay = Replay(system, binding)
     try:
-        following = replay.advance(history)
+        following = replay.advance(history, halt)
     except BaseException:
         with suppress(Exception):  # what was found first is what counts
             replay.close()
@@ -99,14 +114,12 @@ def agreement(system: Callable[[], System], history: Sequence[Recorded], binding
     return len(history)
 
 
-def _resume(
-    running: System, reply: Result | tuple[Result, ...] | StepFailed | None
-) -> Action | Together | Finished | Failed:
+def _resume(running: System, reply: _Sent) -> Action | Together | Finished | Failed:
     """Runs the system up to its next yield; `reply` None starts it."""
     try:
         if reply is None:
             return next(running)
-        if isinstance(reply, StepFailed):
+        if isinstance(reply, StepFailed | LimitReached):
             return running.throw(reply)
         return running.send(reply)
     except StopIteration as stop:
@@ -115,6 +128,8 @@ def _resume(
         return Finished(stop.value)
     except StepFailed as uncaught:
         return Failed(uncaught.failure)
+    except LimitReached as uncaught:
+        return Finished(Answer(text="", limit=uncaught.limit))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

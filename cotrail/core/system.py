@@ -34,18 +34,32 @@ class StepFailed(Exception):  # noqa: N818 - named as systems read it: except St
         self.outcomes = outcomes or (failure,)
 
 
+class LimitReached(Exception):  # noqa: N818 - named as systems read it: except LimitReached
+    """Thrown into a system in place of a reply, and of what it asked for last, where a budget is used up.
+
+    A system that catches it answers from what it has found, by one last step at most that its reader takes: further
+    steps aren't limited. Where it doesn't, the answer is empty. limit: which one was reached, such as `tokens`.
+    """
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"the budget of {limit} is used up")
+        self.limit = limit
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """The answer that a system returns.
 
     text: the answer, empty where none was found.
     sentences: the chain of thought behind it; paragraphs: all that were collected, in that order.
     details: further data, of the type that the system's specification names; None where it has none.
+    limit: the name of the limit at which the system stopped, such as `sentences`; empty where it came to its end.
     """
 
     text: str
     sentences: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
     details: Struct | None = None
+    limit: str = ""
 
 
 T = TypeVar("T")

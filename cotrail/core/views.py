@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from cotrail.common.humanize import count
 from cotrail.common.printable_text import cut
+from cotrail.core.generation import ThoughtsKind
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import Retrieved
 
@@ -29,6 +31,25 @@ class WrittenText(Part, frozen=True, tag="text"):
     text: str
     role: TextRole = "answer"
     blank: str = "nothing"
+
+
+class Thoughts(Part, frozen=True, tag="thoughts"):
+    """What a model thought before its text; kind: see `ThoughtsKind`; tokens: their number, 0 if unknown."""
+
+    text: str
+    kind: ThoughtsKind
+    tokens: int = 0
+
+    @property
+    def words(self) -> str:
+        """What it is, in words."""
+        length = f" for {count(self.tokens, 'token')}" if self.tokens else ""
+        match self.kind:
+            case "hidden":
+                return f"thought{length}, which its provider doesn't show"
+            case "summary":
+                return f"thought{length}, summed up by its provider"
+        return f"thought{length}"
 
 
 class FoundParagraph(Hit, frozen=True, kw_only=True):
@@ -97,7 +118,7 @@ class View(Struct, frozen=True, kw_only=True):
     verb: str = ""
     source: str | None = None
     labels: tuple[str, ...] = ()
-    parts: tuple[WrittenText | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
+    parts: tuple[WrittenText | Thoughts | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
 
     @property
     def found(self) -> list[FoundParagraph]:

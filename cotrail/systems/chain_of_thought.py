@@ -7,6 +7,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.sentences import sentences
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.rules import released_chains
 from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
 from cotrail.systems.parts.tasks import task_prompt
@@ -28,6 +29,11 @@ def needs(_: BaselineSettings) -> Needs:
     return Needs(forms=frozenset({AnswerForm.COT}))
 
 
+def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return (Most(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
+
+
 SPEC = SystemSpec(
     name="chain-of-thought",
     version=2,
@@ -37,6 +43,7 @@ SPEC = SystemSpec(
     open=chain_of_thought,
     needs=needs,
     released=released_chains,
+    most=most,
 )
 
 # Version 1 had every prompt in IRCoT's layout and read texts of one line.

@@ -5,6 +5,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.rules import released_chains
 from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
 from cotrail.systems.parts.tasks import task_answer, task_prompt
@@ -24,6 +25,11 @@ def needs(_: BaselineSettings) -> Needs:
     return Needs(forms=frozenset({AnswerForm.DIRECT}))
 
 
+def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return (Most(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
+
+
 SPEC = SystemSpec(
     name="few-shot",
     version=2,
@@ -33,6 +39,7 @@ SPEC = SystemSpec(
     open=few_shot,
     needs=needs,
     released=released_chains,
+    most=most,
 )
 
 # Version 1 had every prompt in IRCoT's layout and read texts of one line.

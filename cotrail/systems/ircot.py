@@ -13,8 +13,9 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
-from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
+from cotrail.core.system import Answer, LimitReached, System
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages, most_pages
 from cotrail.systems.parts.prompting import (
     PromptSettings,
     instructed,
@@ -73,30 +74,38 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     retrieval = settings.retrieval
     # By the released code an empty statement ("So the answer is: .") ends the chain too.
     empty = settings.reading.answers == "released"
-    titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
     pinned = pinned_paragraph(question)
-    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
     # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
-    paragraphs = collect(shown(question, ()), hits, retrieval, pinned)
+    paragraphs = shown(question, ())
     sentences: tuple[str, ...] = ()
-    while True:
-        sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
-        if not sentence:
-            # The model has nothing to add; the reader answers from what was collected.
-            break
-        sentences += (sentence,)
-        if stated_answer(sentence, empty=empty) is not None or len(sentences) >= settings.max_sentences:
-            break
-        query = next_query(question.text, sentences, settings)
-        hits = yield search(query, retrieval, titles, settings.pages.scope)
-        paragraphs = collect(paragraphs, hits, retrieval, pinned)
+    limit = ""
+    try:
+        titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
+        query = query_of(question.text, retrieval)
+        while True:
+            hits = yield search(query, retrieval, titles, settings.pages.scope)
+            paragraphs = collect(paragraphs, hits, retrieval, pinned)
+            sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
+            if not sentence:
+                # The model has nothing to add; the reader answers from what was collected.
+                break
+            sentences += (sentence,)
+            if stated_answer(sentence, empty=empty) is not None:
+                break
+            if len(sentences) >= settings.max_sentences:
+                limit = "sentences"
+                break
+            query = next_query(question.text, sentences, settings)
+    except LimitReached as reached:
+        limit = reached.limit
     if settings.reading.reader == "none":
-        return Answer(text=chain_answer(sentences, empty=empty), sentences=sentences, paragraphs=paragraphs)
+        answer = chain_answer(sentences, empty=empty)
+        return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=limit)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
     answer = yield from read_answer(
         question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
-    return Answer(text=answer, sentences=sentences, paragraphs=paragraphs)
+    return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=limit)
 
 
 def next_sentence(
@@ -149,6 +158,21 @@ def needs(settings: IRCoTSettings) -> Needs:
     return Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True)
 
 
+def most(question: Question, settings: IRCoTSettings) -> tuple[Most, ...]:
+    """See `SystemSpec`: a search before each sentence."""
+    sentences, words = settings.max_sentences, settings.retrieval.most_words
+    chain = Most(
+        kind="reason",
+        times=sentences,
+        output=settings.max_sentence_tokens,
+        words=words + (sentences - 1) * settings.max_sentence_tokens,
+        form=AnswerForm.COT,
+    )
+    searches = Most(kind="retrieve", times=sentences)
+    pages = most_pages(question, settings.pages, settings.retrieval.max_paragraph_words)
+    return (*pages, searches, chain, *settings.reading.most(words))
+
+
 def released(*, instructed: bool) -> dict[str, Any]:
     """See `Released`."""
     return {
@@ -172,6 +196,7 @@ SPEC = SystemSpec(
     readerless=True,
     counts="interleaved",
     states_answer=True,
+    most=most,
 )
 
 # Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.

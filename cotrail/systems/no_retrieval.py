@@ -5,6 +5,7 @@ from msgspec import Struct
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.reading import read_answer
@@ -30,6 +31,11 @@ def needs(settings: NoRetrievalSettings) -> Needs:
     return Needs(forms=settings.reading.forms)
 
 
+def most(question: Question, settings: NoRetrievalSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return settings.reading.most()
+
+
 SPEC = SystemSpec(
     name="no-retrieval",
     version=1,
@@ -39,4 +45,5 @@ SPEC = SystemSpec(
     open=no_retrieval,
     needs=needs,
     released=released_reading,
+    most=most,
 )

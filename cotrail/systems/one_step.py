@@ -5,9 +5,11 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.core.demonstrations import Shots
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
-from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages
+from cotrail.core.system import Answer, LimitReached, System
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages, most_pages
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
 from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.reading import read_answer
@@ -35,10 +37,14 @@ class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:
     """Retrieve with the question alone, then read."""
     retrieval = settings.retrieval
-    titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
-    hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
     # The pinned passage takes no place among those collected: the reader is shown it in addition.
-    paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
+    paragraphs: tuple[Paragraph, ...] = ()
+    try:
+        titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
+        hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+        paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
+    except LimitReached:
+        pass
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
@@ -51,6 +57,15 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
 def needs(settings: OneStepSettings) -> Needs:
     """A reader and a corpus."""
     return Needs(forms=settings.reading.forms, corpus=True)
+
+
+def most(question: Question, settings: OneStepSettings) -> tuple[Most, ...]:
+    """See `SystemSpec`."""
+    return (
+        *most_pages(question, settings.pages, settings.retrieval.max_paragraph_words),
+        Most(kind="retrieve", times=1),
+        *settings.reading.most(settings.retrieval.most_words),
+    )
 
 
 def released(*, instructed: bool) -> dict[str, Any]:
@@ -69,6 +84,7 @@ SPEC = SystemSpec(
     released=released,
     readerless=True,
     counts="one-step",
+    most=most,
 )
 
 # Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.

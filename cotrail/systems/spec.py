@@ -16,6 +16,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems.parts.defaults import with_defaults
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.rules import Released, Rules, as_the_paper
 
 
@@ -43,6 +44,10 @@ class Needs(Struct, frozen=True, kw_only=True):
     capabilities: frozenset[Capability] = frozenset()
 
 
+def unbounded(question: Question, settings: Any) -> None:
+    """No bound: the settings don't say how many steps a question has at most."""
+
+
 class SystemSpec(Struct, frozen=True, kw_only=True):
     """A system: its algorithm, its settings, and what the code around it asks of it.
 
@@ -59,6 +64,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
         system with the reader `none` is refused.
     ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
+    most: the steps that a question has at most with these settings; None where they set no bound.
     """
 
     name: str
@@ -74,6 +80,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     states_answer: bool = False
     paper: str = ""
     ablations: Mapping[str, Mapping[str, Any]] = {}
+    most: Callable[[Question, Any], tuple[Most, ...] | None] = unbounded
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""

@@ -6,6 +6,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.rules import released_chains
 from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
 from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt
@@ -39,6 +40,11 @@ def needs(_: ZeroShotSettings) -> Needs:
     return Needs(brought={AnswerForm.DIRECT: Demonstrations()})
 
 
+def most(question: Question, settings: ZeroShotSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return (Most(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
+
+
 SPEC = SystemSpec(
     name="zero-shot",
     version=2,
@@ -48,6 +54,7 @@ SPEC = SystemSpec(
     open=zero_shot,
     needs=needs,
     released=released_chains,
+    most=most,
 )
 
 # Version 1 had every prompt in IRCoT's layout and read texts of one line.

@@ -5,67 +5,35 @@ A run's own row is changed first, and from then on the command is in force; its 
 too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     Engine,
     bindparam,
     exists,
-    func,
-    literal,
-    null,
-    or_,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
+from cotrail.models.commands.cancelling import cancel_questions
 from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.commands.unblocking import unblock
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
-from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
     DesiredState,
     QuestionStatus,
     StepState,
 )
-from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.models.schema.tables import questions, runs, steps
 
 _run: ColumnElement[str] = bindparam("run")
-_ids = bindparam("ids", type_=ARRAY(BigInteger))
 
-_ended_step: dict[str, Any] = {
-    "state": literal(StepState.CANCELLED),
-    "finished_at": func.now(),
-    "lease_until": null(),
-}
-_cancelled = (
-    update(steps)
-    .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
-    .values(_ended_step | {"digest": step_digest(_ended_step, or_(EARLIER, attempts.c.outcome.is_not(None)))})
-    .returning(steps.c.id, steps.c.epoch)
-    .cte("cancelled")
-)
-_CANCEL_STEPS = (
-    update(attempts)
-    .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
-    .values(outcome=AttemptOutcome.CANCELLED, ended_at=func.now())
-)
-_ended_question: dict[str, Any] = {"status": literal(QuestionStatus.CANCELLED), "finished_at": func.now()}
-_CANCEL_QUESTIONS = (
-    update(questions)
-    .where(questions.c.id == func.any(_ids))
-    .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
-)
 _unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
 _BEING_CANCELLED = select(runs.c.id).where(
     runs.c.digest.is_(None), runs.c.desired_state == DesiredState.CANCELLED, _unended
@@ -118,14 +86,9 @@ def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator
     """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
     # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
-        yield from by_chunks(engine, run_id, status, _cancel, final=(DesiredState.PRUNED,), tries=tries)
+        yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
         wake(connection, run_id)
-
-
-def _cancel(connection: Connection, ids: Sequence[int]) -> int:
-    connection.execute(_CANCEL_STEPS, {"ids": ids})
-    return connection.execute(_CANCEL_QUESTIONS, {"ids": ids}).rowcount
 
 
 def _change(connection: Connection, run_id: str, **values: Any) -> None:

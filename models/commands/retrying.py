@@ -53,7 +53,9 @@ _KEEP_FAILURES = (
 _ENDED = ("failure", "finished_at", "milliseconds", "adopted_from", "digest")
 _EMPTY = dict.fromkeys((*_ENDED, "sent_at", "not_before"), null())
 _REOPEN_STEPS = update(steps).where(steps.c.id == func.any(_ids)).values(_EMPTY | {"state": StepState.WAITING})
-_OPEN: dict[str, Any] = {"status": QuestionStatus.OPEN, "reason": null(), "finished_at": null(), "digest": null()}
+_OPEN: dict[str, Any] = {"status": QuestionStatus.OPEN} | dict.fromkeys(
+    ("reason", "ended_by", "finished_at", "digest"), null()
+)
 _REOPEN_QUESTIONS = update(questions).where(questions.c.id == func.any(_ids)).values(_OPEN)
 _UNSEAL_RUN = (
     update(runs)

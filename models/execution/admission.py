@@ -6,7 +6,7 @@ further questions (`cotrail.models.records.blockage`).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from msgspec import Struct
@@ -83,9 +83,12 @@ _ADMIT = (
 )
 
 
-def admit(connection: Connection) -> list[Dispatch]:
-    """Make as many waiting steps ready as may begin now; the caller sends the messages returned."""
-    waiting = [Waiting(*row) for row in connection.execute(_WAITING)]
+def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
+    """Make as many waiting steps ready as may begin now; the caller sends the messages returned.
+
+    exhausted: runs whose budgets are used up, of which none begins.
+    """
+    waiting = [Waiting(*row) for row in connection.execute(_WAITING) if row.id not in exhausted]
     if not waiting:
         return []
     runs_under_way = connection.execute(_UNDER_WAY).all()

@@ -28,6 +28,7 @@ from cotrail.models.execution.leases import Leases
 from cotrail.models.execution.requests import decoded, unreadable
 from cotrail.models.execution.turns import next_in_turn
 from cotrail.models.records.advancing import ReplayCache, advance_questions
+from cotrail.models.records.budgets import EndedStep, add_consumed
 from cotrail.models.records.contents import save_paragraphs
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.paragraphs import ParagraphCache
@@ -130,6 +131,7 @@ class Ledger(Leases):
             waiting = take_waiting(connection, [claim.step_id for claim in computed if claim.run.shared_in is not None])
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
+            add_consumed(connection, map(_ended, (done for done in counting if done.claim.adopted is None)))
             following = advance_questions(connection, self.runs, rows, cache=self._replays)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
@@ -239,6 +241,11 @@ class Ledger(Leases):
         ]
         if rows:
             connection.execute(statements.NEW_SENTENCES, {"rows": rows})
+
+
+def _ended(done: Completion) -> EndedStep:
+    claim = done.claim
+    return EndedStep(run=claim.run, action=claim.action, outcome=done.outcome, milliseconds=done.milliseconds)
 
 
 def _portions(completions: Sequence[Completion]) -> Iterator[list[Completion]]:

@@ -5,12 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Row, and_, bindparam, cast, exists, func, literal_column, select
+from sqlalchemy import Connection, Row, and_, bindparam, case, cast, exists, func, literal, literal_column, select
 
 from cotrail.core.actions.kind import engine_of
 from cotrail.core.actions.registry import KINDS
+from cotrail.core.budgets import NO_BUDGETS, Budgets, Consumed
+from cotrail.core.ended_by import FAILURE
+from cotrail.core.money import Spent
+from cotrail.errors import BusyError
 from cotrail.models.queries.runs import no_questions, state_of
+from cotrail.models.queries.usage import has_prices, read_spent
 from cotrail.models.records.blockage import Blockage, read_blockage
+from cotrail.models.records.budgets import read_budgets, read_run_consumed
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 
@@ -51,7 +57,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
 
 
 class Outage(Struct, frozen=True, kw_only=True):
-    """A server that is away and holds steps of a run back.
+    """A server that is away and holds steps of a run back, or a provider whose limits do (`busy`).
 
     message: the error of the latest trial; steps: the number that wait; since: when it was first found away;
     next_seconds: in how many seconds the next trial is due, 0 where it is under way.
@@ -62,6 +68,7 @@ class Outage(Struct, frozen=True, kw_only=True):
     steps: int
     since: datetime
     next_seconds: float
+    busy: bool = False
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -74,6 +81,13 @@ class Progress(Struct, frozen=True, kw_only=True):
     seconds: float
     outages: tuple[Outage, ...] = ()
     """The servers that are away and hold the run's steps back."""
+    spent: Spent | None = None
+    """What was spent on language models; None where none of them is hosted."""
+    budgets: Budgets = NO_BUDGETS
+    consumed: Consumed = Consumed()
+    """What its steps took, where the run has a budget."""
+    ends: Mapping[str, int] = {}
+    """The number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first."""
     blockage: Blockage | None = None
     """The cause that keeps further questions from being admitted until a person has fixed it."""
 
@@ -133,8 +147,22 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
         kinds=tuple(StepCounts(**{name: row[name] for name in StepCounts.__struct_fields__}) for row in rows),
         seconds=(ended - began).total_seconds() if began and ended else 0.0,
         outages=read_outages(connection, run_id),
+        spent=read_spent(connection, run_id) if has_prices(connection, run_id) else None,
+        budgets=read_budgets(connection, run_id),
+        consumed=read_run_consumed(connection, run_id),
+        ends=read_ends(connection, run_id),
         blockage=read_blockage(connection, run_id),
     )
+
+
+def read_ends(connection: Connection, run_id: str) -> dict[str, int]:
+    """Return the number of questions by what ended them, the most frequent first; those not recorded aren't counted."""
+    failed = case((questions.c.status == QuestionStatus.FAILED, literal(FAILURE) + questions.c.reason["type"].astext))
+    end = func.coalesce(questions.c.ended_by, failed)
+    ended = select(end.label("by")).where(questions.c.run_id == run_id, end.is_not(None)).subquery("ended")
+    number = func.count()
+    counted = select(ended.c.by, number).group_by(ended.c.by).order_by(number.desc(), ended.c.by)
+    return {row[0]: row[1] for row in connection.execute(counted)}
 
 
 def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
@@ -227,6 +255,7 @@ _HELD = (
         steps.c.kind,
         attempts.c.ended_at,
         attempts.c.error["message"].astext.label("message"),
+        (attempts.c.error["type"].astext == BusyError.__name__).label("busy"),
         func.greatest(func.extract("epoch", steps.c.not_before - func.now()), 0.0).label("seconds"),
     )
     .join_from(steps, questions, steps.c.question_id == questions.c.id)
@@ -285,4 +314,5 @@ def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:
         steps=sum(row.waiting for row in kinds),
         since=met[0].ended_at,
         next_seconds=float(min(row.seconds for row in met)),
+        busy=bool(met[-1].busy),
     )

@@ -13,7 +13,7 @@ from cotrail.errors import BlockedError
 from cotrail.models.records.histories import read_histories
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.question_ids import read_question_ids
-from cotrail.models.records.questions import MOST_REPLAYED, ending, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, ending, halt_of, question_of
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
@@ -52,7 +52,7 @@ def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> 
 def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recorded], runs: Runs) -> str:
     try:
         plan = runs.plan(connection, row["run_id"])
-        outcome = advance(plan.open(question_of(row), runs.find_system), history, plan.binding)
+        outcome = advance(plan.open(question_of(row), runs.find_system), history, plan.binding, halt_of(row))
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):
@@ -68,6 +68,8 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
     if row["status"] != now["status"]:
         return f"it is recorded as {row['status']}, and would be {now['status']} now"
     different = [name for name in COMPARED_COLUMNS if row[name] != now[name]]
+    if row["ended_by"] not in (None, now["ended_by"]):
+        different.append("ended_by")
     if not different:
         return ""
     name = different[0]

@@ -14,6 +14,7 @@ from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.ended_by import by_failure
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.questions import GoldParagraph
@@ -88,6 +89,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
 
     details: of the answer, as JSON; `SystemSpec.details` is their type.
+    ended_by: what ended it: `cotrail.core.ended_by`; empty where nothing did, or a former version didn't record it.
     """
 
     key: str
@@ -103,6 +105,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     collected: tuple[Collected, ...]
     steps: tuple[TracedStep, ...]
     details: Any = None
+    ended_by: str = ""
 
     @property
     def paragraphs(self) -> tuple[Paragraph, ...]:
@@ -205,6 +208,8 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
         for hit in step.hits:
             collected.setdefault(hit.paragraph.digest, _collected(hit, step))
     digests = row["collected"] if row["collected"] is not None else _collected_so_far(traced)
+    reason = msgspec.convert(row["reason"], Failure | None)
+    failed = by_failure(reason) if reason and row["status"] == QuestionStatus.FAILED else ""
     return TracedQuestion(
         key=row["key"],
         text=row["text"],
@@ -214,11 +219,12 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
         kinds=read_kinds(row["kind"]),
         status=row["status"],
         answer=row["answer"] if row["status"] == QuestionStatus.FINISHED else None,
-        reason=None if row["reason"] is None else msgspec.convert(row["reason"], Failure),
+        reason=reason,
         sentences=tuple(sentences if row["sentences"] is None else row["sentences"]),
         collected=tuple(collected[digest] for digest in digests if digest in collected),
         steps=tuple(traced),
         details=row["weighing"],
+        ended_by=row["ended_by"] or failed,
     )
 
 

@@ -12,14 +12,15 @@ from msgspec import Struct
 from sqlalchemy import Connection, RowMapping
 
 from cotrail.audit.sealed_columns import head_of
-from cotrail.core.history import Failed, Finished, Next
+from cotrail.core.history import Failed, Finished, Halt, Next
 from cotrail.core.replay import Replay
 from cotrail.errors import BlockedError
+from cotrail.models.records.budgets import BudgetCheck
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.histories import History, read_histories
 from cotrail.models.records.made_contents import MadeContents
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import blocking, ending, lock_questions, question_of, record_endings
+from cotrail.models.records.questions import blocking, ending, halt_of, lock_questions, question_of, record_endings
 from cotrail.models.records.runs import RunPlan, Runs
 from cotrail.models.records.steps import NewStep, record_steps
 from cotrail.models.schema.rows import Rows
@@ -52,12 +53,17 @@ class ReplayCache:
         cached = {each: self._cached[each].history for each in question_ids if each in self._cached}
         return read_histories(connection, question_ids, self._paragraphs, cached)
 
-    def advance(self, question_id: int, history: History, begin: Callable[[], Replay]) -> Next | Finished | Failed:
-        """Return what follows a question's history; raises what `Replay.advance` and `begin` raise."""
+    def advance(
+        self, question_id: int, history: History, begin: Callable[[], Replay], halt: Halt | None
+    ) -> Next | Finished | Failed:
+        """Return what follows a question's history; raises what `Replay.advance` and `begin` raise.
+
+        halt: where a budget ended the question.
+        """
         # Taken out, not looked up: a replay that raised is of no further use.
         cached = self._cached.pop(question_id, None)
         replay = cached.replay if cached is not None and _continues(cached.history, history) else begin()
-        following = replay.advance(history.records)
+        following = replay.advance(history.records, halt)
         if isinstance(following, Next):
             self._keep(question_id, _Cached(history, replay))
         return following
@@ -96,12 +102,17 @@ def advance_questions(
     following: list[NewStep] = []
     ended: Rows = []
     contents = MadeContents()
+    budgets = BudgetCheck(connection)
     for row in locked:
         history = histories[row["id"]]
         head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
-            outcome = cache.advance(row["id"], history, partial(_replay, plan, row, runs))
+            begin, halt = partial(_replay, plan, row, runs), halt_of(row)
+            outcome = cache.advance(row["id"], history, begin, halt)
+            if isinstance(outcome, Next) and halt is None:
+                halt = budgets.halt(plan, row["id"], len(history.records), outcome)
+                outcome = cache.advance(row["id"], history, begin, halt) if halt else outcome
         except BlockedError as error:
             ended.append(blocking(row["id"], error))
             continue
@@ -113,6 +124,7 @@ def advance_questions(
             contents.add(row["id"], outcome.steps, history.records, plan)
         else:
             ended.append(ending(row["id"], outcome) | {"head": head})
+    budgets.record()
     record_endings(connection, ended)
     contents.save(connection)
     return record_steps(connection, following, send=send, state=state)

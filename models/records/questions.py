@@ -7,7 +7,8 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.core.history import Failed, Finished
+from cotrail.core.ended_by import ended_by
+from cotrail.core.history import Failed, Finished, Halt
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import BlockedError
 from cotrail.models.records.blockage import reason_here
@@ -19,7 +20,7 @@ from cotrail.models.schema.tables import questions
 MOST_REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
 
-_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened")
+_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened", "halted")
 _LOCK = (
     select(*(questions.c[name] for name in _ASKED))
     .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
@@ -30,7 +31,7 @@ _LOCK = (
     .with_for_update(key_share=True)
 )
 
-_ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason")
+_ENDS = ("status", "answer", "sentences", "collected", "weighing", "reason", "ended_by")
 _head: ColumnElement[str] = column("head", Text)
 _ended = recordset(questions.c.id, *(questions.c[name] for name in _ENDS), _head)
 _ending: dict[str, Any] = {name: _ended.c[name] for name in _ENDS} | {"finished_at": func.now()}
@@ -61,10 +62,15 @@ def question_of(row: RowMapping) -> Question:
     )
 
 
+def halt_of(row: RowMapping) -> Halt | None:
+    """Return where a budget ended a question; None where none did."""
+    return msgspec.convert(row["halted"], Halt | None)
+
+
 def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
     """Return the columns of a question that record how it ended."""
     if isinstance(outcome, Failed):
-        return _end(question_id, QuestionStatus.FAILED, reason=outcome.failure)
+        return _end(question_id, QuestionStatus.FAILED, reason=outcome.failure, ended_by=ended_by(outcome))
     answer = outcome.answer
     return _end(
         question_id,
@@ -73,6 +79,7 @@ def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:
         sentences=answer.sentences,
         collected=[paragraph.digest for paragraph in answer.paragraphs],
         weighing=answer.details,  # the column is sealed, so it keeps the name of the first details
+        ended_by=ended_by(outcome),
     )
 
 
@@ -88,5 +95,5 @@ def record_endings(connection: Connection, endings: Rows) -> None:
 
 
 def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
-    empty = dict.fromkeys(("answer", "sentences", "collected", "weighing", "reason"))
+    empty = dict.fromkeys(name for name in _ENDS if name != "status")
     return {"id": question_id, "status": status, **empty, **columns}

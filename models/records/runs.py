@@ -4,7 +4,7 @@ A run's configuration never changes, so a process reads it once. Which systems t
 passes in `cotrail.systems.registry.find_system`, or another function like it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -12,12 +12,17 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.core.binding import NAMES, Binding, name_in, read_binding
+from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.money import Prices
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.schema.tables import Run
+
+PRICES, BUDGETS = "prices", "budgets"
+"""The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
 Shots = dict[AnswerForm, Demonstrations]
 
@@ -43,6 +48,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
     shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
     served: whether its language model answers from a server or a script.
+    prices: of its hosted language models; budgets: of its questions and of itself.
     """
 
     id: str
@@ -56,6 +62,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     served: bool = False
     embedder_name: str = ""
     entailer_name: str = ""
+    prices: Prices = {}
+    budgets: Budgets = NO_BUDGETS
 
     def engine_name(self, role: str) -> str:
         """The name of the engine that the run has for a role; empty where it has none."""
@@ -67,6 +75,12 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         spec = find_system(self.system, self.system_version)
         settings: Any = msgspec.convert(self.settings, spec.settings)
         return lambda: spec.open(question, self.shots, settings)
+
+
+def read_prices(provenance: Mapping[str, Any]) -> Prices:
+    """Return the prices that a run pins."""
+    prices: Prices = msgspec.convert(provenance.get(PRICES, {}), Prices)
+    return prices
 
 
 class Runs:
@@ -105,5 +119,7 @@ class Runs:
             binding=read_binding(row),
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
+            prices=read_prices(row["provenance"]),
+            budgets=msgspec.convert(row["provenance"].get(BUDGETS, {}), Budgets, strict=False),
             **{column: row[column] for column in NAMES.values()},
         )

@@ -13,6 +13,7 @@ from sqlalchemy import (
     FromClause,
     LargeBinary,
     Text,
+    and_,
     case,
     cast,
     func,
@@ -29,6 +30,7 @@ from cotrail.audit.sealed_columns import (
     EXPERIMENT,
     QUESTION,
     QUESTION_OPENED,
+    QUESTION_SELDOM,
     RUN,
     RUN_OPENED,
     STEP,
@@ -67,7 +69,9 @@ def step_digest(instead: Values, covered: ColumnElement[bool] = EARLIER) -> Colu
 
 def question_digest(head: ColumnElement[str], instead: Values) -> ColumnElement[str]:
     """Return the digest of a question that ends with these values and this head."""
-    return _digest([*texts(questions, QUESTION, instead), head])
+    columns, seldom = texts(questions, QUESTION, instead), texts(questions, QUESTION_SELDOM, instead)
+    unset = and_(*(each.is_(None) for each in seldom))
+    return case((unset, _digest([*columns, head])), else_=_digest([*columns, *seldom, head]))
 
 
 def question_head() -> ColumnElement[str]:

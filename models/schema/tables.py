@@ -13,6 +13,7 @@ Final rows are never changed: triggers refuse it, and digests would show it (`co
 """
 
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, ClassVar, cast
 
@@ -24,6 +25,7 @@ from sqlalchemy import (
     Identity,
     Index,
     MetaData,
+    Numeric,
     String,
     Table,
     false,
@@ -57,6 +59,7 @@ class Base(DeclarativeBase):
         list[Json]: JSONB,
         datetime: TIMESTAMP(timezone=True),
         float: Double,
+        Decimal: Numeric,
         int: BigInteger,
         DesiredState: String,
         QuestionStatus: String,
@@ -144,7 +147,7 @@ class Run(Base):
     demonstrations: Mapped[Json]
     """Digest of the demonstrations by answer form."""
     provenance: Mapped[Json]
-    """Versions, git revision and paths at submission: for a reader, not for workers."""
+    """Versions, git revision and paths at submission, for a reader; and the prices and budgets of the run."""
     opened: Mapped[str]
     """The digest of the configuration."""
     digest: Mapped[str | None]
@@ -168,7 +171,7 @@ class Question(Base):
     __tablename__ = "questions"
     __table_args__ = (
         _one_of("status", QuestionStatus),
-        _ended_or_without("status", "answer", "sentences", "collected", "weighing", "digest"),
+        _ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
         Index("questions_standing_idx", "run_id", "status", "id"),
         Index("questions_ended_idx", "run_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")),
@@ -198,12 +201,29 @@ class Question(Base):
     """How the answer was chosen among several chains': `cotrail.faithfulness.weighing`."""
     reason: Mapped[Json | None]
     """Why the question failed or is blocked: `type` and `message`."""
+    ended_by: Mapped[str | None]
+    """What ended it: `cotrail.core.ended_by`; NULL where it was cancelled, or a former version ended it."""
+    halted: Mapped[Json | None]
+    """Where a budget ended it: `cotrail.core.history.Halt`."""
     finished_at: Mapped[datetime | None]
     """When it ended, or was blocked."""
     opened: Mapped[str]
     """The digest of the question as it was submitted, and of its run's configuration."""
     digest: Mapped[str | None]
     """The digest of the question as it ended, and of all its steps."""
+
+
+class RunConsumption(Base):
+    """What the steps of a run with a budget took; added up in the transactions that record how they ended."""
+
+    __tablename__ = "run_consumption"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    steps: Mapped[int]
+    tokens: Mapped[int]
+    seconds: Mapped[Decimal]
+    money: Mapped[Decimal]
+    """In US dollars."""
 
 
 class Step(Base):
@@ -379,5 +399,6 @@ experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_
     )
 )
 """The same as SQLAlchemy Core tables, for statements over many rows."""
+run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)

@@ -9,7 +9,8 @@ from msgspec import Struct
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile, unknown_model
+from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile, find_model, unknown_model
+from cotrail.engines.language_models.providers import provided
 from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.optional_packages import check_library
 from cotrail.engines.registry import CATALOGUES
@@ -54,9 +55,11 @@ def list_models() -> tuple[ListedModel, ...]:
 
 
 def describe_models(name: str) -> tuple[DescribedModel, ...]:
-    """The models of that name, which may be of several kinds; raises UnknownNameError."""
+    """The models of that name, which may be of several kinds, or that of PROVIDER/MODEL; raises UnknownNameError."""
     engines = tuple(_engines())
     descriptions = tuple(_described(*each) for each in engines if each[1] == name)
+    if not descriptions and provided(name) is not None:
+        return (_described(LANGUAGE_MODEL, name, find_model(settings().catalogue_path, name).engine),)
     if not descriptions:
         names = dict.fromkeys(each[1] for each in engines)
         raise unknown_model(settings().catalogue_path, name, names)

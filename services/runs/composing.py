@@ -2,16 +2,19 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.configuration.settings import settings
-from cotrail.core.binding import Binding, with_engines
+from cotrail.core.binding import MODEL, Binding, with_engines
+from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.generation import Capability
+from cotrail.core.money import Prices
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.language_model import Profile
@@ -22,18 +25,22 @@ from cotrail.engines.language_models.catalogue import (
     ModelSpec,
     check_capabilities,
     check_profile,
+    check_thinking,
     default_profile,
     find_model,
     identity,
 )
+from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.prices import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
+from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
-from cotrail.services.runs.runnable import check_here, check_model
+from cotrail.services.runs.runnable import check_here, check_key, check_model
 from cotrail.services.runs.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
 
@@ -42,13 +49,14 @@ class RunEngine(Struct, frozen=True, kw_only=True):
     """The engine that a run has for a role: its name and identity.
 
     note: why it stands in for the paper's; empty where it doesn't.
-    served: whether it doesn't compute in the worker, if it is a language model.
+    served: whether it doesn't compute in the worker, if it is a language model; model: that one.
     """
 
     name: str
     identity: str
     note: str = ""
     served: bool = True
+    model: ModelSpec | None = None
 
 
 def compose(
@@ -88,11 +96,23 @@ def compose(
         entailer_name=names.get(ENTAILER.name, ""),
         binding=with_engines(pinned, {role: engine.identity for role, engine in engines.items()}),
         shots=shots,
-        provenance={**versions(), **provenance, **({STAND_INS: notes} if notes else {})},
+        provenance={
+            **versions(),
+            **provenance,
+            **({STAND_INS: notes} if notes else {}),
+            **_limited(request.budgets, _prices(model, engines)),
+        },
         priority=request.priority,
         served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),
     )
+
+
+def prices_of(models: Mapping[str, ModelSpec], *, batch: bool = False) -> Prices:
+    """The prices of those of these models, by their roles, that are hosted; batch: in batches."""
+    endpoints = {role: model.engine for role, model in models.items() if isinstance(model.engine, Endpoint)}
+    found = {role: price_of(endpoint, datetime.now(UTC), batch=batch) for role, endpoint in endpoints.items()}
+    return {role: price for role, price in found.items() if price or endpoints[role].is_hosted}
 
 
 def check_evidence(questions: Sequence[Question], path: Path) -> None:
@@ -103,6 +123,22 @@ def check_evidence(questions: Sequence[Question], path: Path) -> None:
             "corpus has none of them: search StrategyQA's own (`cotrail index strategyqa_train_paragraphs.json --name "
             'evidence`), or set evidence = "pages" to search the pages of those titles'
         )
+
+
+def _prices(model: ModelSpec, engines: Mapping[str, RunEngine]) -> Prices:
+    return prices_of({MODEL: model, **{role: engine.model for role, engine in engines.items() if engine.model}})
+
+
+def _limited(budgets: Budgets, prices: Prices) -> dict[str, Any]:
+    """What the record says of prices and budgets; InputError where money is limited and a price isn't known."""
+    limits_money = budgets.question.money is not None or budgets.run.money is not None
+    if limits_money and (not prices or None in prices.values()):
+        raise InputError(
+            "a budget of money needs the prices of all hosted models, and there are none: give their tables in "
+            "models.toml a `price`, or limit tokens"
+        )
+    named = {PRICES: prices, BUDGETS: budgets if budgets != NO_BUDGETS else None}
+    return {name: msgspec.to_builtins(value) for name, value in named.items() if value}
 
 
 def _new_id(system: str) -> str:
@@ -132,6 +168,8 @@ def _choose_engines(needs: Needs, request: RunRequest, model: ModelSpec, profile
 def _check_language_model(model: ModelSpec, profile: Profile, capabilities: frozenset[Capability]) -> None:
     """Raises InputError where a language model can't be loaded, or can't do what a run asks of it."""
     check_model(model.name, model.engine)
+    check_key(model.name, model.engine)
+    check_thinking(model)
     check_profile(model, profile)
     check_capabilities(model, capabilities)
 
@@ -146,7 +184,7 @@ def _choose_engine(role: EngineRole, request: RunRequest, model: ModelSpec, prof
     if role.kind == LANGUAGE_MODEL:
         chosen = model if name is None else find_model(settings().catalogue_path, name)
         _check_language_model(chosen, profile, role.capabilities)
-        return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served)
+        return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served, model=chosen)
     found = find_engine(settings().catalogue_path, role.kind, name)
     check_here(f"the {role.name} {found.name}", found.engine)
     return RunEngine(name=found.name, identity=found.identity(identity(model)), note=found.instead)

@@ -20,7 +20,7 @@ from cotrail.errors import InputError
 from cotrail.models.commands import forking
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.records.runs import Runs
+from cotrail.models.records.runs import BUDGETS, Runs
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import file_record
@@ -130,7 +130,10 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
             for parent in parents:
                 tree = tree[parent]
             tree[name] = value
+    budgets = record.provenance.get(BUDGETS, {})
     values: dict[str, Any] = {
+        "question_budget": budgets.get("question", {}),
+        "run_budget": budgets.get("run", {}),
         "system": record.system,
         "dataset": record.dataset,
         "questions": "",

@@ -14,6 +14,7 @@ from cotrail.common import nearest
 from cotrail.common.numbers import Positive
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
+from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.sets import RELEASED
@@ -155,6 +156,17 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Priority,
         _what("N", "Questions of runs with a higher number begin first; 0 by default."),
     ] = 0
+    question_budget: Annotated[
+        Budget,
+        _what(
+            "LIMIT=N",
+            "The most that a question may take: steps, tokens, seconds or money (US dollars), as `tokens=20000`. May "
+            "be repeated.",
+        ),
+    ] = NO_BUDGET
+    run_budget: Annotated[
+        Budget, _what("LIMIT=N", "The same of all questions together, as `money=5`. May be repeated.")
+    ] = NO_BUDGET
     name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None
     tags: Annotated[tuple[str, ...], _what("TAG", "A tag, to filter runs by. May be repeated.")] = ()
     settings: dict[str, Any] = {}
@@ -167,6 +179,11 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def all_corpora(self) -> tuple[str, ...]:
         """The names of its corpora, each once."""
         return tuple(dict.fromkeys(self.corpora if self.corpus is None else (self.corpus,)))
+
+    @property
+    def budgets(self) -> Budgets:
+        """Its budgets."""
+        return Budgets(question=self.question_budget, run=self.run_budget)
 
     @property
     def files(self) -> dict[str, Path]:

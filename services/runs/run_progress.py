@@ -1,8 +1,12 @@
 """How far a run is, and why questions of it have no answer, as the command line and an API answer it."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from cotrail.core.budgets import Budgets, Consumed
+from cotrail.core.money import Spent
 from cotrail.models.queries.progress import Cause as Cause
 from cotrail.models.queries.progress import Outage, Progress, read_causes
 from cotrail.models.records.blockage import Blockage
@@ -16,6 +20,9 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     steps: those that are done; seconds: from the start of the first one to the end of the last one.
     outages: the servers that are away and hold the run's steps back.
     blockage: the cause that keeps further questions from being admitted until a person has fixed it.
+    spent: on language models; None where none of them is hosted.
+    budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
+    ends: the number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first.
     """
 
     run: str
@@ -33,6 +40,10 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
+    ends: Mapping[str, int]
+    spent: Spent | None
+    budgets: Budgets
+    consumed: Consumed
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -65,6 +76,10 @@ def run_progress(progress: Progress) -> RunProgress:
         prompt_tokens=progress.tokens("prompt_tokens"),
         cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
         generated_tokens=progress.tokens("generated_tokens"),
+        ends=progress.ends,
+        spent=progress.spent,
+        budgets=progress.budgets,
+        consumed=progress.consumed,
     )
 
 

@@ -260,6 +260,8 @@ def outage_line(outage: Outage) -> str:
     """One line on an outage: what doesn't answer, since when, how much waits, and when it is tried again."""
     waiting = f"{count(outage.steps, 'step')} {'waits' if outage.steps == 1 else 'wait'}"
     trial = f"in {duration(outage.next_seconds)}" if outage.next_seconds else "due"
+    if outage.busy:
+        return f"{outage.what.capitalize()} takes no more for now ({outage.message}): {waiting}, the next is {trial}."
     return (
         f"{outage.what.capitalize()} doesn't answer ({outage.message}): "
         f"{waiting} for it since {outage.since.astimezone():%H:%M}, the next trial is {trial}."

@@ -5,11 +5,13 @@ database of its own (COTRAIL_DATABASE_URL), workers may be on other hosts, and a
 their libraries. A model's files are read in either case: its identity is made of them.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.engine_catalogue import Installable
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.optional_packages import OnLibrary, check_library
 from cotrail.errors import InputError, NotInstalledError
@@ -21,6 +23,16 @@ def check_model(name: str, model: Installable) -> None:
         model.check()
     except NotInstalledError as error:
         _refuse_here(f"the model {name}", error)
+
+
+def check_key(name: str, model: object) -> None:
+    """Raises InputError where the key of a served model isn't set, which the local stack's workers lack too."""
+    variable = model.key_variable if isinstance(model, Endpoint) else None
+    if variable and _shares_environment() and not os.environ.get(variable, "").strip():
+        raise InputError(
+            f"the model {name} needs a key, and the environment variable {variable} isn't set: set it, then run "
+            "`cotrail down` and `cotrail up`, since the local stack's workers have the same environment"
+        )
 
 
 def check_here(what: str, engine: OnLibrary) -> None:

@@ -49,15 +49,14 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(_titled, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled).missing)
+    written = without_unused(request, "corpora", "question_budget", "run_budget")
     composed = compose(
         request,
         system,
         corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
         provenance={
-            "request": {
-                key: value for key, value in without_unused(request, "corpora").items() if key not in LABEL_FIELDS
-            },
+            "request": {key: value for key, value in written.items() if key not in LABEL_FIELDS},
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )

@@ -65,6 +65,7 @@ class StepTrace(StepFacts, frozen=True, kw_only=True):
 
 class QuestionResult(Struct, frozen=True, kw_only=True):
     """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them.
+    ended_by: `answer`, `limit: ...` or `failure: ...` (`cotrail.core.ended_by`); empty where nothing is recorded.
 
     scores: by the names of the metrics; in JSON they stand beside the other fields.
     """
@@ -80,6 +81,7 @@ class QuestionResult(Struct, frozen=True, kw_only=True):
     reason: Failure | None
     sentences: tuple[str, ...]
     details: Any
+    ended_by: str
 
     def document(self) -> dict[str, Any]:
         """What its JSON holds."""
@@ -160,6 +162,7 @@ def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "reason": question.reason,
         "sentences": question.sentences,
         "details": question.details,
+        "ended_by": question.ended_by,
     }
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from cotrail.core.money import Spent
 from cotrail.core.questions import Question
 from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
@@ -32,6 +33,8 @@ from cotrail.systems.registry import recorded_system
 class RunScores(Struct, frozen=True, kw_only=True):
     """A run's scores; each metric is a mean, None where no question has it, and has a confidence interval.
 
+    spent: on language models; None where none of them is hosted.
+    ends: the number of questions by what ended them (`cotrail.core.ended_by`).
     kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
     """
 
@@ -48,6 +51,8 @@ class RunScores(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
+    ends: Mapping[str, int] = {}
+    spent: Spent | None = None
 
 
 def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
@@ -134,4 +139,6 @@ def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedSco
         prompt_tokens=progress.tokens("prompt_tokens"),
         cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
         generated_tokens=progress.tokens("generated_tokens"),
+        ends=progress.ends,
+        spent=progress.spent,
     )

@@ -42,7 +42,9 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
         return replace(hit, new=(step, hit.digest) in collected, gold=is_gold(hit.paragraph, question.gold))
 
     for step in question.steps:
-        view = view_of(step.action, step.result)
+        # Of a model that gave no answer there is what it wrote instead.
+        written = step.failure.written if step.failure else None
+        view = view_of(step.action, step.result or written)
         parts = (
             FoundParagraphs(hits=tuple(mark(hit, step.sequence) for hit in part.hits))
             if isinstance(part, FoundParagraphs)

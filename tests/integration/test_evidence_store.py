@@ -18,7 +18,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.history import Recorded
+from cotrail.core.history import Halt, Recorded
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.replay import Replay
@@ -141,9 +141,9 @@ def test_a_question_is_replayed_once_however_many_steps_it_waits_for(
     replays: list[int] = []
     advance = Replay.advance
 
-    def counted(replay: Replay, history: Sequence[Recorded]) -> Any:
+    def counted(replay: Replay, history: Sequence[Recorded], halt: Halt | None = None) -> Any:
         replays.append(len(history))
-        return advance(replay, history)
+        return advance(replay, history, halt)
 
     monkeypatch.setattr(Replay, "advance", counted)
     for claim in ledger.claim(first(engine)):

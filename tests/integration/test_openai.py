@@ -24,6 +24,7 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.protocols.completions import Completions
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
+from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -267,7 +268,7 @@ def test_a_server_that_stays_busy_is_left_alone_for_a_while(open_served: Make, s
         (answer(200, {"choices": []}), TransientStepError, "text/event-stream"),
         (streamed([piece("Brenn"), {"error": {"message": "no memory", "code": 500}}]), TransientStepError, "no memory"),
         (streamed([{"error": {"message": f"{KEY} is odd", "code": 400}}]), StepError, r"400: \[secret\] is odd"),
-        (streamed([piece("Brenn"), "{broken"]), TransientStepError, "isn't OpenAI's protocol"),
+        (streamed([piece("Brenn"), "{broken"]), TransientStepError, "isn't in the form of its API"),
         (streamed([piece("Brenn is")]), TransientStepError, "broke off after 'Brenn is'"),
         (streamed([piece("Brenn is"), None]), TransientStepError, "broke off"),
     ],
@@ -448,7 +449,7 @@ def test_a_model_that_nobody_needs_any_more_ends_its_thread(served: Served, even
 
     served.replies = [streamed(WHOLE), answer(400)]
     before = threads()
-    model = ServedModel(Endpoint(url=served.url, model="m", context=4096), "m", Completions())
+    model = ServedModel(Endpoint(url=served.url, model="m", context=4096), "m", Completions(), ProcessLimiter())
     write(model)
     with suppress(StepError):
         write(model)

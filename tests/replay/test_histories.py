@@ -89,6 +89,7 @@ class History(Struct, kw_only=True, forbid_unknown_fields=True):
                 return {"next": [{"fingerprint": step.fingerprint, **shown(step.action)} for step in steps]}
             case Finished(answer):
                 written = json.loads(msgspec.json.encode(answer))
+                del written["limit"]  # which the files, being older, don't have
                 written["weighing"] = written.pop("details")  # as the files call it, which are older than other details
                 return {"answer": {name: value for name, value in written.items() if value is not None}}
             case Failed(failure):

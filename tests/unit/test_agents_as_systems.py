@@ -155,7 +155,7 @@ def tool_agent(question: Question) -> System:
     for turn in range(MOST_STEPS):
         written = expect((yield Reason(prompt=chat, max_tokens=100, until="stop")), Generated)
         said, calls = written.text, numbered(written.calls, turn)
-        chat = chat.wrote(said, calls)
+        chat = chat.wrote(said, calls, written.carried)
         if not calls:
             break
         asked = {call.id: given.query for call in calls if (given := call.read(SearchArguments))}

@@ -78,7 +78,10 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ("\udcff", "not UTF-8 text"),
         ("models = 3", "malformed.*models"),
         ("[modles.m]", "malformed: there is no key `modles` .did you mean models\\?.; there are: models, embedders"),
-        ("[models.m]\n", "model m .*`engine` is missing; there are: llamacpp, transformers, openai, scripted, oracle"),
+        (
+            "[models.m]\n",
+            "model m .*`engine` is missing; there are: llamacpp, transformers, openai, anthropic, gemini",
+        ),
         ('[models.m]\nengine = "magic"\npath = "x"', "magic.*there are: llamacpp"),
         ("[models.m]\nengine = 3", "`engine` must be llamacpp or "),
         ('[models.m]\nengine = "llamacpp"', "`path` is missing; the keys are: path, context"),
@@ -104,7 +107,10 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ),
         (f"[models.m]\n{OPENAI}in_flight = 0", "`in_flight` must be a whole number, 1 or more"),
         (f"[models.m]\n{OPENAI}timeout_seconds = 0", "`timeout_seconds` must be a number, above 0, e.g. `300.0`"),
-        (f"[models.m]\n{OPENAI}api = 'telepathy'", "`api` can't be 'telepathy'; there are: chat, completions"),
+        (
+            f"[models.m]\n{OPENAI}api = 'telepathy'",
+            "`api` can't be 'telepathy'; there are: anthropic, chat, completions, gemini, responses",
+        ),
         (f"[models.m]\n{OPENAI}continues = 'vllm'", 'continues is for api = "chat"'),
         (f"[models.m]\n{OPENAI}api = 'chat'\nchat_template = 'x'", 'chat_template is for api = "completions"'),
         (f"[models.m]\n{OPENAI}bos = '<s>'", "bos and eos are for a chat_template"),

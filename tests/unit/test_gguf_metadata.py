@@ -49,7 +49,7 @@ def test_control_tokens_have_their_ids(smollm2: Path) -> None:
 
 def test_a_file_without_a_template_lacks_conversations_and_tools(smollm2: Path, tmp_path: Path) -> None:
     (base := tmp_path / "base.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
-    assert gguf_template(base) is None
+    assert gguf_template(base, {}) is None
     assert files_lack(base, "scores") is None
     assert "no chat template" in (files_lack(base, "turns") or "")
     assert files_lack(smollm2, "turns") is None

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from cotrail.core.calls import Call, Tool
 from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, control_tokens, cut_controls
-from cotrail.engines.language_models.served.prompt_fields import INSTRUCTION, chat_fields
+from cotrail.engines.language_models.served.conversation import INSTRUCTION
+from cotrail.engines.language_models.served.prompt_fields import chat_fields
 
 CONTROLS = [
     "<|im_end|>",

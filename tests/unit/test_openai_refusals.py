@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.refusals import message_in, seconds_to_wait, step_error
-from cotrail.errors import BlockedError, PromptTooLongError, StepError, TransientStepError, UnavailableError
+from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
 
@@ -53,7 +53,8 @@ def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
         (404, StepError),
         (408, TransientStepError),
         (422, StepError),
-        (429, UnavailableError),
+        (429, BusyError),
+        (529, BusyError),
         (500, TransientStepError),
         (502, UnavailableError),
         (503, UnavailableError),

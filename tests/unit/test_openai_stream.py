@@ -192,7 +192,7 @@ def test_half_an_answer_is_none(events: list[str]) -> None:
 
 @pytest.mark.parametrize("data", ["", "{", "[]", "null", '{"choices": 3}', '{"choices": [{"text": 3}]}'])
 def test_what_is_not_the_protocol_is_said_to_be_so(data: str) -> None:
-    with pytest.raises(TransientStepError, match="OpenAI's protocol"):
+    with pytest.raises(TransientStepError, match="isn't in the form of its API"):
         read("line", data)
 
 

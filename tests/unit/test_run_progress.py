@@ -1,15 +1,22 @@
 """A run's state in one word, its speed, and the line that it ends with."""
 
+from decimal import Decimal
+from io import StringIO
+
 import pytest
 from msgspec.structs import replace
+from rich.console import Console
 
 from cotrail.cli.terminal.following import unwatched_line
+from cotrail.cli.terminal.progress_display import progress_lines
 from cotrail.cli.terminal.run_text import closing_line
+from cotrail.core.budgets import Budget, Budgets, Consumed
+from cotrail.core.money import Spent, Usage
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
 from cotrail.services.runs.run_progress import run_progress
-from cotrail.services.runs.run_speed import RunSpeed, blockage_line, expected_steps
+from cotrail.services.runs.run_speed import RunSpeed, WatchedRun, blockage_line, expected_steps
 from tests.unit.test_remaining_time import counts
 
 
@@ -83,3 +90,26 @@ def test_the_verb_follows_the_count(questions: int, said: str) -> None:
 
 def test_the_closing_line_says_what_did_not_finish() -> None:
     assert closing_line(run_progress(progress(10))) == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s."
+
+
+def lines(of: Progress) -> str:
+    """What `watch` prints of it where its output is no terminal."""
+    screen = Console(file=StringIO(), width=300)
+    progress_lines(screen)(WatchedRun(progress=run_progress(of), answers=True))
+    return " ".join(screen.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+def test_money_and_what_is_left_of_a_budget_are_watched() -> None:
+    spent = Spent(usage=Usage(calls=1), dollars=Decimal("1.25"))
+    budgets = Budgets(run=Budget(money=5, tokens=1000))
+    consumed = Consumed(steps=10, tokens=1200, money=Decimal("1.25"))
+    watched = replace(progress(10), spent=spent, budgets=budgets, consumed=consumed)
+    assert "left: 0 of 1,000 tokens, $3.75 of $5.00, $1.25" in lines(watched)
+    ends = {"answer": 1, "limit: run tokens": 1}
+    said = closing_line(run_progress(replace(watched, ends=ends)))
+    assert said == "r: 2 of 4 questions finished, 2 open; 10 steps in 9.5 s; 1 limit: run tokens; $1.25."
+
+
+def test_of_a_run_that_costs_nothing_no_money_is_told() -> None:
+    assert "$" not in lines(progress(10))
+    assert "left" not in lines(progress(10))

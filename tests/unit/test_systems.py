@@ -190,7 +190,7 @@ def test_the_loop_ends_at_the_step_limit(settings: IRCoTSettings | None, limit: 
     hand.reply(*chain(*sentences))
     assert hand.shape == ["Retrieve", "Reason"] * limit + ["Read"]
     answer = hand.reply(wrote("Rome"))
-    assert answer == Answer(text="Rome", sentences=sentences)
+    assert answer == Answer(text="Rome", sentences=sentences, limit="sentences")
 
 
 def test_every_search_asks_for_k_paragraphs() -> None:

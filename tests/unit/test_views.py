@@ -98,7 +98,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def terminal(traced: TracedQuestion) -> str:
     screen = Screen(file=io.StringIO(), markup=False, emoji=False, highlight=False, width=PLAIN_WIDTH)
-    _show(screen, record(), traced, full=False)
+    _show(screen, record(), traced, full=False, thoughts=False)
     return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines())  # type: ignore[attr-defined]
 
 

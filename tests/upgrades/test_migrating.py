@@ -10,13 +10,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from cotrail.audit.verification import verify
 from cotrail.configuration.settings import Settings
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.replaying import replay_run
+from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import alembic_config, migrate
 from cotrail.systems.registry import find_system
-from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
+from tests.integration.stepping import LEASE, STEPS, begin, close_runs, run_to_end
 
 FORMER = "0006"
 """The revision before the last."""
@@ -78,3 +80,17 @@ def test_migrations_make_the_models_tables_there_and_back_again(former: Engine) 
         command.upgrade(config, "head")
         command.check(config)
         command.downgrade(config, FORMER)
+
+
+def test_questions_are_sealed_without_what_ended_them_where_the_column_goes(former: Engine) -> None:
+    config = alembic_config(former.url.render_as_string(hide_password=False))
+    command.upgrade(config, "head")
+    ledger = Ledger(former, "w", LEASE, find_system)
+    run_to_end(ledger, begin(former, 3))
+    assert close_runs(former) == ["costless"]
+    command.downgrade(config, "0012")
+    command.upgrade(config, "head")
+    assert close_runs(former) == ["costless"]
+    with former.connect() as connection:
+        assert connection.execute(text("SELECT DISTINCT ended_by FROM questions")).scalars().all() == [None]
+        assert [str(finding) for finding in verify(read_trail(connection, "costless")).findings] == []

@@ -4,7 +4,7 @@ Both kinds share a file, since they are recorded, fingerprinted and executed the
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,12 @@ from cotrail.core.generation import RULES, Ended, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt
-from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written
+from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written, user
 from cotrail.core.results import Generated, Json
 from cotrail.core.stored_parts import Stored
+from cotrail.core.structured_output import Form
 from cotrail.core.system import Action
-from cotrail.core.views import Facts, TextRole, View, WrittenText
+from cotrail.core.views import Facts, TextRole, Thoughts, View, WrittenText
 from cotrail.errors import UnansweredError
 
 
@@ -55,6 +56,18 @@ class Prompted(Action, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     model: str = MODEL
 
+    def __post_init__(self) -> None:
+        if self.schema or self.choices:
+            self.form.check()
+
+    @property
+    def form(self) -> Form:
+        """What the text is to be."""
+        return Form(schema=self.schema, choices=self.choices)
+
+
+MOST_ASKED = 3
+"""How often a model is asked at most for a text in the form that is wanted."""
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
 
@@ -98,13 +111,48 @@ def generation_request(action: Prompted, binding: Binding, until: Until | None =
 def generate(action: Prompted, engines: Engines, until: Until | None = None) -> Generated:
     """Has the language model continue the prompt; until: in place of the action's own.
 
-    Raises UnansweredError where it wrote nothing but thoughts, or refused.
+    Raises UnansweredError where it wrote nothing but thoughts, refused, or wrote in no form that was asked for.
     """
     request = generation_request(action, engines.binding, until)
     model: LanguageModel = engines.language_model(action.model)
-    result = model.generate(request, engines.cancellation)
-    check_answered(result)
+    result = _fitting(action, request, partial(model.generate, cancellation=engines.cancellation))
     return result if action.sample is None else replace(result, seed=request.sampling.seed)
+
+
+def _fitting(
+    action: Prompted, request: GenerationRequest, write: Callable[[GenerationRequest], Generated]
+) -> Generated:
+    """A result in the form that was asked for; in a conversation the model is asked again where it wrote another."""
+    prompt, before = request.prompt, None
+    for asked in range(1, MOST_ASKED + 1):
+        result = _with_tokens_of(before, write(replace(request, prompt=prompt)))
+        check_answered(result)
+        text, problem = action.form.fit(result.text)
+        if not problem:
+            return replace(result, text=text)
+        if asked == MOST_ASKED or not prompt.has_roles or prompt.continues_last_turn:
+            break
+        before = result
+        prompt = prompt.wrote(result.text).add(user(f"That doesn't fit: {problem}. Write it again, and nothing else."))
+    raise UnansweredError(f"the model wrote in another form than it was asked for: {problem}", result)
+
+
+def check_form(action: Prompted, result: Generated) -> Generated:
+    """A result in the form that its action asks for; raises UnansweredError where it has another, or is no answer."""
+    check_answered(result)
+    text, problem = action.form.fit(result.text)
+    if problem:
+        raise UnansweredError(f"the model wrote in another form than it was asked for: {problem}", result)
+    return replace(result, text=text)
+
+
+def _with_tokens_of(before: Generated | None, result: Generated) -> Generated:
+    """A result with the tokens of the tries before it, under the prompt of the first, which is the step's own."""
+    if before is None:
+        return result
+    counts = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "thought_tokens", "cache_written_tokens")
+    sums = {name: getattr(result, name) + getattr(before, name) for name in counts}
+    return replace(result, prompt_digest=before.prompt_digest, **sums)
 
 
 def check_answered(result: Generated) -> None:
@@ -239,13 +287,16 @@ def generation_view(role: TextRole, action: Prompted, result: Generated | None) 
     labels = () if action.sample is None else (f"chain {action.sample + 1}",)
     if result is None:
         return View(labels=labels)
+    thoughts = Thoughts(text=result.thoughts, kind=result.thoughts_are, tokens=result.thought_tokens)
     facts = Facts(facts=tuple(_facts(action, result)))
-    return View(labels=labels, parts=(WrittenText(text=result.text, role=role), facts))
+    text = WrittenText(text=result.text, role=role)
+    return View(labels=labels, parts=(thoughts, text, facts) if result.thoughts_are else (text, facts))
 
 
 def _facts(action: Prompted, result: Generated) -> Iterator[str]:
-    yield f"{count(result.prompt_tokens, 'token')} read ({result.cached_prompt_tokens:,} from the cache)"
-    yield f"{result.generated_tokens:,} written"
+    about = "about " if result.estimated else ""
+    yield f"{about}{count(result.prompt_tokens, 'token')} read ({result.cached_prompt_tokens:,} from the cache)"
+    yield f"{about}{result.generated_tokens:,} written"
     if result.drafted_tokens:
         yield f"{result.accepted_tokens} of {result.drafted_tokens} guessed"
     if left_out := len(action.prompt.yielding) - result.paragraphs:

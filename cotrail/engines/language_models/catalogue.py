@@ -2,25 +2,30 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
+import msgspec
 import tomli_w
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
 from cotrail.common.nearest import unknown
-from cotrail.core.generation import Capability
+from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.engines.language_models.endpoint import ContextLength, Endpoint
+from cotrail.core.ports.rate_limiter import RateLimiter
+from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint, VariableName
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.oracle import oracle_script
+from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.template_files import files_lack, template_source
+from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.model_folders import check_pretrained
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, check_library, installed_with
+from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError, UnknownNameError
 
@@ -61,20 +66,41 @@ class ModelEngine(Protocol):
         """The loaded model."""
 
 
-class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
-    """llama.cpp in this process.
+class WorkerTable(EngineTable, frozen=True):
+    """A model that runs in the worker.
 
-    path: a GGUF file; context: tokens that a prompt and its continuation may take together.
+    path: its file or folder; context: tokens that a prompt and its continuation may take together.
+    thinks: whether it thinks, and whether the prompt ends in the opening mark (`inside`); by default its chat template
+        and its vocabulary tell. thought_tokens, template, hands_back: see `Thinking`.
     """
 
     served: ClassVar[bool] = False
-    library: ClassVar[Library] = ("xllamacpp", "local")
 
     context: ContextLength = DEFAULT_CONTEXT
+    thinks: Literal["tags", "inside", "no"] | None = None
+    thought_tokens: Annotated[int, Meta(ge=0)] = 0
+    template: dict[str, Any] = field(default_factory=dict)
+    hands_back: HandsBack = "calls"
+
+    @property
+    def thinking(self) -> Thinking:
+        """How the model thinks."""
+        return Thinking(
+            thinks=self.thinks,
+            thought_tokens=self.thought_tokens,
+            template=self.template,
+            hands_back=self.hands_back,
+        )
+
+
+class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
+    """llama.cpp in this process; its `path` is a GGUF file."""
+
+    library: ClassVar[Library] = ("xllamacpp", "local")
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
-        return model_identity(name, weights_digest(self.path, self.context))
+        return model_identity(name, self.thinking.added_to(weights_digest(self.path, self.context)))
 
     def check(self) -> None:
         """See `ModelEngine`."""
@@ -90,23 +116,21 @@ class LlamaCpp(EngineTable, frozen=True, tag="llamacpp"):
         # Engines are imported on use: PyTorch alone takes seconds, and not every installation has all of them.
         from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
-        return LlamaCppModel(self.path, name, profile, slots, self.context)
+        return LlamaCppModel(self.path, name, profile, slots, self.context, self.thinking)
 
 
-class Transformers(EngineTable, frozen=True, tag="transformers"):
+class Transformers(WorkerTable, frozen=True, tag="transformers"):
     """PyTorch and transformers in this process, on its GPU if it has one.
 
-    path: a folder saved by transformers, or a GGUF file; context: as for llama.cpp.
+    Its `path` is a folder saved by transformers, or a GGUF file.
     """
 
-    served: ClassVar[bool] = False
     library: ClassVar[Library] = ("transformers", "gpu")
-
-    context: ContextLength = DEFAULT_CONTEXT
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
-        return model_identity(name, weights_digest(self.path, self.context, "transformers"))
+        digest = weights_digest(self.path, self.context, "transformers")
+        return model_identity(name, self.thinking.added_to(digest))
 
     def check(self) -> None:
         """See `ModelEngine`."""
@@ -124,11 +148,11 @@ class Transformers(EngineTable, frozen=True, tag="transformers"):
         with installed_with("gpu"):
             from cotrail.engines.language_models.transformers.model import TransformersModel
 
-        return TransformersModel(self.path, name, profile, slots, self.context)
+        return TransformersModel(self.path, name, profile, slots, self.context, self.thinking)
 
 
-class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
-    """A server that speaks OpenAI's protocol."""
+class Server(Endpoint, frozen=True):
+    """A model behind a server."""
 
     served: ClassVar[bool] = True
     library: ClassVar[Library] = ("httpx2", "openai")
@@ -157,11 +181,35 @@ class OpenAI(Endpoint, frozen=True, tag_field="engine", tag="openai"):
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
         """See `ModelEngine`."""
+        return self.connect(name, ProcessLimiter())
+
+    def connect(self, name: str, limiter: RateLimiter) -> LanguageModel:
+        """The model; limiter: shares out what its account may use."""
         with installed_with("openai"):
             from cotrail.engines.language_models.served.model import ServedModel
             from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 
-        return ServedModel(self, name, PROTOCOLS[self.api])
+        return ServedModel(self, name, PROTOCOLS[self.api], limiter)
+
+
+class OpenAI(Server, frozen=True, tag_field="engine", tag="openai"):
+    """A server that speaks one of OpenAI's protocols."""
+
+
+class Anthropic(Server, frozen=True, tag_field="engine", tag="anthropic"):
+    """Anthropic's own API."""
+
+    url: str = "https://api.anthropic.com/v1"
+    api: Api = "anthropic"
+    key_variable: VariableName | None = "ANTHROPIC_API_KEY"
+
+
+class Gemini(Server, frozen=True, tag_field="engine", tag="gemini"):
+    """Gemini's own API."""
+
+    url: str = "https://generativelanguage.googleapis.com/v1beta"
+    api: Api = "gemini"
+    key_variable: VariableName | None = "GEMINI_API_KEY"
 
 
 class Scripted(EngineTable, frozen=True, tag="scripted"):
@@ -252,7 +300,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
 
 BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
-_Engines = LlamaCpp | Transformers | OpenAI | Scripted | Oracle
+_Engines = LlamaCpp | Transformers | OpenAI | Anthropic | Gemini | Scripted | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
@@ -263,8 +311,10 @@ def catalogue(path: Path) -> dict[str, ModelSpec]:
 
 
 def find_model(path: Path, name: str) -> ModelSpec:
-    """The model of that name; raises UnknownNameError."""
+    """The model of that name, or of PROVIDER/MODEL where the file has none of it; raises UnknownNameError."""
     specs = catalogue(path)
+    if name not in specs and (table := provided(name)) is not None:
+        return ModelSpec(name=name, engine=msgspec.convert(table, _Engines))
     if name not in specs:
         raise unknown_model(path, name, sorted(specs))
     return specs[name]
@@ -295,7 +345,7 @@ def identity(spec: ModelSpec) -> str:
 
 def check_profile(spec: ModelSpec, profile: Profile) -> None:
     """Raises InputError where the model can't guarantee the profile."""
-    if profile == "deterministic" and isinstance(spec.engine, OpenAI):
+    if profile == "deterministic" and isinstance(spec.engine, Server):
         raise InputError(
             f"{spec.name} is behind a server, which doesn't promise the same text for the same prompt whatever else it "
             "is asked: take the profile fast, or a model that cotrail's own workers run"
@@ -309,15 +359,30 @@ def check_capabilities(spec: ModelSpec, wanted: frozenset[Capability]) -> None:
         raise InputError(f"the model {spec.name} {'; and it '.join(reasons)}")
 
 
+def check_thinking(spec: ModelSpec) -> None:
+    """Raises InputError where a served model thinks and has no tokens for that: few texts would be left any."""
+    engine = spec.engine
+    if isinstance(engine, Server) and engine.thinking.may_think and not engine.thought_tokens:
+        raise InputError(
+            f"the model {spec.name} thinks, and its table gives no thought_tokens: its thoughts would take those of "
+            "each step's text; set thought_tokens there, for instance to 8000"
+        )
+
+
 def default_profile(spec: ModelSpec, *, samples: bool) -> Profile:
     """The profile of a run that gives none: `deterministic` where chains are sampled and the model can guarantee it.
 
     A sampled run with the same seed then repeats; greedy runs nearly do so in either profile.
     """
-    return "deterministic" if samples and not isinstance(spec.engine, OpenAI) else "fast"
+    return "deterministic" if samples and not isinstance(spec.engine, Server) else "fast"
 
 
-def open_model(spec: ModelSpec, profile: Profile, slots: int) -> LanguageModel:
-    """The loaded model; raises as `check_profile` does."""
+def open_model(spec: ModelSpec, profile: Profile, slots: int, limiter: RateLimiter | None = None) -> LanguageModel:
+    """The loaded model; raises as `check_profile` does.
+
+    limiter: shares out what the accounts of hosted models may use; by default each model has its own.
+    """
     check_profile(spec, profile)
+    if limiter is not None and isinstance(spec.engine, Server):
+        return spec.engine.connect(spec.name, limiter)
     return spec.engine.open(spec.name, profile, slots)

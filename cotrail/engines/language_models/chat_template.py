@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -35,12 +36,20 @@ class ChatTemplate:
     source: in Jinja; bos, eos: the control tokens that begin and end texts, as the template may show them.
     controls: the texts of all control tokens of the vocabulary, which may stand in what is only quoted, such as a
         paragraph.
+    variables: further variables of the template, such as `enable_thinking`.
     Raises InputError where it isn't a template.
     """
 
-    def __init__(self, source: str, bos: str = "", eos: str = "", controls: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        source: str,
+        bos: str = "",
+        eos: str = "",
+        controls: Collection[str] = (),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._source = source
-        self._tokens = {"bos_token": bos, "eos_token": eos}
+        self._variables = {**variables, "bos_token": bos, "eos_token": eos}
         self._controls = control_pattern(controls)
         try:
             self._template = _ENVIRONMENT.from_string(source)
@@ -76,7 +85,7 @@ class ChatTemplate:
     def _render(self, messages: list[Any], tools: list[Any], *, opens: bool) -> str:
         try:
             return self._template.render(
-                messages=messages, tools=tools or None, add_generation_prompt=opens, **self._tokens
+                messages=messages, tools=tools or None, add_generation_prompt=opens, **self._variables
             )
         # Templates add texts to missing values and the like.
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
@@ -135,8 +144,10 @@ _ENVIRONMENT = _environment()
 
 
 def _message(turn: Turn) -> dict[str, Any]:
-    """A turn as templates take it: the arguments of calls as values."""
+    """A turn as templates take it: the arguments of calls as values, and what is handed back of its thoughts."""
     message = turn.message
+    if carried := message.pop("carried", ""):
+        message |= msgspec.json.decode(carried)
     for call in message.get("tool_calls", ()):
         try:
             call["function"]["arguments"] = msgspec.json.decode(call["function"]["arguments"])

@@ -1,4 +1,4 @@
-"""Endpoint of a model behind a server that speaks OpenAI's protocol, as `models.toml` describes it."""
+"""Endpoint of a model behind a server, as `models.toml` describes it."""
 
 import hashlib
 from pathlib import Path
@@ -13,9 +13,10 @@ from cotrail.core.generation import HandsBack
 from cotrail.engines.language_models.thinking import Thinking, Thinks
 from cotrail.errors import InputError
 
-Api = Literal["completions", "chat"]
-"""The request sent to the server: to continue the prompt as it stands, or to answer chat messages. A prompt without
-roles is one message."""
+Api = Literal["completions", "chat", "responses", "anthropic", "gemini"]
+"""The request sent to the server: to continue the prompt as it stands, or to answer messages, in the form of OpenAI's
+chat completions or responses, of Anthropic's messages, or of Gemini's `generateContent`. A prompt without roles is one
+message."""
 
 Continues = Literal["vllm", "llama.cpp", "prefix"]
 """How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
@@ -75,6 +76,12 @@ _LATER = (
 
 VERSION = "/v1"
 """End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
+
+GEMINI_VERSION = "/v1beta"
+"""The same of Gemini's."""
+
+LEAST_BUDGET = 1024
+"""The least budget of thoughts that Anthropic's API takes, in tokens."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,14 +143,16 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
         if not address.host:
             raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
-        if not address.path.endswith(VERSION):
-            raise ValueError(f"the url doesn't end in {VERSION}")
+        if not address.path.endswith(self._version):
+            raise ValueError(f"the url doesn't end in {self._version}")
         if self.continues and self.api == "completions":
             raise ValueError('continues is for api = "chat": a completion continues whatever stands last')
-        if self.chat_template and self.api == "chat":
+        if self.chat_template and self.api != "completions":
             raise ValueError('chat_template is for api = "completions": a chat server has its own')
         if (self.bos or self.eos) and not self.chat_template:
             raise ValueError("bos and eos are for a chat_template")
+        if self.api == "anthropic" and not self.effort and 0 < self.thought_tokens < LEAST_BUDGET:
+            raise ValueError(f"thought_tokens is {LEAST_BUDGET} at least with Anthropic's API; or set effort instead")
 
     @property
     def digest(self) -> str:
@@ -174,9 +183,25 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     @property
+    def is_hosted(self) -> bool:
+        """Return whether a provider runs the model, which charges for it and limits its use."""
+        told = self.account or self.limits or self.price or self.batch
+        return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
+
+    @property
+    def account_name(self) -> str:
+        """What the provider's limits belong to."""
+        host = read_address(self.url, ("http", "https")).host
+        return self.account or f"{self.key_variable}@{host}"
+
+    @property
     def beside(self) -> str:
         """The address without its version."""
-        return self.url.removesuffix(VERSION)
+        return self.url.removesuffix(self._version)
+
+    @property
+    def _version(self) -> str:
+        return GEMINI_VERSION if self.api == "gemini" else VERSION
 
     @property
     def chat_template_source(self) -> str:

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from cotrail.errors import InputError
 
 MAGIC = b"GGUF"
-CONTROL = 3
-"""The kind of a control token, in `tokenizer.ggml.token_type`."""
+CONTROL, USER_DEFINED = 3, 4
+"""The kinds of control tokens and of tokens that were added, in `tokenizer.ggml.token_type`."""
 
 _NUMBERS = {
     kind: struct.Struct(f"<{code}")
@@ -57,6 +57,13 @@ class GgufMetadata:
         kinds = self._values.get("tokenizer.ggml.token_type", ())
         named = zip(self._tokens, kinds, strict=False)
         return {text: number for number, (text, kind) in enumerate(named) if kind == CONTROL}
+
+    @property
+    def own_tokens(self) -> tuple[str, ...]:
+        """The texts of all tokens that aren't pieces of words: control tokens, and those that its authors added."""
+        kinds = self._values.get("tokenizer.ggml.token_type", ())
+        named = zip(self._tokens, kinds, strict=False)
+        return tuple(text for text, kind in named if kind in (CONTROL, USER_DEFINED))
 
     @property
     def _tokens(self) -> list[str]:

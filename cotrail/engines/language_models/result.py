@@ -2,25 +2,13 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
-from cotrail.core.generation import Ended, ThoughtsKind
+from cotrail.core.generation import Ended
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.engines.language_models.thinking import NO_THOUGHT, Thought
 from cotrail.engines.language_models.token_counts import TokenCounts
-
-
-class Thought(Struct, frozen=True, kw_only=True):
-    """What a model thought; see `thoughts`, `thoughts_are` and `carried` of `Generated`."""
-
-    text: str = ""
-    kind: ThoughtsKind = ""
-    carried: str = ""
-
-
-NO_THOUGHT = Thought()
 
 
 def generated(

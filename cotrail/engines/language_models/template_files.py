@@ -1,5 +1,6 @@
 """Chat templates in the files of models, which are read without loading the model."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,15 @@ def template_source(path: Path) -> str | None:
     return named
 
 
-def gguf_template(path: Path) -> ChatTemplate | None:
+def gguf_template(path: Path, variables: Mapping[str, Any]) -> ChatTemplate | None:
     """The chat template of a GGUF file, with the control tokens of its vocabulary; None where it has none.
 
-    Raises InputError where the file can't be read.
+    variables: of the template, see `ChatTemplate`. Raises InputError where the file can't be read.
     """
     metadata = gguf_metadata(path)
     if metadata.chat_template is None:
         return None
-    return ChatTemplate(metadata.chat_template, metadata.bos, metadata.eos, metadata.controls)
+    return ChatTemplate(metadata.chat_template, metadata.bos, metadata.eos, metadata.controls, variables)
 
 
 def files_lack(path: Path, capability: Capability) -> str | None:

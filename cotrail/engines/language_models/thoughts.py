@@ -9,12 +9,20 @@ from msgspec import Struct
 
 from cotrail.engines.language_models.growing_text import GrowingText
 
+_LEFT_OVER = "<|end|>"
+"""What gpt-oss writes between its thought and the mark that closes it here."""
+
 
 class Marks(Struct, frozen=True):
     """What stands before and behind a thought."""
 
     opening: str
     closing: str
+
+    @property
+    def written(self) -> str:
+        """The closing mark with what a model writes around it."""
+        return f"{_LEFT_OVER}{self.closing}" if self.closing.startswith("<|start|>") else f"\n{self.closing}\n\n"
 
 
 MARKS = (
@@ -29,8 +37,12 @@ MARKS = (
 )
 """The marks of published models."""
 
-_LEFT_OVER = "<|end|>"
-"""What gpt-oss writes between its thought and the mark that closes it here."""
+
+MOST_CLOSINGS = 3
+"""How often a thought is closed for a model that thinks too long; a model that then opens another one is stopped."""
+
+MOST_LAYOUT = 8
+"""How many pieces of white space behind a thought don't count as text."""
 
 
 @cache
@@ -103,6 +115,18 @@ class ThoughtSplitter:
     def thinks(self) -> bool:
         """Return whether a thought is open."""
         return self._state is _State.THOUGHT
+
+    @property
+    def is_undecided(self) -> bool:
+        """Return whether the end of what was written may begin a mark."""
+        return bool(self._rest)
+
+    @property
+    def closing(self) -> str:
+        """What closes all thoughts that are open; empty where none is."""
+        if not self.thinks or self._marks is None:
+            return ""
+        return self._marks.closing * (self._depth - 1) + self._marks.written
 
     def feed(self, piece: str) -> str:
         """Takes the next piece; returns what of it, and of pieces before it, is text."""
@@ -236,3 +260,81 @@ def _without_end(text: GrowingText, length: int) -> GrowingText:
     left = GrowingText()
     left.add(text.text[: text.characters - length])
     return left
+
+
+class ThinkingText:
+    """Takes what a model writes piece by piece, and tells its thoughts from its text.
+
+    splitter: None for a model that doesn't think, all of whose pieces are text.
+    most: the most tokens of its thoughts; thought_tokens: their number so far, with the marks around them.
+    text_tokens: the number of the others.
+    """
+
+    def __init__(self, splitter: ThoughtSplitter | None = None, most: int = 0) -> None:
+        self._splitter = splitter
+        self._most = most
+        self._closings = 0
+        self._layout = 0
+        self._text = GrowingText()
+        self.thought_tokens = 0
+        self.text_tokens = 0
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return self._text.text
+
+    @property
+    def thoughts(self) -> str:
+        """The thoughts so far."""
+        return self._splitter.thoughts if self._splitter else ""
+
+    @property
+    def thinks(self) -> bool:
+        """Return whether a thought is open."""
+        return self._splitter is not None and self._splitter.thinks
+
+    @property
+    def is_overdue(self) -> bool:
+        """Return whether an open thought has reached its most tokens, so that `close` is to be called."""
+        if self._splitter is None or self._splitter.is_undecided:
+            return False
+        return self._splitter.thinks and self.thought_tokens >= self._most
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Return whether the model opens thoughts however often they are closed for it."""
+        return self.is_overdue and self._closings >= MOST_CLOSINGS
+
+    def take(self, piece: str, tokens: int = 1) -> str:
+        """Takes a piece of that many tokens; returns what it adds to the text."""
+        thought = self.thinks
+        text = self._splitter.feed(piece) if self._splitter else piece
+        if thought or self.thinks or self._is_layout(text):
+            self.thought_tokens += tokens
+        else:
+            self.text_tokens += tokens
+        self._text.add(text)
+        return text
+
+    def _is_layout(self, text: str) -> bool:
+        """Return whether a piece is only white space between a thought and the text."""
+        if text or self.text or not self.thought_tokens:
+            return False
+        self._layout += 1
+        return self._layout <= MOST_LAYOUT
+
+    def close(self) -> str:
+        """What closes the open thought, for the engine to write in the model's place; raises ValueError if none is."""
+        if self._splitter is None or not self._splitter.thinks:
+            raise ValueError("no thought is open")
+        self._closings += 1
+        closing = self._splitter.closing
+        self._text.add(self._splitter.feed(closing))
+        return closing
+
+    def end(self, *, cut: bool) -> str:
+        """The rest of the text once nothing more comes; cut: whether the model was stopped at its most tokens."""
+        text = self._splitter.end(cut=cut) if self._splitter else ""
+        self._text.add(text)
+        return text

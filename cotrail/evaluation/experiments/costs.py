@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from msgspec import Struct
 
+from cotrail.core.money import NOTHING_SPENT, Spent
+from cotrail.core.money import total as total_spent
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
 
 _TOKENS = (
@@ -13,8 +16,13 @@ _TOKENS = (
     Column("cached_prompt_tokens", "of them cached", "count"),
     Column("generated_tokens", "Tokens written", "count"),
 )
+DOLLARS = Column("dollars", "US dollars", "dollars")
 SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Time", "seconds"))
-STEPS = (Column("steps", "Steps", "count"), Column("adopted", "of them adopted", "count"))
+STEPS = (
+    Column("steps", "Steps", "count"),
+    Column("adopted", "of them adopted", "count"),
+    Column("limited", "Questions ended at a limit", "count"),
+)
 TOTALS = (
     Column("stage", "Runs to"),
     Column("runs", "Runs", "count"),
@@ -23,6 +31,7 @@ TOTALS = (
     Column("model_calls", "Model calls", "count"),
     Column("searches", "Searches", "count"),
     *_TOKENS,
+    DOLLARS,
     Column("model_seconds", "Time of model calls", "seconds"),
     Column("executions", "Executions", "count"),
     Column("seconds", "Time of all steps", "seconds"),
@@ -34,7 +43,7 @@ PER_QUESTION_NOTE = (
 )
 ADOPTED_NOTE = (
     "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
-    "was made was spent."
+    "was made was spent. Dollars are of all calls of language models that were paid, those without an answer too."
 )
 LOST_NOTE = (
     "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
@@ -62,6 +71,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     asked: all its steps, `adopted` and `made` together.
     adopted: those that another run computed, with what they took there; made: those that were computed for this run.
+    limited: the number of questions that a limit ended.
+    spent: tokens and money of all calls of language models that were paid, those without an answer too.
     lost: the number of executions that ended without a result, by outcome; spent as well, and part of none of the
         others.
     """
@@ -71,11 +82,13 @@ class Cost(Struct, frozen=True, kw_only=True):
     made: Work
     lost: Mapping[str, int]
     lost_seconds: float
+    spent: Spent = NOTHING_SPENT
+    limited: int = 0
 
 
-def cost(made: Work, adopted: Work, lost: Mapping[str, int], lost_seconds: float) -> Cost:
-    """Return the cost of a run with this work."""
-    return Cost(asked=made + adopted, adopted=adopted, made=made, lost=lost, lost_seconds=lost_seconds)
+def cost(made: Work, adopted: Work, lost: Mapping[str, int], lost_seconds: float, **further: Any) -> Cost:
+    """Return the cost of a run with this work; further: its other fields."""
+    return Cost(asked=made + adopted, adopted=adopted, made=made, lost=lost, lost_seconds=lost_seconds, **further)
 
 
 def total(costs: Sequence[Cost]) -> Cost:
@@ -85,6 +98,8 @@ def total(costs: Sequence[Cost]) -> Cost:
         adopted=reduce(Work.__add__, (each.adopted for each in costs), Work()),
         lost=sum((Counter(each.lost) for each in costs), Counter()),
         lost_seconds=sum(each.lost_seconds for each in costs),
+        spent=total_spent(each.spent for each in costs),
+        limited=sum(each.limited for each in costs),
     )
 
 
@@ -93,13 +108,16 @@ def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
     all_of_them = total(costs)
     sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT_COLUMNS}
     shares = {name: value / shared_by if shared_by else None for name, value in sums.items()}
-    return {**shares, "steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
+    money = all_of_them.spent.dollars
+    each = None if money is None or not shared_by else float(money / shared_by)
+    steps = {"steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
+    return {**shares, "dollars": each, **steps, "limited": all_of_them.limited or None}
 
 
 def per_run(runs: Iterable[tuple[str, Cost | None, int]]) -> ReportTable | None:
     """Average cost of an answered question, by run: its name, cost, and number of answered questions."""
     rows = [TableRow(values={"run": name, **spent((each,), answered)}) for name, each, answered in runs if each]
-    columns = (Column("run", "Run"), *SPENT_COLUMNS, *STEPS)
+    columns = (Column("run", "Run"), *SPENT_COLUMNS, DOLLARS, *STEPS)
     return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION_NOTE,))
 
 
@@ -121,7 +139,8 @@ def _stage_rows(stage: str | None, costs: Sequence[Cost]) -> Iterator[TableRow]:
     about: dict[str, Value] = {"stage": stage, "runs": len(costs)}
     for name, work in (("asked for", of_all.asked), ("adopted", of_all.adopted), ("made", of_all.made)):
         counts = {each: getattr(work, each) for each in Work.__struct_fields__}
-        yield TableRow(values={**about, "work": name, **counts})
+        money = of_all.spent.dollars if name == "made" else None
+        yield TableRow(values={**about, "work": name, **counts, "dollars": None if money is None else float(money)})
     if of_all.lost:
         executions = sum(of_all.lost.values())
         yield TableRow(

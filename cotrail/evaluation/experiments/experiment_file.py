@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 
 from cotrail.common.trees import merged
+from cotrail.common.unusual_fields import unusual
+from cotrail.core.budgets import NO_BUDGET, Budget
 from cotrail.core.ports.language_model import Profile
 from cotrail.systems.parts.rules import Rules
 
@@ -28,6 +30,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     models: those of `models.toml`; the default model if there are none.
     settings: further settings of systems, by the system's name.
+    question_budget, run_budget: the most that a question of a run may take, and each run.
     """
 
     name: ExperimentName
@@ -36,6 +39,8 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     seed: Whole = 0
     profile: Profile = "deterministic"
     settings: dict[str, dict[str, Any]] = {}
+    question_budget: Budget = NO_BUDGET
+    run_budget: Budget = NO_BUDGET
 
     @property
     def protocol(self) -> str:
@@ -52,5 +57,6 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
         settings: of the run, over the file's; later ones win.
         """
-        shared = {"rules": self.rules, "seed": self.seed, "profile": self.profile}
+        shared: dict[str, Any] = {"rules": self.rules, "seed": self.seed, "profile": self.profile}
+        shared |= {name: to_builtins(each) for name, each in unusual(self, "question_budget", "run_budget").items()}
         return {"system": system, **shared, "settings": reduce(merged, settings, self.settings.get(system, {})), **keys}

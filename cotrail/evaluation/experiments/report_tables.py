@@ -22,6 +22,7 @@ Unit = Literal[
     "average",
     "count",
     "seconds",
+    "dollars",
     "probability",
 ]
 """Type of a column's values: texts (`passage`: long ones); names (see `ReportTable.names`); scores (`mean`: without

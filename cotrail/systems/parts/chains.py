@@ -4,6 +4,7 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Part
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.steps import texts_of
 from cotrail.systems.parts.task_settings import SampledSettings
 from cotrail.systems.parts.tasks import task_prompt
@@ -24,3 +25,8 @@ def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -
             for number in range(settings.chain_count)
         )
     )
+
+
+def most_chains(settings: SampledSettings) -> tuple[Most, ...]:
+    """The steps that sample chains."""
+    return (Most(kind="reason", times=settings.chain_count, output=settings.max_chain_tokens, form=AnswerForm.COT),)

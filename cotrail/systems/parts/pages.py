@@ -15,6 +15,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part
 from cotrail.systems.parts.defaults import with_defaults
+from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_paragraph
 from cotrail.systems.parts.steps import all_of, text_of
 
@@ -67,3 +68,12 @@ def find_pages(
     # A model may misspell a title or make one up, so that each stands for the corpus's nearest one.
     searches = yield from all_of((Retrieve(query=title, count=1, field="title") for title in titles), Retrieved)
     return tuple(dict.fromkeys(hit.paragraph.title for each in searches for hit in each.hits))[:MAX_PAGES]
+
+
+def most_pages(question: Question, settings: PageSettings, most_words: int) -> tuple[Most, ...]:
+    """The most steps that choose pages, none for a question that pins no passage; most_words: of the passage."""
+    if pinned_paragraph(question) is None:
+        return ()
+    naming = Most(kind="reason", times=1, output=settings.max_tokens, words=most_words, form=AnswerForm.TITLES)
+    looked_up = settings.max_tokens if settings.titles == "all" else settings.count
+    return (naming, Most(kind="retrieve", times=looked_up))

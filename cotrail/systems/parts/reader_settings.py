@@ -7,6 +7,7 @@ from msgspec import Struct
 from cotrail.common.numbers import Positive
 from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.demonstrations import AnswerForm
+from cotrail.systems.parts.most import Most
 
 Reader = Literal["direct", "cot", "none"]
 
@@ -56,3 +57,10 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.answers == "released":
             return released_answer(text, chain=is_chain)
         return (stated_answer(text) or text) if is_chain else text.removesuffix(".")
+
+    def most(self, words: int = 0) -> tuple[Most, ...]:
+        """The reader's step, where there is a reader; words: of the paragraphs that it is shown."""
+        if self.reader == "none":
+            return ()
+        form = AnswerForm(self.reader)
+        return (Most(kind="read", times=1, output=self.max_tokens, words=words, form=form),)

@@ -9,6 +9,7 @@ from cotrail.core.system import Part, expect
 from cotrail.systems.parts.prompting import PromptSettings
 from cotrail.systems.parts.reader import reader_prompt
 from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.steps import last_step
 
 
 def read_answer(
@@ -21,5 +22,5 @@ def read_answer(
 ) -> Part[str]:
     """One `Read`; returns the answer that the reader reads from these paragraphs."""
     prompt = reader_prompt(question, paragraphs, shots, settings, prompting, max_paragraph_words)
-    reply = yield Read(prompt=prompt, max_tokens=settings.max_tokens)
+    reply = yield from last_step(Read(prompt=prompt, max_tokens=settings.max_tokens))
     return settings.answer_in(expect(reply, Generated).text)

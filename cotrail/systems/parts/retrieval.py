@@ -60,6 +60,11 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether paragraphs with the same text count as one in a search, as in the released code; see
     `cotrail.engines.retrieval.bm25.best`."""
 
+    @property
+    def most_words(self) -> int:
+        """The most words of paragraphs that a prompt shows."""
+        return self.max_paragraphs * self.prompt_paragraph_words
+
 
 RetrievalSettings1 = with_defaults(RetrievalSettings, pinned="again")
 """Version 1 of the systems, which could collect a pinned passage again."""

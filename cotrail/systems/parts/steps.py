@@ -4,12 +4,20 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from cotrail.core.results import Failure, Generated, Result
-from cotrail.core.system import Action, Part, StepFailed, Together, expect, expect_each
+from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, Together, expect, expect_each
 
 ResultT = TypeVar("ResultT", bound=Result)
 
 EMPTY_GENERATION = "EmptyGenerationError"
 """The failure in records from before an empty generation was a result like any other; they replay as the empty text."""
+
+
+def last_step(action: Action) -> Part[Reply]:
+    """The reply to the step with which a system ends, also where a limit ends it there: what that asks for is this."""
+    try:
+        return (yield action)
+    except LimitReached:
+        return (yield action)
 
 
 def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:

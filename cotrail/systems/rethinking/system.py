@@ -12,7 +12,7 @@ from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, System
+from cotrail.core.system import Answer, LimitReached, System
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.rules import facts, prediction
 from cotrail.faithfulness.scores import Evidence
@@ -21,6 +21,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.chains import sample_chains
 from cotrail.systems.parts.rules import released_chains
 from cotrail.systems.parts.task_settings import DEFAULTS_1
+from cotrail.systems.parts.voting import voted
 from cotrail.systems.rethinking.evidence import find_evidence
 from cotrail.systems.rethinking.fact_generation import generate_facts
 from cotrail.systems.rethinking.fact_questions import ENTITY_QUESTIONS, SPANS
@@ -37,6 +38,15 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     The paragraphs of the answer are the evidence of the best chain, then that of the others.
     """
     chains = yield from sample_chains(question, shots, settings)
+    try:
+        return (yield from _weighed(question, chains, shots, settings))
+    except LimitReached:
+        # Without the evidence for all of their facts, the chains count alike.
+        return voted(chains, settings)
+
+
+def _weighed(question: Question, chains: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> System:
+    """The answer of the chains by the evidence for their facts, or by the variant's own facts."""
     stated = tuple(facts(chain, settings.task, settings.chain_rules) for chain in chains)
     evidence = yield from find_evidence(question, concatenated.from_iterable(stated), settings)
     weighing = _weigh(chains, stated, evidence, settings)

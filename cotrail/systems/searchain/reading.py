@@ -87,9 +87,12 @@ def _read(query: str, document: Paragraph, settings: SearChainSettings) -> Part[
         max_tokens=settings.max_answer_tokens,
         until="line",
         temperature=0.0,
-        scored=True,
+        scored=settings.confidence == "probability",
     )
-    return _reading(expect((yield read), Generated))
+    reading = _reading(expect((yield read), Generated))
+    if settings.confidence == "probability":
+        return reading
+    return replace(reading, confidence=HIGHEST_LOGIT if stands_in(reading.text, document) else 0.0)
 
 
 def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
@@ -111,7 +114,7 @@ def confidence(log_probabilities: tuple[float, ...]) -> float:
 
 def _reading(reply: Generated) -> Reading:
     text = reply.text.strip().removesuffix(".").strip("\"'")
-    # A reasoning model's first line is the beginning of its thoughts.
+    # Records of former versions have thoughts in a text's first line.
     is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
     return Reading(
         text=text if is_answer else "",

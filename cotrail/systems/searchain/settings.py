@@ -10,6 +10,7 @@ from cotrail.systems.searchain.chain_of_query import AnswerRule
 
 Answers = Literal["short", "long"]
 Reader = Literal["model", "extractor"]
+Confidence = Literal["probability", "document"]
 Readings = Literal["document", "any"]
 Duplicates = Literal["equal", "embedder", "rater"]
 
@@ -36,6 +37,10 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reader: Reader = "model"
     """Who reads the answer to a query from its document: the run's language model by a short prompt, or the run's
     extractor."""
+
+    confidence: Confidence = "probability"
+    """How sure the language model is of what it read: by the `probability` of its words; or, for models that tell none
+    or think, sure where its answer stands in the `document`."""
 
     readings: Readings = "document"
     """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is

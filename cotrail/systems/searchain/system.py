@@ -19,8 +19,9 @@ from cotrail.core.ports.rater import DUPLICATE_RATER
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
-from cotrail.core.system import Answer, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.searchain.bounds import most
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import stated, without_marks
 from cotrail.systems.searchain.prompts import chain_prompt, feedback
@@ -39,30 +40,34 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
     tree = GrowingTree(keeps_unanswered=not settings.is_first)
     chat = chain_prompt(question, shots, settings)
     root: Node | None = None
-    while tree.rounds < settings.rounds:
-        if root is not None:
-            chat = chat.add(feedback(question, root, tree.document_of(root), settings))
-        message = yield from write(chat, settings.max_chain_tokens, settings)
-        chat = chat.wrote(message.text)
-        chain = read_chain(
-            message.text,
-            round=tree.rounds + 1,
-            most=settings.max_queries,
-            answers=settings.node_answers,
-            final_is_last=settings.is_first,
-        )
-        nodes = tree.grow(chain, root)
-        note_end(message, tree.rounds, tree)
-        root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
-        if root is None:
-            break
+    try:
+        while tree.rounds < settings.rounds:
+            if root is not None:
+                chat = chat.add(feedback(question, root, tree.document_of(root), settings))
+            message = yield from write(chat, settings.max_chain_tokens, settings)
+            chat = chat.wrote(message.text, carried=message.carried)
+            chain = read_chain(
+                message.text,
+                round=tree.rounds + 1,
+                most=settings.max_queries,
+                answers=settings.node_answers,
+                final_is_last=settings.is_first,
+            )
+            nodes = tree.grow(chain, root)
+            note_end(message, tree.rounds, tree)
+            root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
+            if root is None:
+                break
+        limit = "" if root is None else "rounds"
+    except LimitReached as reached:
+        limit = reached.limit
     traced = (yield from trace(chat, question, tree, settings)) if settings.tracing and tree.path else ""
     if not traced and settings.retrieve and not settings.is_first:
         cite(tree.final.text, tree.final.round, tree.cited(tree.final), tree)
     if not traced and not tree.final.text and chain.pairs:
         tree.record(tree.rounds, "no final content", message.text)
     # A model that leaves out the tag has answered all the same.
-    return answer(traced or tree.final.text or chain.rest, tree, settings)
+    return answer(traced or tree.final.text or chain.rest, tree, settings, limit)
 
 
 class LookUp(Struct, frozen=True):
@@ -157,11 +162,12 @@ def same_query(one: str, other: str) -> bool:
     return one == other or normalized(one) == normalized(other) != ""
 
 
-def answer(final: str, tree: GrowingTree, settings: SearChainSettings) -> Answer:
-    """The final content as the answer, with the path as its chain of thought."""
+def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: str) -> Answer:
+    """The final content as the answer, with the path as its chain of thought; limit: see `Answer`."""
     path = tuple(tree.path.values())
     return Answer(
         text=without_marks(final),
+        limit=limit,
         sentences=tuple(f"{query} {answer}" if answer else query for query, answer in tree.pairs),
         paragraphs=tuple(tree.documents.values()),
         details=Tree(
@@ -186,16 +192,17 @@ _COMPARING: dict[str, tuple[EngineRole, ...]] = {"embedder": (EMBEDDER, ENTAILER
 def needs(settings: SearChainSettings) -> Needs:
     """Conversations, a corpus, and the models that read answers and find duplicates; only the first without retrieval.
 
-    The language model as a reader has to tell the probabilities of its tokens.
+    The language model as a reader has to tell the probabilities of its tokens, unless its `confidence` needs none.
     """
     if not settings.retrieve:
         return Needs(prompt=True, capabilities=frozenset({"turns"}))
     reader = settings.reader if settings.reads else None
+    scored = reader == "model" and settings.confidence == "probability"
     return Needs(
         prompt=True,
         corpus=True,
         engines=_READERS.get(reader, ()) + _COMPARING.get(settings.duplicates, ()),
-        capabilities=frozenset({"turns", "scores"}) if reader == "model" else frozenset({"turns"}),
+        capabilities=frozenset({"turns", "scores"} if scored else {"turns"}),
     )
 
 
@@ -227,6 +234,7 @@ SPEC = SystemSpec(
     needs=needs,
     released=released,
     details=Tree,
+    most=most,
 )
 
 SPECS = (replace(SPEC, version=1, settings=SearChainSettings1), SPEC)

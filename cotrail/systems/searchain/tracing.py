@@ -7,6 +7,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
+from cotrail.systems.parts.steps import last_step
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
@@ -17,10 +18,13 @@ from cotrail.systems.searchain.tree import GrowingTree, Node
 
 def write(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Part[Generated]:
     """The model's next message, as far as the most tokens reach or to a stop string."""
-    message = Reason(
+    return expect((yield _message(chat, max_tokens, settings)), Generated)
+
+
+def _message(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Reason:
+    return Reason(
         prompt=chat, max_tokens=max_tokens, until="stop", stop=settings.stop, temperature=settings.temperature
     )
-    return expect((yield message), Generated)
 
 
 def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
@@ -34,9 +38,8 @@ def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
     """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
     path = tuple(tree.path.values())
-    message = yield from write(
-        chat.add(final_prompt(question, tree.pairs, settings)), settings.max_final_tokens, settings
-    )
+    chat = chat.add(final_prompt(question, tree.pairs, settings))
+    message = expect((yield from last_step(_message(chat, settings.max_final_tokens, settings))), Generated)
     turn = tree.rounds + 1
     chain = read_chain(message.text, round=turn, most=settings.max_queries, final_is_last=settings.is_first)
     if chain.final is None:

@@ -7,8 +7,10 @@ from typing import Any, get_args
 from cotrail.common.dotted_names import dotted
 from cotrail.common.short_digests import shortened
 from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.money import described
 from cotrail.core.ports.knowledge import Source
 from cotrail.models.queries.runs import RunRecord
+from cotrail.models.records.runs import BUDGETS, read_prices
 from cotrail.services.runs.provenance import STAND_INS
 
 
@@ -43,6 +45,7 @@ def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield role.replace("_", " "), shortened(identity)
     for note in record.provenance.get(STAND_INS, ()):
         yield "instead", note
+    yield from _costs(record)
     yield "software", _software(record.provenance)
     yield "digest", record.digest or "none until all questions have ended"
 
@@ -53,6 +56,17 @@ def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "experiment", f"{record.experiment_id}, {record.cell}"
     if record.origin:
         yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
+
+
+def _costs(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """The prices of a run's language models, and its budgets."""
+    for role, price in read_prices(record.provenance).items():
+        yield f"price of the {role.replace('_', ' ')}", "not known" if price is None else described(price)
+    for of, budget in record.provenance.get(BUDGETS, {}).items():
+        yield (
+            f"budget of {'each question' if of == 'question' else 'the run'}",
+            ", ".join(f"{amount:,} {'US dollars' if name == 'money' else name}" for name, amount in budget.items()),
+        )
 
 
 def _software(provenance: dict[str, Any]) -> str:

@@ -5,10 +5,13 @@ from collections.abc import Iterable
 from sqlalchemy import Connection
 
 from cotrail.core.actions.registry import finds_paragraphs, has_prompt
+from cotrail.core.ended_by import LIMIT
 from cotrail.evaluation.experiments.costs import Cost, Work, cost
 from cotrail.evaluation.experiments.costs import outcomes as outcomes
+from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.spending import KindWork, read_lost, read_work
+from cotrail.models.queries.usage import read_spent
 
 
 def run_cost(connection: Connection, run_id: str) -> Cost:
@@ -19,6 +22,8 @@ def run_cost(connection: Connection, run_id: str) -> Cost:
         adopted=_work(each for each in kinds if each.adopted),
         lost={each.outcome: each.executions for each in losses},
         lost_seconds=sum(each.seconds for each in losses),
+        spent=read_spent(connection, run_id),
+        limited=sum(number for end, number in read_ends(connection, run_id).items() if end.startswith(LIMIT)),
     )
 
 

@@ -54,6 +54,7 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     reasoning: ShownTree | None = None
     weighing: ReportedWeighing | None = None
     details: str = ""
+    ended_by: str = ""
 
     @property
     def mark(self) -> str:
@@ -122,6 +123,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         reasoning=tree,
         weighing=weighed,
         details=other,
+        ended_by=question.ended_by,
     )
 
 

@@ -13,6 +13,7 @@ from cotrail.core.views import (
     Part,
     Recorded,
     ScoredTexts,
+    Thoughts,
     WrittenText,
     name_of,
 )
@@ -32,13 +33,19 @@ class ReportedHit(Struct, frozen=True, kw_only=True):
 
 
 class ReportedStep(Struct, frozen=True, kw_only=True):
-    """A step; asked: what it was about, such as a query; verb: what a search did with it; text: what came out of it."""
+    """A step.
+
+    asked: what it was about, such as a query; verb: what a search did with it; text: what came out of it.
+    thoughts, thought: what a model thought before that, and what it is in words.
+    """
 
     sequence: int
     kind: str
     verb: str = ""
     asked: str = ""
     text: str = ""
+    thoughts: str = ""
+    thought: str = ""
     found: tuple[ReportedHit, ...] = ()
     note: str = ""
     failed: bool = False
@@ -47,7 +54,15 @@ class ReportedStep(Struct, frozen=True, kw_only=True):
 def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:
     """The step; turn: what it is in a conversation, empty in others."""
     view = step.view
-    common = ReportedStep(sequence=step.sequence, kind=step.kind, verb=view.verb, asked=view.asked)
+    thoughts = next((part for part in view.parts if isinstance(part, Thoughts)), None)
+    common = ReportedStep(
+        sequence=step.sequence,
+        kind=step.kind,
+        verb=view.verb,
+        asked=view.asked,
+        thoughts=thoughts.text if thoughts else "",
+        thought=thoughts.words if thoughts else "",
+    )
     if step.failure:
         return replace(common, text=f"{step.failure.type}: {step.failure.message}", failed=True)
     return replace(

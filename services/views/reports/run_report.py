@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration
+from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.experiment_report import ReportedRun
@@ -168,6 +169,8 @@ def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
         yield f"Asked for: {_work(cost.asked)}."
         yield f"Adopted from {adopted_from(record)}, and not spent: {_work(cost.adopted)}."
     yield f"Made: {_work(cost.made)}."
+    if told := spent_line(cost.spent):
+        yield f"{told}."
     if cost.lost:
         yield f"Executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}."
 

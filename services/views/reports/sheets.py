@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
+from cotrail.core.money import dollars
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     EMAndF1,
@@ -42,6 +44,7 @@ NUMBERS: dict[Unit, Callable[[float], str]] = {
     "average": lambda value: f"{value:.2f}",
     "count": lambda value: f"{value:,.0f}",
     "seconds": duration,
+    "dollars": lambda value: dollars(Decimal(str(value))),
     "probability": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
 }
 

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -291,8 +291,8 @@ def _around_upkeep(at: At) -> None:
             at(Point.EXPIRED, expired)
         return take(*arguments)
 
-    def admitting(connection: Connection) -> list[Dispatch]:
-        admitted = admit(connection)
+    def admitting(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
+        admitted = admit(connection, exhausted)
         if admitted:
             _here.point, _here.steps = Point.ADMITTING, _steps_in([admitted])
         return admitted

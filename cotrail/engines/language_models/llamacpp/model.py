@@ -8,15 +8,19 @@ from typing import Any
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
+from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.llamacpp.tokenizer import LlamaCppTokenizer
-from cotrail.engines.language_models.packing import output_tokens, pack
+from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
+from cotrail.engines.language_models.worker_thoughts import worker_thoughts
 from cotrail.engines.model_identity import model_identity, weights_digest
 
 FAST: dict[str, Any] = {
@@ -47,18 +51,24 @@ class LlamaCppModel:
     profile: `fast` works on `slots` prompts at once and reuses the longest prefix that a slot has read before;
         `deterministic` works on one prompt at a time, and reuses only what changes no bit of the result.
     context: tokens that a prompt and its continuation may take together.
+    thinking: how the model thinks, as its table says.
     """
 
-    def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
-        self._identity = model_identity(name, weights_digest(path, context))
+    def __init__(
+        self, path: Path, name: str, profile: Profile, slots: int, context: int, thinking: Thinking = NO_THINKING
+    ) -> None:
+        self._identity = model_identity(name, thinking.added_to(weights_digest(path, context)))
         self._context = context
+        metadata = gguf_metadata(path)
+        self._thoughts = worker_thoughts(thinking, context, metadata.chat_template, metadata.own_tokens)
+        self._shown = self._thoughts.shown_controls(metadata.controls)
         self._interrupted = Event()
         if profile == "fast":
             self._server, self._deterministic = fast_server(path, slots, context), None
         else:
             self._server = Server(path, 1, context, deterministic.OPTIONS)
             self._deterministic = deterministic.DeterministicSlot(self._server)
-        self._tokenizer = LlamaCppTokenizer(self._server, path)
+        self._tokenizer = LlamaCppTokenizer(self._server, path, thinking.template)
         self.count_tokens = self._tokenizer.count
 
     @property
@@ -68,23 +78,24 @@ class LlamaCppModel:
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
-        encode = self._tokenizer.encode
-        packed = pack(
-            request.prompt, self.count_tokens, self._context, request.max_tokens, lambda prompt: len(encode(prompt))
-        )
+        packed = self._packed(request)
+        tokens = self._tokenizer.encode(packed)
+        room = self._context - len(tokens)
+        most = min(request.max_tokens, room)
         wanted = cancellation or Cancellation()
         stream = LlamaCppStream(
             request.until,
             lambda: self._interrupted.is_set() or wanted.cancelled,
             request.stop,
             scored=request.scored,
+            max_tokens=most if self._thoughts.marks else None,
+            written=self._thoughts.text(self._tokenizer.end(packed), room - most),
+            shown=self._shown,
         )
-        shared = self.count_tokens(packed.shared) if self._deterministic else 0
-        tokens = encode(packed)
-        most = output_tokens(len(tokens), self._context, request.max_tokens)
-        self._complete(tokens, shared, stream, most, request.sampling)
+        self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
         text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
-        return generated(packed, text, stream.text, stream.timings.counts, *stream.ending, calls, stream.scores)
+        thought = self._thoughts.thought(stream.written, has_calls=bool(calls))
+        return generated(packed, text, stream.text, stream.counts, *stream.ending, calls, stream.scores, thought)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`."""
@@ -98,6 +109,26 @@ class LlamaCppModel:
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._interrupted.set()
+
+    def _packed(self, request: GenerationRequest) -> Prompt:
+        prompt = request.prompt.handing_back(self._thoughts.thinking.hands_back)
+        reserved = request.max_tokens + self._thoughts.reserved(prompt)
+        encode = self._tokenizer.encode
+        return pack(prompt, self.count_tokens, self._context, reserved, lambda prompt: len(encode(prompt)))
+
+    def _write(
+        self, packed: Prompt, tokens: TokenIds, stream: LlamaCppStream, max_tokens: int, sampling: Sampling
+    ) -> None:
+        """Has the model write, closing its thoughts where they take too many tokens."""
+        shared = self.count_tokens(packed.shared) if self._deterministic else 0
+        self._complete(tokens, shared, stream, max_tokens, sampling)
+        while stream.thinks_too_long:
+            if stream.written.is_hopeless:
+                stream.give_up()
+                return
+            stream.close_thought()
+            begun = [*tokens, *self._server.tokens(stream.raw.text, begins=False, has_controls=True)]
+            self._complete(begun, shared, stream, self._context - len(begun), sampling)
 
     def _complete(
         self, tokens: TokenIds, shared: int, stream: LlamaCppStream, max_tokens: int, sampling: Sampling

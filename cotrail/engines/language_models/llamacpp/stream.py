@@ -1,7 +1,9 @@
 """The stream of chunks that llama.cpp writes for one generation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
@@ -9,7 +11,8 @@ from cotrail.core.generation import Ended, Until
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition, why_ended
-from cotrail.engines.language_models.token_counts import LlamaCppTimings
+from cotrail.engines.language_models.thoughts import ThinkingText
+from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.errors import StepError, TransientStepError
 
@@ -20,19 +23,34 @@ class LlamaCppStream:
     """Takes the server's chunks until the generation is complete.
 
     until, stop, scored: see `GenerationRequest`; interrupted: returns whether the generation was cancelled.
+    max_tokens: the most tokens of the text, None where the request bounds them.
+    written: tells thoughts from text; shown: control tokens that the server is to write as text, for it to do so.
     scores: the text and the log probability of each token; a character of several tokens is one with the last's.
+    raw: all that was written, thoughts and marks too.
     """
 
     def __init__(
-        self, until: Until, interrupted: Callable[[], bool], stop: tuple[str, ...] = (), *, scored: bool = False
+        self,
+        until: Until,
+        interrupted: Callable[[], bool],
+        stop: tuple[str, ...] = (),
+        *,
+        scored: bool = False,
+        max_tokens: int | None = None,
+        written: ThinkingText | None = None,
+        shown: Sequence[str] = (),
     ) -> None:
         self.until = until
         self.stop = stop
         self.scored = scored
-        self._written = GrowingText()
+        self.written = written or ThinkingText()
+        self.raw = GrowingText()
         self.scores: list[tuple[str, float]] = []
         self.timings = LlamaCppTimings()
         self.finished = False
+        self._max_tokens = max_tokens
+        self._shown = list(shown)
+        self._counted: TokenCounts | None = None
         self._error: Mapping[str, Any] = {}
         self.interrupted = interrupted
         self._enough = stop_condition(until, stop)
@@ -42,29 +60,62 @@ class LlamaCppStream:
     def asks(self) -> dict[str, Any]:
         """The fields of a request that it decides."""
         # The probabilities are the model's own, before the samplers.
-        return {"n_probs": 1} if self.scored else {}
+        scores = {"n_probs": 1} if self.scored else {}
+        return scores | ({"preserved_tokens": self._shown} if self._shown else {})
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
-        """The server's callback; True ends the generation."""
+        """The server's callback; True ends the generation, or the part of it up to where its thought is closed."""
         # xllamacpp passes errors as chunks too.
         if "choices" not in chunk:
             self._error = chunk.get("error", chunk)
             return True
-        timings = chunk.get("timings", {})
-        self.timings = LlamaCppTimings(**{field: timings.get(field, 0) for field in LlamaCppTimings.__struct_fields__})
         choice = chunk["choices"][0]
         piece = storable(choice["text"])
-        self._written.add(piece)
-        if piece and self.scored:
-            self.scores.append((piece, sum(each["logprob"] for each in choice["logprobs"]["content"])))
+        self.raw.add(piece)
         self._reason = choice["finish_reason"]
-        self.finished = self._enough(piece) or self._reason is not None
-        return self.finished or self.interrupted()
+        text = self.written.take(piece, self._new_tokens(chunk.get("timings", {})))
+        if self._reason is None and self._max_tokens is not None and self.written.text_tokens >= self._max_tokens:
+            self._reason = "length"
+        if self._reason is not None:
+            text += self.written.end(cut=self._reason == "length")
+        if text and self.scored:
+            self.scores.append((text, sum(each["logprob"] for each in choice["logprobs"]["content"])))
+        self.finished = self._enough(text) or self._reason is not None
+        return self.finished or self.written.is_overdue or self.interrupted()
+
+    def _new_tokens(self, timings: Mapping[str, int]) -> int:
+        """Takes the counts of a chunk; returns how many tokens it has."""
+        before = self.timings.predicted_n
+        self.timings = LlamaCppTimings(**{field: timings.get(field, 0) for field in LlamaCppTimings.__struct_fields__})
+        return max(0, self.timings.predicted_n - before)
 
     @property
     def text(self) -> str:
-        """What was written so far."""
-        return self._written.text
+        """What was written so far, without thoughts."""
+        return self.written.text
+
+    @property
+    def thinks_too_long(self) -> bool:
+        """Return whether it stopped since the model has reached its most tokens of thoughts."""
+        return not self.finished and self.written.is_overdue
+
+    @property
+    def counts(self) -> TokenCounts:
+        """The token counts of the whole generation; what the engine wrote in the model's place isn't in them."""
+        counts, before = self.timings.counts, self._counted
+        if before:
+            counts = replace(before, generated=before.generated + counts.generated)
+        return replace(counts, thought=self.written.thought_tokens)
+
+    def close_thought(self) -> None:
+        """Closes the thought in the model's place; the stream then takes what follows."""
+        self.raw.add(self.written.close())
+        self._counted, self.timings = self.counts, LlamaCppTimings()
+
+    def give_up(self) -> None:
+        """Ends the generation of a model that thinks however often its thought is closed."""
+        self.written.end(cut=True)
+        self._reason, self.finished = "length", True
 
     def check(self) -> None:
         """Raises why a generation didn't complete; xllamacpp itself raises nothing, not even what `take` raises."""
@@ -72,6 +123,8 @@ class LlamaCppStream:
             return
         if self.interrupted():
             raise Interrupted
+        if self.written.is_overdue:
+            return
         message = f"llama.cpp gave up: {self._error.get('message', 'no reason known')}"
         raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)
 

@@ -1,9 +1,10 @@
 """Prompts as tokens; nothing that is quoted in one is taken for a control token."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
@@ -21,27 +22,38 @@ CACHED_PROMPTS = 32
 class LlamaCppTokenizer:
     """The tokenizer of a loaded model, and its chat template.
 
-    path: the model's file.
+    path: the model's file; variables: of its template, see `ChatTemplate`.
     encode: the tokens of a prompt. Raises StepError where the model takes no such prompt, TransientStepError.
     count: the number of tokens of a part of a prompt. Raises TransientStepError.
     """
 
-    def __init__(self, server: Server, path: Path) -> None:
+    def __init__(self, server: Server, path: Path, variables: Mapping[str, Any]) -> None:
         self._server = server
         self._path = path
+        self._variables = variables
         self.encode = lru_cache(maxsize=CACHED_PROMPTS)(self._encode)
         self.count = cached_count(lambda text: len(server.tokens(text)))
 
     def _encode(self, prompt: Prompt) -> TokenIds:
         if not prompt.has_roles:
             return self._server.tokens(prompt.render())
-        if refused := template_lacks(self._template, "tools" if prompt.tools else "turns"):
-            raise StepError(f"the model {refused}")
-        segments = self._template.lay_out(prompt) if self._template else []
+        segments = self._laid_out(prompt)
         # The template itself decides what the text begins with.
         if any(segment.plain for segment in segments):
             return self._server.tokens(self._parts(segments), begins=False)
         return self._server.tokens("".join(segment.text for segment in segments), begins=False, has_controls=True)
+
+    def end(self, prompt: Prompt) -> str:
+        """The end of a conversation as the template lays it out, behind which the model writes; empty for plain text.
+
+        Raises as `encode` does.
+        """
+        return self._laid_out(prompt)[-1].text if prompt.has_roles else ""
+
+    def _laid_out(self, prompt: Prompt) -> list[Segment]:
+        if refused := template_lacks(self._template, "tools" if prompt.tools else "turns"):
+            raise StepError(f"the model {refused}")
+        return self._template.lay_out(prompt) if self._template else []
 
     def _parts(self, segments: Sequence[Segment]) -> list[str | int]:
         """The conversation as its control tokens and the texts between them.
@@ -61,7 +73,7 @@ class LlamaCppTokenizer:
 
     @cached_property
     def _template(self) -> ChatTemplate | None:
-        return gguf_template(self._path)
+        return gguf_template(self._path, self._variables)
 
     @cached_property
     def _ids(self) -> dict[str, int]:

@@ -6,7 +6,9 @@ from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 
 
-class _Function(Struct, frozen=True):
+class Function(Struct, frozen=True):
+    """A piece of what a call says."""
+
     name: str | None = None
     arguments: str | None = None
 
@@ -16,7 +18,7 @@ class CallPiece(Struct, frozen=True):
 
     index: int | None = None
     id: str | None = None
-    function: _Function | None = None
+    function: Function | None = None
 
 
 class Calls:
@@ -32,7 +34,7 @@ class Calls:
         if index is None:
             index = len(self._pieces) - (1 if self._pieces and not piece.id else 0)
         self._pieces.setdefault(index, []).append(piece)
-        function = piece.function or _Function()
+        function = piece.function or Function()
         self.characters += len(function.name or "") + len(function.arguments or "")
 
     def whole(self) -> tuple[Call, ...]:

@@ -36,7 +36,9 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
             f"is behind a server that has no {_WORDS[capability]}, as its table says (`without`): take a server of "
             "vLLM or llama.cpp, or a model that cotrail's own workers run"
         )
-    if endpoint.api == "chat":
+    if endpoint.api not in ("completions", "chat") and capability in ("scores", "sampling"):
+        return f"is behind an API that has no {_WORDS[capability]}: take a model behind a server of vLLM or llama.cpp"
+    if endpoint.api != "completions":
         return _CONTINUES_NOTHING if capability == "continue" and endpoint.continues is None else None
     if capability in ("scores", "sampling", "structure"):
         return None
@@ -52,8 +54,11 @@ def _lacks_while_thinking(endpoint: Endpoint, capability: Capability) -> str | N
     off = 'have it not think (by template, effort or extra in its table, with thinks = "no"), or take another model'
     match capability:
         case "scores":
-            return f"thinks, and behind a thought log probabilities mean something else: {off}"
-        case "continue" if endpoint.api == "chat":
+            return (
+                f"thinks, and behind a thought log probabilities mean something else: {off}; Search-in-the-Chain needs "
+                'none with confidence = "document" in its settings'
+            )
+        case "continue" if endpoint.api != "completions":
             return f"thinks, and no server then goes on in the assistant's turn: {off}"
         case "tools" if endpoint.hands_back == "none":
             return 'thinks, and calls of tools need its thoughts handed back: set hands_back = "calls" in its table'

@@ -1,13 +1,15 @@
 """HTTP client with retries and exponential backoff; each request under way has a connection of its own."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, cast
 
 import httpx2
 import msgspec
+from msgspec.structs import replace
 from tenacity import (
     RetryCallState,
     retry,
@@ -20,10 +22,11 @@ from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.protocols.delta import Refused
-from cotrail.engines.language_models.served.refusals import BUSY, message_in, seconds_to_wait, step_error
+from cotrail.engines.language_models.served.rate_headers import pause_asked
+from cotrail.engines.language_models.served.refusals import BUSY, Reported, reported_in, step_error
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.tokenizer import Tokenized
-from cotrail.errors import BlockedError, CotrailError, StepError, TransientStepError, UnavailableError
+from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
 """Timeout for connecting."""
@@ -99,15 +102,26 @@ _retried_while_away = retry(
 
 
 class ServerClient:
-    """Sends requests to one server; used in one thread only."""
+    """Sends requests to one server; used in one thread only.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    headers: of each request, by its key, which is empty where it needs none.
+    learn: takes the headers of each response, of a server whose refusals are the caller's to wait for; None for one
+        that is asked again here.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        headers: Callable[[str], dict[str, str]],
+        learn: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:
         self._endpoint = endpoint
-        key = _key(endpoint)
+        self._learn = learn
+        key = key_of(endpoint)
         self._secrets = Secrets((key,))
         self._http = httpx2.AsyncClient(
             # The size of unpacked content can't be bounded by what arrives.
-            headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
+            headers={"Accept-Encoding": "identity"} | headers(key),
             # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
@@ -118,15 +132,16 @@ class ServerClient:
         """Closes the connections."""
         await self._http.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: ServerStream) -> None:
+    async def complete(self, path: str, body: dict[str, Any], stream: ServerStream, *, streams: bool) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
+        streams: whether the server was asked to answer in events.
         Raises StepError, TransientStepError, UnavailableError, BlockedError.
         """
         async with self._answer(self._endpoint.url + path, body) as response:
             if not response.is_success:
-                raise self._refusal(response.status_code, message_in(await _read(response)))
-            if not body.get("stream"):
+                raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
+            if not streams:
                 self._take_whole(await _read(response), stream)
                 return
             # An AsyncClient's responses have no other streams.
@@ -136,7 +151,7 @@ class ServerClient:
                     if stream.take(event.data):
                         return
             except Refused as refused:
-                raise self._refusal(refused.status, refused.message) from None
+                raise self._refusal(refused.status, Reported(refused.message, refused.kinds)) from None
         try:
             stream.check()
         except TransientStepError as error:
@@ -146,7 +161,7 @@ class ServerClient:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
-            raise self._refusal(refused.status, refused.message) from None
+            raise self._refusal(refused.status, Reported(refused.message, refused.kinds)) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
@@ -154,7 +169,7 @@ class ServerClient:
         """The server's tokenization of a text; None where it offers none."""
         async with self._answer(f"{self._endpoint.beside}/tokenize", body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
-                raise self._refusal(response.status_code, "its tokenizer failed")
+                raise self._refusal(response.status_code, Reported("its tokenizer failed"))
             try:
                 return msgspec.json.decode(await _read(response), type=Tokenized) if response.is_success else None
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -181,26 +196,34 @@ class ServerClient:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
             raise _BrokenOffError(f"{url} broke off: {self._said(_reason(error))}") from None
-        if response.status_code in BUSY:
-            wait = seconds_to_wait(response.headers.get("Retry-After"))
-            message = self._said(message_in(await _read(response)))
+        if self._learn:
+            self._learn(response.headers)
+        elif response.status_code in BUSY:
+            reported = reported_in(await _read(response))
             await response.aclose()
-            raise _AwayError(f"{url} answered {response.status_code}: {message}", wait)
+            refusal = self._refusal(response.status_code, reported, response.headers)
+            if isinstance(refusal, QuotaError):
+                raise refusal
+            message = f"{url} answered {response.status_code}: {self._said(reported.message)}"
+            raise _AwayError(message, pause_asked(response.headers))
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
             raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
         return response
 
-    def _refusal(self, status: int, message: str) -> CotrailError:
-        return step_error(self._endpoint, status, self._said(message))
+    def _refusal(
+        self, status: int, reported: Reported, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> CotrailError:
+        hidden = replace(reported, message=self._said(reported.message))
+        return step_error(self._endpoint, status, hidden, pause_asked(headers))
 
     def _said(self, message: str) -> str:
         """A server's message, without the secrets that it may repeat."""
         return self._secrets.hidden(message)[:LONGEST_MESSAGE]
 
 
-def _key(endpoint: Endpoint) -> str:
-    """The server's API key; empty where it needs none."""
+def key_of(endpoint: Endpoint) -> str:
+    """The server's API key; empty where it needs none. Raises BlockedError where its variable holds none."""
     if endpoint.key_variable is None:
         return ""
     key = os.environ.get(endpoint.key_variable, "").strip()

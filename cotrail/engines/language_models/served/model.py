@@ -1,5 +1,6 @@
 """Adapter of the port: packs prompts, and has a server continue them."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
@@ -11,6 +12,7 @@ from cotrail.core.calls import Call
 from cotrail.core.generation import Capability, Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.ports.rate_limiter import Need, RateLimiter
 from cotrail.core.prompts import Prompt, plain
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
@@ -18,14 +20,15 @@ from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
-from cotrail.engines.language_models.served.client import ServerClient
+from cotrail.engines.language_models.served.client import ATTEMPTS, ServerClient
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
+from cotrail.engines.language_models.served.pacing import LONGEST_WAIT, Pacing
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
-from cotrail.engines.language_models.served.refusals import step_error
+from cotrail.engines.language_models.served.refusals import Reported, step_error
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
@@ -37,7 +40,7 @@ from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_ins
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
-from cotrail.errors import StepError
+from cotrail.errors import BusyError, StepError
 
 MOST_AROUND_TOKEN = 1000
 """Characters that a server writes around each token at most, of those whose streams are read to their ends."""
@@ -47,22 +50,25 @@ class ServedModel:
     """A model that a server runs; no request is sent before the first prompt.
 
     endpoint, name: its address, and the identity's name; protocol: the one of its `api`.
+    limiter: shares out what its account may use, where a provider runs it.
     Raises BlockedError where its API key isn't set, and InputError where its chat template can't be used.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str, protocol: WireProtocol) -> None:
+    def __init__(self, endpoint: Endpoint, name: str, protocol: WireProtocol, limiter: RateLimiter) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
         self._protocol = protocol
         # Nothing but a whole message shows whether a model thinks that isn't known to.
-        self._seen_whole = endpoint.api == "completions" or endpoint.thinks is not None
+        self._seen_whole = endpoint.api != "chat" or endpoint.thinks is not None
         self._template = None if endpoint.chat_template is None else Template(endpoint)
         lacking = {capability: endpoint_lacks(endpoint, capability) for capability in get_args(Capability)}
         self._lacking = {capability: reason for capability, reason in lacking.items() if reason}
-        self._client = ServerClient(endpoint)
+        self._pacing = Pacing(endpoint, limiter) if endpoint.is_hosted else None
+        self._client = ServerClient(endpoint, protocol.headers, self._pacing.learn if self._pacing else None)
         self._event_loop = EventLoopThread(self._client)
         # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
-        self._counter = Counter(partial(_tokenized, endpoint, self._client, self._event_loop))
+        ask = partial(_tokenized, endpoint, self._client, self._event_loop) if protocol.has_tokenizer else _uncounted
+        self._counter = Counter(ask)
         # The thread would otherwise outlive the model.
         finalize(self, self._event_loop.close)
 
@@ -77,6 +83,8 @@ class ServedModel:
         Raises StepError where the server can't do what is asked for.
         """
         order = self._order(request)
+        if self._pacing is not None:
+            return self._paced(self._pacing, order, request, cancellation)
         stream = self._stream(order, request)
         self._complete(self._protocol.body(order), stream, cancellation)
         return self._result(order, request, stream)
@@ -97,7 +105,7 @@ class ServedModel:
         try:
             stream.take_whole(response)
         except Refused as refused:
-            raise step_error(self._endpoint, refused.status, refused.message) from None
+            raise step_error(self._endpoint, refused.status, Reported(refused.message, refused.kinds)) from None
         return self._result(order, request, stream)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
@@ -120,6 +128,32 @@ class ServedModel:
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._event_loop.interrupt()
+
+    def _paced(
+        self, pacing: Pacing, order: Order, request: GenerationRequest, cancellation: Cancellation | None
+    ) -> Generated:
+        """The result of a request that is sent when its account may send it, and again where that was too early."""
+        body, most = self._protocol.body(order), order.request.max_tokens
+        need = Need(input_tokens=self._tokens(order.prompt), output_tokens=most)
+        sleep = partial(self._sleep, cancellation)
+        for attempt in range(1, ATTEMPTS + 1):
+            reserved = pacing.wait(need, sleep)
+            stream = self._stream(order, request)
+            try:
+                self._complete(body, stream, cancellation)
+                break
+            except BusyError as error:
+                pacing.refused(error.seconds)
+                if attempt == ATTEMPTS or (error.seconds or 0) > LONGEST_WAIT:
+                    raise
+        result = self._result(order, request, stream)
+        used = Need(input_tokens=result.prompt_tokens, output_tokens=result.generated_tokens)
+        pacing.settle(need, reserved, used)
+        return result
+
+    def _sleep(self, cancellation: Cancellation | None, seconds: float) -> None:
+        if seconds > 0:
+            self._event_loop.run(partial(asyncio.sleep, seconds), cancellation)
 
     def _order(self, request: GenerationRequest, *, streams: bool = True) -> Order:
         """The request with its prompt packed, and with the tokens of thoughts."""
@@ -181,6 +215,8 @@ class ServedModel:
     @property
     def _is_metered(self) -> bool:
         """Whether the server charges for what it writes: closing its stream would hide how much that was."""
+        if not self._protocol.has_tokenizer:
+            return True
         return self._endpoint.key_variable is not None and self._counter.dialect == "openai"
 
     @property
@@ -226,8 +262,9 @@ class ServedModel:
         return BREAK.join(pieces) if tokens is None else tokens
 
     def _complete(self, body: dict[str, Any], stream: ServerStream, cancellation: Cancellation | None = None) -> None:
-        path = self._protocol.path(self._endpoint, streams="stream" not in self._endpoint.omits)
-        self._event_loop.run(partial(self._client.complete, path, body, stream), cancellation)
+        streams = "stream" not in self._endpoint.omits
+        path = self._protocol.path(self._endpoint, streams=streams)
+        self._event_loop.run(partial(self._client.complete, path, body, stream, streams=streams), cancellation)
 
 
 def _continues_a_turn(prompt: Prompt) -> bool:
@@ -237,6 +274,10 @@ def _continues_a_turn(prompt: Prompt) -> bool:
 def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
     """What the server may repeat before it continues: Mistral's writes the whole message that it continues."""
     return broken(prompt.turns[-1].text) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
+
+
+def _uncounted(text: str, begins: bool) -> None:  # noqa: FBT001 - as `_tokenized`
+    """No tokens: the provider has no tokenizer to ask."""
 
 
 def _tokenized(

@@ -8,10 +8,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Api, Continues, Endpoint
 from cotrail.engines.language_models.served.control_tokens import broken, control_tokens, cut_controls
-
-INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
-"""Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
-prompt instead of continuing it."""
+from cotrail.engines.language_models.served.conversation import INSTRUCTION
 
 _CONTINUING: dict[Continues, dict[str, Any]] = {
     "vllm": {"continue_final_message": True, "add_generation_prompt": False},
@@ -37,6 +34,7 @@ class Template:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._source, self._bos, self._eos = endpoint.chat_template_source, endpoint.bos, endpoint.eos
+        self._variables = endpoint.template
         self._usual = self._laying_out(frozenset())
 
     def pieces(self, prompt: Prompt) -> list[str]:
@@ -52,7 +50,7 @@ class Template:
         return pieces
 
     def _laying_out(self, quoted: frozenset[str]) -> ChatTemplate:
-        return ChatTemplate(self._source, self._bos, self._eos, quoted)
+        return ChatTemplate(self._source, self._bos, self._eos, quoted, self._variables)
 
 
 def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:

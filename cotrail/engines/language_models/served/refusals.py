@@ -9,32 +9,75 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.errors import (
     BlockedError,
+    BusyError,
     CotrailError,
     PromptTooLongError,
+    QuotaError,
     StepError,
     TransientStepError,
     UnavailableError,
 )
+
+OVERLOADED = 529
+"""Anthropic's status of a server that has too much to do."""
 
 BUSY = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
+    OVERLOADED,
 )
 """Statuses of a server, or a proxy before it, that takes no requests at the moment, whatever they ask for."""
 
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
 
-def step_error(endpoint: Endpoint, status: int, message: str) -> CotrailError:
-    """The step's error for a status other than success."""
-    sentence = f"{endpoint.url} answered {status}: {message}"
+_CROWDED = (HTTPStatus.TOO_MANY_REQUESTS, OVERLOADED)
+"""Statuses of a server that isn't away, but takes no further requests of this account's."""
+
+_QUOTA = ("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active")
+"""Codes of an account that is used up."""
+
+_OF_THE_REQUEST = re.compile("logprob|parameter|moderat|flagged|content policy|safety", re.IGNORECASE)
+"""What a 403 is about that isn't about the key."""
+
+_REFUSED_FIELDS = ("unsupported_parameter", "unsupported_value")
+
+
+class Reported(Struct, frozen=True):
+    """What an error response says: its message, its type and code, and the field of the request that it is about."""
+
+    message: str
+    kinds: tuple[str, ...] = ()
+    param: str = ""
+
+
+def step_error(endpoint: Endpoint, status: int, reported: Reported | str, wait: float | None = None) -> CotrailError:
+    """The step's error for a status other than success; wait: the pause that the server asks for, in seconds."""
+    said = Reported(reported) if isinstance(reported, str) else reported
+    sentence = f"{endpoint.url} answered {status}: {said.message}"
+    if status == HTTPStatus.PAYMENT_REQUIRED or set(said.kinds) & set(_QUOTA):
+        return QuotaError(
+            f"{sentence}; the account is used up, and waiting doesn't help: add to it, then `cotrail resume RUN`"
+        )
+    if status in _CROWDED or (status == HTTPStatus.SERVICE_UNAVAILABLE and wait is not None):
+        return BusyError(sentence, wait)
+    if status in BUSY:
+        return UnavailableError(sentence, wait)
+    return _lasting(endpoint, status, said, sentence)
+
+
+def _lasting(endpoint: Endpoint, status: int, said: Reported, sentence: str) -> CotrailError:
+    """The error for a status that waiting doesn't change."""
     match status:
+        case 403 if _OF_THE_REQUEST.search(said.message):
+            return StepError(sentence)
         case 401 | 403:
             return BlockedError(_key_wanted(endpoint, status))
         case _ if 300 <= status < 400:
@@ -44,20 +87,58 @@ def step_error(endpoint: Endpoint, status: int, message: str) -> CotrailError:
             )
         case 408:
             return TransientStepError(sentence)
-        case _ if status in BUSY:
-            return UnavailableError(sentence)
+        case 400 if set(said.kinds) & set(_REFUSED_FIELDS):
+            return BlockedError(_field_refused(sentence, said.param))
         case _ if 400 <= status < 500:
-            return _too_long(endpoint, sentence) if _TOO_LONG.search(message) else StepError(sentence)
+            return _too_long(endpoint, sentence) if _TOO_LONG.search(said.message) else StepError(sentence)
     return TransientStepError(sentence)
+
+
+def _field_refused(sentence: str, param: str) -> str:
+    todo = {
+        "max_tokens": 'set limit_field = "max_completion_tokens" in its table of the list of models',
+        "reasoning_effort": "set another effort in its table of the list of models, or none",
+    }.get(param, f'add "{param}" to omits in its table of the list of models' if param else "correct its table")
+    return f"{sentence}; {todo}, start the workers again and submit the run anew"
+
+
+_STATUSES = {
+    "authentication_error": 401,
+    "billing_error": 402,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "timeout_error": 504,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "overloaded_error": 529,
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "request_too_large": 413,
+}
+"""Status by the type of an error, which a stream that has begun reports in place of a status."""
+
+
+def status_meant(kind: str) -> int:
+    """The status that the type of an error stands for; 500 where it isn't known."""
+    return _STATUSES.get(kind, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def message_in(body: bytes) -> str:
     """The error message in a response, in OpenAI's form or another."""
+    return reported_in(body).message
+
+
+def reported_in(body: bytes) -> Reported:
+    """What an error response says, in OpenAI's form or another."""
     try:
         content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return body.decode(errors="replace").strip() or "nothing further"
-    return error_message(content)
+        return Reported(body.decode(errors="replace").strip() or "nothing further")
+    error = content.get("error", content) if isinstance(content, Mapping) else content
+    fields = error if isinstance(error, Mapping) else {}
+    kinds = tuple(str(fields[name]) for name in ("code", "type", "status") if fields.get(name))
+    return Reported(error_message(content), kinds, str(fields.get("param") or ""))
 
 
 def error_message(content: Any) -> str:

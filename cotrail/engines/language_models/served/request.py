@@ -1,5 +1,6 @@
 """Orders of generations, and the fields of requests that OpenAI's APIs and the servers that speak them share."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -56,7 +57,19 @@ def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:
         **_unusual(endpoint, dialect, sampling),
         **_thinking(endpoint, dialect),
     }
-    return {name: value for name, value in fields.items() if name not in endpoint.omits} | endpoint.extra
+    return completed(endpoint, fields)
+
+
+def completed(endpoint: Endpoint, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a body without those that the table omits, and with its further ones.
+
+    Of an object that both have, the further fields are added to the others.
+    """
+    body = {name: value for name, value in fields.items() if name not in endpoint.omits}
+    for name, value in endpoint.extra.items():
+        own = body.get(name)
+        body[name] = own | value if isinstance(own, dict) and isinstance(value, dict) else value
+    return body
 
 
 def told_stops(endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:

@@ -4,9 +4,8 @@ import msgspec
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.result import Thought
 from cotrail.engines.language_models.served.stream import ServerStream
-from cotrail.engines.language_models.thinking import Thinking
+from cotrail.engines.language_models.thinking import Thinking, Thought
 from cotrail.engines.language_models.thoughts import MARKS
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import BlockedError
@@ -15,7 +14,7 @@ from cotrail.errors import BlockedError
 def thought_of(thinking: Thinking, stream: ServerStream, counts: TokenCounts, *, has_calls: bool) -> Thought:
     """What a model thought; has_calls: whether it called tools, behind which its thoughts may be wanted back."""
     text = stream.thoughts
-    handed_back = thinking.hands_back == "all" or (thinking.hands_back == "calls" and has_calls)
+    handed_back = thinking.takes_back(has_calls=has_calls)
     carried = stream.reader.carried if handed_back else {}
     if handed_back and stream.between_marks and text:
         carried = carried | {"reasoning_content": text}

@@ -153,10 +153,12 @@ class CausalRunner:
         # One token more than the draft: the pass that verifies a draft also yields the token behind it.
         for token, row, guess in zip_longest(tokens, logits, feed.draft):
             request.accepted += token == guess
+            count = len(request.written) + 1
             if request.take(token, row):
                 self._end(slot)
                 return
-            if token != guess:
+            # What the engine wrote behind the token isn't what the draft has there.
+            if token != guess or len(request.written) > count:
                 return
             # The pass has computed the keys and values of this token as a part of the draft.
             slot.held.append(token)

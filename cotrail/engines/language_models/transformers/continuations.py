@@ -41,8 +41,8 @@ class Continuations:
 
 def rest_of(request: Request, context: int) -> Request | None:
     """The request that continues a finished one; None where its line ended there or the context is full."""
-    # What is sampled can't be expected to come again.
-    if not (request.chain and request.kept and request.sampler.greedy):
+    # What is sampled can't be expected to come again, nor what is thought before it.
+    if not (request.chain and request.kept and request.sampler.greedy) or request.thinking.thought_tokens:
         return None
     tokens = [*request.tokens, *request.written]
     behind = request.text.lstrip()[len(request.kept) :]

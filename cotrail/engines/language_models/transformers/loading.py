@@ -1,6 +1,8 @@
 """Loads models from files: a folder saved by transformers, or a GGUF file."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,6 +23,7 @@ class Loaded(Struct, frozen=True):
     model: Any
     vocabulary: Vocabulary
     template: ChatTemplate | None = None
+    template_source: str | None = None
 
     @property
     def encoder_decoder(self) -> bool:
@@ -28,10 +31,10 @@ class Loaded(Struct, frozen=True):
         return bool(self.model.config.is_encoder_decoder)
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path, variables: Mapping[str, Any] = MappingProxyType({})) -> Loaded:
     """Loads a model onto a CUDA device in bfloat16, or onto the CPU in float32 where there is none.
 
-    Raises InputError, NotInstalledError.
+    variables: of its template, see `ChatTemplate`. Raises InputError, NotInstalledError.
     """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
@@ -48,7 +51,8 @@ def load(path: Path) -> Loaded:
     source = template_source(path)
     if source is None:
         return Loaded(model, vocabulary, None)
-    return Loaded(model, vocabulary, ChatTemplate(source, vocabulary.bos, vocabulary.eos, vocabulary.controls))
+    template = ChatTemplate(source, vocabulary.bos, vocabulary.eos, vocabulary.controls, variables)
+    return Loaded(model, vocabulary, template, source)
 
 
 def _model(where: dict[str, Any]) -> Any:

@@ -12,13 +12,16 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.segments import Segment
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
 from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
+from cotrail.engines.language_models.worker_thoughts import WorkerThoughts, worker_thoughts
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.errors import StepError
 
@@ -32,12 +35,17 @@ class TransformersModel:
         `deterministic`).
     context: tokens that a prompt and its continuation may take together, or the prompt alone where the model has an
         encoder.
+    thinking: how the model thinks, as its table says.
     """
 
-    def __init__(self, path: Path, name: str, profile: Profile, slots: int, context: int) -> None:
-        self._identity = model_identity(name, weights_digest(path, context, "transformers"))
-        loaded = load(path)
+    def __init__(
+        self, path: Path, name: str, profile: Profile, slots: int, context: int, thinking: Thinking = NO_THINKING
+    ) -> None:
+        self._identity = model_identity(name, thinking.added_to(weights_digest(path, context, "transformers")))
+        loaded = load(path, thinking.template)
         self._vocabulary = loaded.vocabulary
+        self._thoughts = _thoughts(loaded, thinking, context)
+        self._shown = self._thoughts.shown_controls(self._vocabulary.controls)
         self._template = None if loaded.encoder_decoder else loaded.template
         self._encoder_decoder = loaded.encoder_decoder
         self._context = context
@@ -51,11 +59,7 @@ class TransformersModel:
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`."""
-        # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
-        # it.
-        reserved = 0 if self._encoder_decoder and request.prompt.drop == "last" else request.max_tokens
-        counted = self._count_conversation if request.prompt.has_roles else None
-        packed = pack(request.prompt, self.count_tokens, self._context, reserved, counted)
+        packed = self._packed(request)
         scheduled = self._scheduled(packed, request)
         scheduled.cancellation = cancellation
         self._scheduler.submit(scheduled)
@@ -63,12 +67,14 @@ class TransformersModel:
         tokens = TokenCounts(
             prompt=len(scheduled.tokens),
             cached=scheduled.cached,
-            generated=len(scheduled.written),
+            generated=len(scheduled.written) - scheduled.forced,
+            thought=scheduled.thinking.thought_tokens,
             drafted=scheduled.drafted,
             accepted=scheduled.accepted,
         )
         text, calls = _with_calls(scheduled) if packed.tools else (scheduled.kept, ())
-        return generated(packed, text, scheduled.text, tokens, *scheduled.ending, calls, scheduled.scores)
+        thought = self._thoughts.thought(scheduled.thinking, has_calls=bool(calls))
+        return generated(packed, text, scheduled.text, tokens, *scheduled.ending, calls, scheduled.scores, thought)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; they come from the pass that reads the text."""
@@ -84,6 +90,14 @@ class TransformersModel:
         """See `LanguageModel`."""
         self._scheduler.interrupt()
 
+    def _packed(self, request: GenerationRequest) -> Prompt:
+        prompt = request.prompt.handing_back(self._thoughts.thinking.hands_back)
+        # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
+        # it.
+        reserved = 0 if self._encoder_decoder and prompt.drop == "last" else request.max_tokens
+        counted = self._count_conversation if prompt.has_roles else None
+        return pack(prompt, self.count_tokens, self._context, reserved + self._thoughts.reserved(prompt), counted)
+
     def _count(self, text: str) -> int:
         return len(self._vocabulary.encode(text))
 
@@ -93,9 +107,16 @@ class TransformersModel:
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:
             return self._vocabulary.encode(prompt.render())
+        return self._vocabulary.encode_conversation(self._laid_out(prompt))
+
+    def _laid_out(self, prompt: Prompt) -> list[Segment]:
         if self._template is None:
             raise StepError(f"{self._identity} takes no conversations; take a model that was tuned for chats")
-        return self._vocabulary.encode_conversation(self._template.lay_out(prompt))
+        return self._template.lay_out(prompt)
+
+    def _end(self, packed: Prompt) -> str:
+        """The end of a conversation as the template lays it out, behind which the model writes."""
+        return self._laid_out(packed)[-1].text if self._thoughts.marks and packed.has_roles else ""
 
     def _first_tokens(self, text: str, choices: Sequence[str]) -> list[int]:
         if self._encoder_decoder:  # the continuation is a text of its own
@@ -109,6 +130,7 @@ class TransformersModel:
         most = request.max_tokens
         if not self._encoder_decoder:
             most = output_tokens(len(tokens), self._context, most)
+        room = self._context - len(tokens) - most
         return Request(
             tokens,
             self._vocabulary,
@@ -120,7 +142,15 @@ class TransformersModel:
             stop=request.stop,
             scored=request.scored,
             joined=request.until == "stop" and not self._encoder_decoder,
+            thinking=self._thoughts.text(self._end(packed), room),
+            shown=self._shown,
         )
+
+
+def _thoughts(loaded: Loaded, thinking: Thinking, context: int) -> WorkerThoughts:
+    if loaded.encoder_decoder:
+        return WorkerThoughts()
+    return worker_thoughts(thinking, context, loaded.template_source, loaded.vocabulary.own_tokens)
 
 
 def _with_calls(request: Request) -> tuple[str, tuple[Call, ...]]:

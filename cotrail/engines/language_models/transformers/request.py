@@ -1,5 +1,6 @@
 """Request of the scheduler: a prompt, and the state of its continuation."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cached_property
 
@@ -8,6 +9,7 @@ import torch
 from cotrail.core.generation import Ended, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from cotrail.engines.language_models.thoughts import ThinkingText
 from cotrail.engines.language_models.transformers.drafting import LONGEST_PREDICTED, lookup, packed
 from cotrail.engines.language_models.transformers.sampling import Sampler, log_probability
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
@@ -18,9 +20,10 @@ class Request:
 
     tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
     chain: the question and the sentences so far, a line each, where another sentence may be asked for; otherwise empty.
+    thinking: takes what is written, and tells thoughts from text; shown: the control tokens that it is to see.
     until, stop: where it ends; scored: whether the log probability of each token is asked for.
     joined: whether the text is shown as it stands behind the prompt, with the blank that it may begin with.
-    written: the tokens so far, decoded in `text`. cached, drafted, accepted: as in `Generated`.
+    written: the tokens so far; forced: how many of them the engine wrote. cached, drafted, accepted: as in `Generated`.
     predicted: the tokens that are expected, as far as known; rest_of: the request that this one continues.
     cancellation: cancels this request, if set.
     """
@@ -38,6 +41,8 @@ class Request:
         stop: tuple[str, ...] = (),
         scored: bool = False,
         joined: bool = False,
+        thinking: ThinkingText | None = None,
+        shown: Sequence[str] = (),
     ) -> None:
         self.tokens = tokens
         self.until = until
@@ -49,13 +54,15 @@ class Request:
         self.chain = chain
         self.vocabulary = vocabulary
         self.sampler = Sampler(sampling, lambda: [*self.tokens, *self.written])
+        self.thinking = thinking or ThinkingText()
         self.written: list[int] = []
+        self.forced = 0
         self.predicted: list[int] = []
         self.rest_of: Request | None = None
         self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
-        self._written = vocabulary.written(tokens if joined else ())
+        self._decoded = vocabulary.written(tokens if joined else (), shown)
         self._scores: list[tuple[str, float]] = []
         self._enough = stop_condition(until, stop)
 
@@ -72,7 +79,7 @@ class Request:
     @property
     def text(self) -> str:
         """The whole text; of a line, the part before its end."""
-        text = self._written.text
+        text = self.thinking.text
         return text.partition("\n")[0] if self.until == "line" else text
 
     @property
@@ -97,7 +104,7 @@ class Request:
     def ending(self) -> tuple[Ended, str]:
         """Why the text ended, and before which stop string; for a request that is done."""
         otherwise: Ended = "end" if self.vocabulary.ends.intersection(self.written[-1:]) else "length"
-        return why_ended(self._written.text, self.until, self.stop, otherwise)
+        return why_ended(self.thinking.text, self.until, self.stop, otherwise)
 
     @cached_property
     def next_chain(self) -> str:
@@ -109,7 +116,7 @@ class Request:
         if not self.sampler.greedy:
             return []
         # The pass yields one token behind the draft, so that a draft leaves room for it.
-        count, left = len(self.written), self.max_tokens - len(self.written) - 1
+        count, left = len(self.written), self.max_tokens - self.thinking.text_tokens - 1
         if self.predicted[:count] == self.written and self.predicted[count:]:
             return self.predicted[count:][: min(LONGEST_PREDICTED, left)]
         return lookup(self.packed, self.written)[:left]
@@ -121,11 +128,31 @@ class Request:
         """
         self.written.append(token)
         if token in self.vocabulary.ends:
+            self._end(cut=False)
             return True
-        piece = self._written.take(token)
-        if self.scored and logits is not None:
+        piece = self.thinking.take(self._decoded.take(token))
+        if self.scored and logits is not None and (piece or not self.thinking.thinks):
             self._scores.append((piece, log_probability(logits, token)))
-        return self._enough(piece) or len(self.written) >= self.max_tokens
+        if self._enough(piece):
+            return True
+        if self.thinking.text_tokens >= self.max_tokens or self.thinking.is_hopeless:
+            self._end(cut=True)
+            return True
+        if self.thinking.is_overdue:
+            self._close_thought()
+        return False
+
+    def _end(self, *, cut: bool) -> None:
+        rest = self.thinking.end(cut=cut)
+        if rest and self._scores:
+            (text, score), self._scores[-1:] = self._scores[-1], []
+            self._scores.append((text + rest, score))
+
+    def _close_thought(self) -> None:
+        """Writes the closing mark in the model's place; the next pass reads it."""
+        closing = self.vocabulary.encode_written(self.thinking.close())
+        self.written += closing
+        self.forced += len(closing)
 
     def finish(self) -> None:
         """Resolves the future; the result is in the request."""

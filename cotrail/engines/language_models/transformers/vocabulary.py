@@ -1,7 +1,7 @@
 """A model's vocabulary: texts to tokens and back."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -61,13 +61,22 @@ class Vocabulary:
         text: str = self._tokenizer.decode(tokens)
         return text
 
-    def written(self, before: Sequence[int] = ()) -> "GrowingTokens":
+    @cached_property
+    def own_tokens(self) -> tuple[str, ...]:
+        """The texts of all tokens that aren't pieces of words: control tokens, and those that its authors added."""
+        return tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
+
+    def written(self, before: Sequence[int] = (), shown: Sequence[str] = ()) -> "GrowingTokens":
         """An empty text, to be written token by token.
 
         before: the tokens that it stands behind; where there are none, some tokenizers drop the blank that it begins
-            with.
+            with. shown: the control tokens that are a part of the text.
         """
-        return GrowingTokens(self._tokenizer, before[-SEEN_BEFORE:])
+        return GrowingTokens(self._tokenizer, before[-SEEN_BEFORE:], {self._numbers[text]: text for text in shown})
+
+    def encode_written(self, text: str) -> list[int]:
+        """The tokens of a text that an engine writes in the model's place, with its control tokens."""
+        return self._ids(self._tokenizer, text, special=False)
 
     @cached_property
     def _quoting(self) -> Tokenizer:
@@ -86,8 +95,9 @@ class Vocabulary:
 class GrowingTokens:
     """Incremental detokenization; a character of several tokens appears with its last one."""
 
-    def __init__(self, tokenizer: Any, before: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any, before: Sequence[int], shown: Mapping[int, str]) -> None:
         self._tokenizer = tokenizer
+        self._shown = shown
         self._stream = DecodeStream(list(before), skip_special_tokens=True)
         self._written = GrowingText()
 
@@ -99,6 +109,7 @@ class GrowingTokens:
     def take(self, token: int) -> str:
         """Takes the next token; returns what it adds to the text, often nothing."""
         piece: str = self._stream.step(self._tokenizer, token) or ""
+        piece += self._shown.get(token, "")
         piece = piece.replace("\0", "\ufffd")  # no database stores NUL
         self._written.add(piece)
         return piece

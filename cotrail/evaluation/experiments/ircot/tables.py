@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.costs import PER_QUESTION_NOTE, SPENT_COLUMNS, STEPS, spent, totals
+from cotrail.evaluation.experiments.costs import DOLLARS, PER_QUESTION_NOTE, SPENT_COLUMNS, STEPS, spent, totals
 from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.examples import examples
 from cotrail.evaluation.experiments.ircot.lines import (
@@ -254,7 +254,7 @@ def costs(results: CellResults) -> ReportTable | None:
         )
         for line, runs in runs_by_line(results).items()
     ]
-    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT_COLUMNS, *STEPS)
+    columns = (GOAL, PLACE, MODEL, SYSTEM, READER, *SPENT_COLUMNS, DOLLARS, *STEPS)
     return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION_NOTE,))
 
 

@@ -1,22 +1,19 @@
 """Answers in the form of OpenAI's completions and chats, with the fields that other servers add to it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece
+from cotrail.engines.language_models.served.protocols.decoding import converted, decoded
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
-from cotrail.engines.language_models.served.refusals import error_message
+from cotrail.engines.language_models.served.refusals import error_message, status_meant
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError
 
 END = "[DONE]"
-
-_INTERNAL_ERROR = 500
 
 _REFUSALS = ("content_filter", "refusal")
 
@@ -164,11 +161,11 @@ class ChunkReader:
         """See `AnswerReader`."""
         if data == END:
             return Delta(ended=True)
-        return self._delta(_chunk(data))
+        return self._delta(converted(decoded(data), _Chunk))
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
         """See `AnswerReader`."""
-        delta = self._delta(_converted(answer))
+        delta = self._delta(converted(answer, _Chunk))
         if delta.finish is None:
             raise TransientStepError("the server's answer doesn't say why its text ended")
         return delta
@@ -234,20 +231,7 @@ def _detail_text(detail: Mapping[str, Any]) -> str:
 
 
 def _refused(error: Any) -> Refused:
-    code = error.get("code") if isinstance(error, dict) else None
-    return Refused(code if isinstance(code, int) else _INTERNAL_ERROR, error_message(error))
-
-
-def _chunk(data: str) -> _Chunk:
-    try:
-        content = json.loads(data)  # msgspec's own decoder rejects lone surrogates
-    except (ValueError, RecursionError) as error:
-        raise TransientStepError(f"the server wrote what isn't OpenAI's protocol: {error}") from error
-    return _converted(content)
-
-
-def _converted(content: Any) -> _Chunk:
-    try:
-        return msgspec.convert(content, _Chunk)
-    except (ValueError, RecursionError) as error:
-        raise TransientStepError(f"the server wrote what isn't OpenAI's protocol: {error}") from error
+    described = error if isinstance(error, dict) else {}
+    code, kind = described.get("code"), str(described.get("code") or described.get("type") or "")
+    status = code if isinstance(code, int) else status_meant(str(described.get("type") or kind))
+    return Refused(status, error_message(error), kind)

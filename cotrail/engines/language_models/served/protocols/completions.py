@@ -3,7 +3,7 @@
 from typing import Any
 
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.protocols.bearer import bearer
 from cotrail.engines.language_models.served.protocols.chunks import ChunkReader
 from cotrail.engines.language_models.served.request import Order, generation_fields, told_stops
@@ -13,6 +13,9 @@ from cotrail.engines.language_models.served.structure import structure_fields
 
 class Completions:
     """See `WireProtocol`."""
+
+    has_tokenizer = True
+    never_sent: frozenset[Omitted] = frozenset()
 
     def path(self, endpoint: Endpoint, *, streams: bool) -> str:  # noqa: ARG002 - always the same
         """See `WireProtocol`."""

@@ -15,12 +15,16 @@ Finish = Literal["done", "end", "stop", "length", "refused"]
 
 
 class Refused(Exception):  # noqa: N818 - control flow: made the error that the status means
-    """The server reports an error in the middle of a stream; status: that of HTTP, or what comes closest."""
+    """The server reports an error in the middle of a stream; status: that of HTTP, or what comes closest.
 
-    def __init__(self, status: int, message: str) -> None:
+    kind: its type or code.
+    """
+
+    def __init__(self, status: int, message: str, kind: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.kinds = (kind,) if kind else ()
 
 
 class Delta(Struct, frozen=True, kw_only=True):

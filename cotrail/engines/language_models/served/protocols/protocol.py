@@ -3,13 +3,25 @@
 from typing import Any, Protocol
 
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.protocols.delta import AnswerReader
 from cotrail.engines.language_models.served.request import Order
 
 
 class WireProtocol(Protocol):
-    """One API of a provider's."""
+    """One API of a provider's.
+
+    has_tokenizer: whether servers that speak it may offer their tokenizer beside it.
+    never_sent: fields of requests that it doesn't have, see `Omitted`.
+    """
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """See the class."""
+
+    @property
+    def never_sent(self) -> frozenset[Omitted]:
+        """See the class."""
 
     def path(self, endpoint: Endpoint, *, streams: bool) -> str:
         """Where a request is sent to, behind the URL of the endpoint."""

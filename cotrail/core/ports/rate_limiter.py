@@ -1,0 +1,61 @@
+"""Port of the limits that a provider sets to an account: how many requests and tokens a minute."""
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
+"""What providers limit; `tokens` are those read and written together."""
+
+DIMENSIONS: tuple[Dimension, ...] = ("requests", "input_tokens", "output_tokens", "tokens")
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What may be used in a minute; 0 where nothing is known."""
+
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    tokens: float = 0.0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The limits in the order of `DIMENSIONS`."""
+        return (self.requests, self.input_tokens, self.output_tokens, self.tokens)
+
+    def within(self, other: "Limits") -> "Limits":
+        """The lower of both limits in each dimension."""
+        lower = (min(filter(None, pair), default=0.0) for pair in zip(self.values, other.values, strict=True))
+        return Limits(**dict(zip(DIMENSIONS, lower, strict=True)))
+
+
+class Need(Struct, frozen=True, kw_only=True):
+    """What a request takes, or, where it is settled, how much more that was than reserved: maybe less than 0."""
+
+    requests: float = 1.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The amounts in the order of `DIMENSIONS`."""
+        return (self.requests, self.input_tokens, self.output_tokens, self.input_tokens + self.output_tokens)
+
+
+class RateLimiter(Protocol):
+    """Shares out what accounts may use, among all that use them; pool: an account's share of one model."""
+
+    def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
+        """Reserves what a request takes; returns in how many seconds it may be sent.
+
+        Nothing is reserved where that is more than `longest` seconds.
+        """
+
+    def settle(self, pool: str, more: Need, limits: Limits) -> None:
+        """Corrects a reservation, once it is known what the request took."""
+
+    def refused(self, pool: str, seconds: float | None) -> None:
+        """Has all requests wait, as one was refused; seconds: how long, None where the provider doesn't say."""
+
+    def pause(self, pool: str) -> float:
+        """The seconds for which the provider is to be left alone."""

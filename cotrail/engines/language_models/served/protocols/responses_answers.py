@@ -1,0 +1,193 @@
+"""Answers of OpenAI's responses: events of a stream, and whole ones."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from cotrail.core.generation import ThoughtsKind
+from cotrail.engines.language_models.served.calls import CallPiece, Function
+from cotrail.engines.language_models.served.protocols.decoding import converted, decoded
+from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
+from cotrail.engines.language_models.served.refusals import status_meant
+from cotrail.engines.language_models.token_counts import TokenCounts
+from cotrail.errors import TransientStepError
+
+
+class _InputDetails(Struct, frozen=True):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _OutputDetails(Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct, frozen=True):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
+
+    @property
+    def counts(self) -> TokenCounts:
+        read = self.input_tokens_details or _InputDetails()
+        written = self.output_tokens_details or _OutputDetails()
+        return TokenCounts(
+            prompt=self.input_tokens or 0,
+            cached=read.cached_tokens or 0,
+            generated=self.output_tokens or 0,
+            thought=written.reasoning_tokens or 0,
+            cache_written=read.cache_write_tokens or 0,
+        )
+
+
+class _Part(Struct, frozen=True):
+    type: str = ""
+    text: str = ""
+    refusal: str = ""
+
+
+class _Item(Struct, frozen=True):
+    """An item of the output."""
+
+    type: str = ""
+    content: tuple[_Part, ...] | None = None
+    summary: tuple[_Part, ...] | None = None
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class _Incomplete(Struct, frozen=True):
+    reason: str | None = None
+
+
+class _Response(Struct, frozen=True):
+    model: str = ""
+    status: str = ""
+    output: tuple[dict[str, Any], ...] = ()
+    incomplete_details: _Incomplete | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Event(Struct, frozen=True):
+    type: str = ""
+    delta: Any = None
+    output_index: int | None = None
+    item: dict[str, Any] | None = None
+    response: _Response | None = None
+    code: str | None = None
+    message: str | None = None
+    error: Any = None
+
+
+class ResponseReader:
+    """Reads what OpenAI's responses answer."""
+
+    def __init__(self) -> None:
+        self._reasoning: list[dict[str, Any]] = []
+        self._has_whole_thoughts = False
+        self._has_refused = False
+        self._has_summary = False
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """See `AnswerReader`: the items of thoughts, encrypted."""
+        return {"items": list(self._reasoning)} if self._reasoning else {}
+
+    @property
+    def thoughts_are(self) -> ThoughtsKind:
+        """See `AnswerReader`."""
+        return "whole" if self._has_whole_thoughts else "summary"
+
+    def read(self, data: str) -> Delta:
+        """See `AnswerReader`."""
+        event = converted(decoded(data), _Event)
+        said = event.delta if isinstance(event.delta, str) else ""
+        match event.type:
+            case "response.output_text.delta":
+                return Delta(text=said)
+            case "response.refusal.delta":
+                self._has_refused = True
+                return Delta(text=said)
+            case "response.reasoning_summary_text.delta":
+                return Delta(thought=said)
+            case "response.reasoning_text.delta":
+                self._has_whole_thoughts = True
+                return Delta(thought=said)
+            case "response.reasoning_summary_part.added":
+                return Delta(thought=self._between_summaries())
+            case "response.output_item.done" if event.item is not None:
+                return Delta(calls=tuple(self._keep(event.item, event.output_index)))
+            case "response.completed" | "response.incomplete" | "response.failed" if event.response:
+                return self._end(event.response)
+            case "error":
+                raise _refused(event.error or {"code": event.code, "message": event.message})
+        return Delta()
+
+    def whole(self, answer: Mapping[str, Any]) -> Delta:
+        """See `AnswerReader`."""
+        response = converted(answer, _Response)
+        items = [converted(item, _Item) for item in response.output]
+        calls = [call for place, item in enumerate(response.output) for call in self._keep(item, place)]
+        parts = [part for item in items if item.type == "message" for part in item.content or ()]
+        self._has_refused = any(part.refusal for part in parts)
+        self._has_whole_thoughts = any(item.content for item in items if item.type == "reasoning")
+        end = self._end(response)
+        return Delta(
+            text="".join(part.refusal or part.text for part in parts) if parts else None,
+            thought="\n\n".join(part.text for item in items if item.type == "reasoning" for part in _thoughts(item)),
+            calls=tuple(calls),
+            counts=end.counts,
+            finish=end.finish,
+            ended=True,
+            served_by=end.served_by,
+        )
+
+    def _between_summaries(self) -> str:
+        """What stands before a summary: nothing before the first one."""
+        before, self._has_summary = self._has_summary, True
+        return "\n\n" if before else ""
+
+    def _keep(self, item: dict[str, Any], index: int | None) -> Iterator[CallPiece]:
+        """Keeps what is handed back of a whole item; yields its call."""
+        match item.get("type"):
+            case "reasoning":
+                self._reasoning.append(item)
+            case "function_call":
+                call = converted(item, _Item)
+                yield CallPiece(index, call.call_id, Function(name=call.name, arguments=call.arguments))
+
+    def _end(self, response: _Response) -> Delta:
+        if response.status == "failed" or response.error:
+            raise _refused(response.error)
+        return Delta(
+            counts=response.usage.counts if response.usage else None,
+            finish=self._finish(response),
+            ended=True,
+            served_by=response.model,
+        )
+
+    def _finish(self, response: _Response) -> Finish:
+        if self._has_refused:
+            return "refused"
+        match (response.incomplete_details or _Incomplete()).reason:
+            case "content_filter":
+                return "refused"
+            case "max_output_tokens":
+                return "length"
+            case None if response.status == "completed":
+                return "end"
+        raise TransientStepError(f"the server's answer is {response.status or 'of no status'}, and says no reason")
+
+
+def _thoughts(item: _Item) -> tuple[_Part, ...]:
+    return item.content or item.summary or ()
+
+
+def _refused(error: Any) -> Refused:
+    described = error if isinstance(error, dict) else {}
+    kind = str(described.get("code") or described.get("type") or "")
+    return Refused(status_meant(kind), str(described.get("message") or kind or "the response failed"), kind)

@@ -1,0 +1,85 @@
+"""Headers in which providers tell their limits, and how long to wait."""
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from cotrail.core.ports.rate_limiter import DIMENSIONS, Dimension, Limits
+from cotrail.engines.language_models.served.refusals import seconds_to_wait
+
+LONGEST_PAUSE = 3600.0
+"""The most seconds that a header is believed."""
+
+MOST_A_MINUTE = 1e9
+"""The highest limit that a header is believed."""
+
+_NAMES: Mapping[str, Dimension] = {
+    "requests": "requests",
+    "tokens": "tokens",
+    "input-tokens": "input_tokens",
+    "output-tokens": "output_tokens",
+}
+
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+_DURATION = re.compile(rf"(?:{_PART.pattern}){{1,5}}")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def told_limits(headers: Mapping[str, str]) -> Limits:
+    """The limits a minute that a response's headers tell, in their lower-case names; 0 for what they don't."""
+    told: dict[str, float] = {}
+    for name, dimension in _NAMES.items():
+        found = (headers.get(f"x-ratelimit-limit-{name}"), headers.get(f"anthropic-ratelimit-{name}-limit"))
+        values = [value for text in found if (value := _number(text)) and value <= MOST_A_MINUTE]
+        if values:
+            told[dimension] = min(values)
+    return Limits(**{dimension: told.get(dimension, 0.0) for dimension in DIMENSIONS})
+
+
+def pause_asked(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait behind a refusal; None where the headers don't say.
+
+    `retry-after-ms` comes before `retry-after`, as in OpenAI's client, and both before the times at which limits are
+    reset, of which the latest of those that are used up counts.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return min(milliseconds / 1000, LONGEST_PAUSE)
+    seconds = seconds_to_wait(headers.get("retry-after"))
+    if seconds is not None:
+        return min(seconds, LONGEST_PAUSE)
+    resets = [
+        reset
+        for name in _NAMES
+        if _number(_either(headers, name, "remaining")) == 0
+        if (reset := _reset(headers, name))
+    ]
+    return min(max(resets), LONGEST_PAUSE) if resets else None
+
+
+def _either(headers: Mapping[str, str], name: str, what: str) -> str | None:
+    return headers.get(f"x-ratelimit-{what}-{name}") or headers.get(f"anthropic-ratelimit-{name}-{what}")
+
+
+def _reset(headers: Mapping[str, str], name: str) -> float | None:
+    """Seconds until a limit is reset: a duration as `1m30s`, seconds, or a date."""
+    text = (_either(headers, name, "reset") or "").strip()
+    if _DURATION.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if (seconds := _number(text)) is not None:
+        return seconds
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    """A finite number of at least 0; None for anything else."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

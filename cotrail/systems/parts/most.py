@@ -1,0 +1,19 @@
+"""The most that a system asks for, by the limits in its settings: for an estimate before anything is spent."""
+
+from msgspec import Struct
+
+from cotrail.core.demonstrations import AnswerForm
+
+
+class Most(Struct, frozen=True, kw_only=True):
+    """Steps of one kind that a question has at most.
+
+    output: the tokens that each writes at most; words: those that its prompt shows at most, beside the question and the
+    demonstrations of `form`.
+    """
+
+    kind: str
+    times: int
+    output: int = 0
+    words: int = 0
+    form: AnswerForm | None = None

@@ -1,0 +1,70 @@
+"""Runs whose budgets are used up: their questions that haven't begun are ended, as no further ones are admitted."""
+
+import time
+
+import msgspec
+from sqlalchemy import Connection, Engine, bindparam, exists, select
+
+from cotrail.core.budgets import RUN, Budgets, Consumed
+from cotrail.core.ended_by import LIMIT
+from cotrail.models.commands.cancelling import cancel_questions
+from cotrail.models.records.maintaining import wake
+from cotrail.models.records.questions import MOST_REPLAYED
+from cotrail.models.records.runs import BUDGETS
+from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, run_consumption, runs, steps
+
+ENDING_SECONDS = 0.2
+"""How long ending questions may take before others are admitted, not counting the last chunk."""
+
+_CONSUMED = (
+    select(runs.c.id, runs.c.provenance[BUDGETS].label("budgets"), *run_consumption.c)
+    .join_from(run_consumption, runs, run_consumption.c.run_id == runs.c.id)
+    .where(runs.c.digest.is_(None), runs.c.desired_state.in_([DesiredState.ACTIVE, DesiredState.PAUSED]))
+    .order_by(runs.c.id)
+)
+_begun = exists().where(steps.c.question_id == questions.c.id, steps.c.state != StepState.WAITING)
+_UNBEGUN = (
+    select(questions.c.id)
+    .where(questions.c.run_id == bindparam("run"), questions.c.status == QuestionStatus.OPEN, ~_begun)
+    .order_by(questions.c.id)
+    .limit(MOST_REPLAYED)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def exhausted(connection: Connection) -> dict[str, str]:
+    """Return the runs whose budgets are used up, each with the limit that it reached."""
+    reached: dict[str, str] = {}
+    for row in connection.execute(_CONSUMED).mappings():
+        budgets = msgspec.convert(row["budgets"] or {}, Budgets)
+        consumed = Consumed(**{name: row[name] for name in Consumed.__struct_fields__})
+        if limit := budgets.run.reached(consumed):
+            reached[row["id"]] = f"{RUN}{limit}"
+    return reached
+
+
+def end_unbegun(engine: Engine) -> list[str]:
+    """End the next questions that haven't begun of runs whose budgets are used up.
+
+    Returns the runs some of whose questions may still have to be ended.
+    """
+    until = time.monotonic() + ENDING_SECONDS
+    with engine.begin() as connection:
+        runs_there = exhausted(connection)
+    unended = []
+    for run_id, limit in runs_there.items():
+        while left := _end_some(engine, run_id, limit):
+            if time.monotonic() >= until:
+                break
+        unended += [run_id] if left else []
+    return unended
+
+
+def _end_some(engine: Engine, run_id: str, limit: str) -> int:
+    with engine.begin() as connection:
+        ids = connection.execute(_UNBEGUN, {"run": run_id}).scalars().all()
+        if not ids:
+            return 0
+        wake(connection, run_id)
+        return cancel_questions(connection, ids, f"{LIMIT}{limit}")

@@ -1,0 +1,135 @@
+"""Pools of what accounts may use, and the headers in which providers tell it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.core.ports.rate_limiter import Limits, Need
+from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
+from cotrail.engines.rate_limits.pools import USED, ProcessLimiter
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(st.integers(1, 6000), st.lists(st.tuples(st.floats(0, 3), st.floats(0, 500), st.floats(0, 500)), max_size=60))
+def test_no_more_is_allowed_than_the_limits(limit: int, asked: list[tuple[float, float, float]]) -> None:
+    clock, limits = Clock(), Limits(requests=limit, input_tokens=100 * limit, output_tokens=50 * limit)
+    limiter = ProcessLimiter(clock)
+    sent: list[tuple[float, Need]] = []
+    for passed, read, written in asked:
+        clock.now += passed
+        need = Need(input_tokens=read, output_tokens=written)
+        sent.append((clock.now + limiter.reserve("a/m", need, limits, 1e9), need))
+    for first, (began, _) in enumerate(sent):
+        for last in range(first + 1, len(sent)):
+            # All but the last of the requests between two times took what the time between them gives.
+            used = [sum(values) for values in zip(*(need.values for _, need in sent[first:last]), strict=True)]
+            seconds = sent[last][0] - began
+            for amount, most in zip(used, limits.values, strict=True):
+                assert not most or amount <= most * USED / 60 * seconds + 1e-6 * most
+
+
+def test_a_request_that_would_wait_too_long_reserves_nothing() -> None:
+    clock = Clock()
+    limiter, limits = ProcessLimiter(clock), Limits(requests=60)
+    assert limiter.reserve("a", Need(), limits, 5) == 0
+    waits = [limiter.reserve("a", Need(), limits, 2.5) for _ in range(5)]
+    assert waits[:2] == pytest.approx([1 / USED, 2 / USED])
+    assert waits[2:] == pytest.approx([3 / USED] * 3)
+    assert limiter.reserve("b", Need(), limits, 0) == 0
+
+
+def test_what_a_request_took_is_settled() -> None:
+    clock = Clock()
+    limiter, limits = ProcessLimiter(clock), Limits(output_tokens=6000)
+    limiter.reserve("a", Need(output_tokens=1000), limits, 99)
+    limiter.settle("a", Need(requests=0, output_tokens=-900), limits)
+    assert limiter.reserve("a", Need(output_tokens=1), limits, 99) == pytest.approx(1 / USED)
+
+
+def test_a_refusal_pauses_all_and_slows_down_who_is_told_no_limit() -> None:
+    clock = Clock()
+    limiter, unknown = ProcessLimiter(clock), Limits()
+    for _ in range(100):
+        clock.now += 0.1
+        assert limiter.reserve("a", Need(), unknown, 9) == 0
+    limiter.refused("a", 4.0)
+    limiter.refused("a", 2.0)
+    assert limiter.pause("a") == pytest.approx(4)
+    clock.now += 4
+    assert limiter.pause("a") == 0
+    limiter.reserve("a", Need(), unknown, 9)
+    # Ten a second, of which refusals leave eight tenths; the average isn't over yet.
+    spacing = limiter.reserve("a", Need(), unknown, 9)
+    assert 0.1 < spacing < 0.25
+    clock.now += 600
+    for _ in range(40):
+        clock.now += 6
+        limiter.reserve("a", Need(), unknown, 9)
+    limiter.reserve("a", Need(), unknown, 9)
+    assert limiter.reserve("a", Need(), unknown, 9) < spacing
+
+
+def test_pauses_that_nobody_tells_grow() -> None:
+    clock = Clock()
+    limiter, pauses = ProcessLimiter(clock), []
+    for _ in range(8):
+        limiter.refused("a", None)
+        pauses.append(limiter.pause("a"))
+        clock.now += pauses[-1]
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after-ms": "1500", "retry-after": "7"}, 1.5),
+        ({"retry-after": "7", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}, 7),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"}, 90.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "500ms"}, 0.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12.5"}, 12.5),
+        ({"x-ratelimit-remaining-tokens": "3", "x-ratelimit-reset-tokens": "12.5"}, None),
+        ({"retry-after-ms": "-4", "retry-after": "soon"}, None),
+        ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "999999999"}, LONGEST_PAUSE),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9999999999h" * 4}, None),
+    ],
+)
+def test_the_pause_that_headers_ask_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert pause_asked(headers) == seconds
+
+
+def test_the_pause_until_a_date() -> None:
+    later = datetime.now(UTC) + timedelta(hours=0.5)
+    reset = {"anthropic-ratelimit-output-tokens-reset": later.isoformat().replace("+00:00", "Z")}
+    assert 900 < (pause_asked({"anthropic-ratelimit-output-tokens-remaining": "0", **reset}) or 0) <= 1800
+    past = {"anthropic-ratelimit-output-tokens-reset": "1970-01-01T00:00:00Z"}
+    assert not pause_asked({"anthropic-ratelimit-output-tokens-remaining": "0", **past})
+
+
+def test_the_limits_that_headers_tell() -> None:
+    told = told_limits(
+        {
+            "x-ratelimit-limit-requests": "500",
+            "x-ratelimit-limit-tokens": "200000",
+            "anthropic-ratelimit-output-tokens-limit": "8000",
+            "anthropic-ratelimit-input-tokens-limit": "-1",
+        }
+    )
+    assert told == Limits(requests=500, tokens=200_000, output_tokens=8000)
+    assert Limits(requests=60).within(told) == Limits(requests=60, tokens=200_000, output_tokens=8000)
+
+
+@given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset-tokens"]), st.text()))
+def test_whatever_headers_say_is_survived(headers: dict[str, str]) -> None:
+    pause = pause_asked(headers | {"x-ratelimit-remaining-tokens": "0"})
+    assert pause is None or 0 <= pause <= LONGEST_PAUSE

@@ -75,7 +75,7 @@ class Writing:
     def splitter(self, name: str) -> Splitter:
         return open_pipeline(name)
 
-    def generate(self, request: GenerationRequest, _: object) -> Generated:
+    def generate(self, request: GenerationRequest, cancellation: object) -> Generated:
         self.asked.append(request.until)
         return generated(request.prompt, self.line, self.line, TokenCounts(prompt=1, cached=0, generated=1))
 

@@ -14,7 +14,7 @@ from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers import attention, deterministic
 from cotrail.engines.language_models.transformers.batch import Batch, Feed
 from cotrail.engines.language_models.transformers.continuations import Continuations, rest_of
-from cotrail.engines.language_models.transformers.kv_cache import RowCache, layer_shapes
+from cotrail.engines.language_models.transformers.kv_cache import RowCache, cached, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.slots import Slot, Slots
 from cotrail.errors import InputError
@@ -140,7 +140,7 @@ class CausalRunner:
         """The logits behind the last `kept` tokens of each feed."""
         batch = Batch(feeds, self._model.device)
         self._cache.show(batch.view())
-        shown = self._model(**batch.inputs(), past_key_values=self._cache, use_cache=True, logits_to_keep=kept)
+        shown = self._model(**batch.inputs(), **cached(self._model, self._cache), use_cache=True, logits_to_keep=kept)
         return batch.of_feeds(shown.logits)
 
     def _take(self, feed: Feed, tokens: list[int], logits: torch.Tensor) -> None:

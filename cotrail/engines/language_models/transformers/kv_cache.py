@@ -1,6 +1,8 @@
 """KV cache of many prompts: one row each, allocated once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 import torch
@@ -122,13 +124,23 @@ def layer_shapes(model: Any, context: int) -> list[Shape]:
     token = torch.zeros(1, 1, dtype=torch.long, device=model.device)
     sees = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=model.device)
     with torch.inference_mode():
-        model(input_ids=token, position_ids=token, attention_mask=sees, past_key_values=cache)
+        model(input_ids=token, position_ids=token, attention_mask=sees, **cached(model, cache))
     if odd := {type(layer).__name__ for layer in cache.layers if not _keeps(layer, context)}:
         raise InputError(
             f"the model has layers that don't keep {context} tokens ({', '.join(sorted(odd))}): set a shorter context, "
             "or use a GGUF of it with llama.cpp"
         )
     return [Shape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in cache.layers]
+
+
+def cached(model: Any, cache: Any) -> dict[str, Any]:
+    """The argument by which `model` takes its cache: transformers 5.24 renamed it."""
+    return {_cache_parameter(type(model).forward): cache}
+
+
+@lru_cache
+def _cache_parameter(forward: Callable[..., Any]) -> str:
+    return "cache" if "cache" in signature(forward).parameters else "past_key_values"
 
 
 # A layer with a sliding window drops old tokens, which a row of fixed positions can't.

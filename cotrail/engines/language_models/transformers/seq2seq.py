@@ -15,6 +15,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
+from cotrail.engines.language_models.transformers.kv_cache import cached
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import next_tokens
 from cotrail.engines.language_models.transformers.seq2seq_cache import Seq2SeqCache, bytes_a_row
@@ -112,8 +113,8 @@ class Seq2SeqRunner:
         logits = self._model(
             **self._padded([request.tokens for request in group]),
             decoder_input_ids=self._tensor([[start]] * len(group)),
-            past_key_values=fresh,
             use_cache=True,
+            **cached(self._model, fresh),
         ).logits[:, -1]
         tokens = next_tokens(logits, [request.sampler for request in group])
         for line, (request, token, scores) in enumerate(zip(group, tokens, logits, strict=True)):
@@ -145,8 +146,8 @@ class Seq2SeqRunner:
             attention_mask=seen,
             decoder_input_ids=self._tensor([row.request.written[-1:] for row in rows]),
             decoder_attention_mask=columns >= self._tensor([[row.first] for row in rows]),
-            past_key_values=self._decoded.show(slice(top, top + len(rows)), seen.shape[1], first),
             use_cache=True,
+            **cached(self._model, self._decoded.show(slice(top, top + len(rows)), seen.shape[1], first)),
         ).logits[:, -1]
         tokens = next_tokens(logits, [row.request.sampler for row in rows])
         for row, token, scores in zip(rows, tokens, logits, strict=True):

@@ -8,7 +8,8 @@ CotrailError
 │   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
 ├── BundleError              an audit bundle is damaged, or the file isn't one
 ├── UnavailableError         a required server or process doesn't answer
-│   └── BusyError              it answers, and takes no further requests at the moment
+│   ├── BusyError              it answers, and takes no further requests at the moment
+│   └── BatchLostError         it doesn't know a batch that it was sent
 ├── StepError                permanent failure: no retry of the step can succeed
 │   ├── PromptTooLongError     the prompt doesn't fit, even without demonstrations and paragraphs
 │   ├── UnrecordableError      the result can't be recorded
@@ -73,6 +74,10 @@ class BusyError(UnavailableError):
 
     Other steps that need the same server may go on: it isn't away.
     """
+
+
+class BatchLostError(UnavailableError):
+    """The provider doesn't know a batch that it was sent: it was deleted there, or it is another account's."""
 
 
 class StepError(CotrailError):

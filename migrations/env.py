@@ -7,9 +7,9 @@ reads them.
 from alembic import context
 from sqlalchemy import create_engine, pool, text
 
+from cotrail.models.schema.batch_tables import Batch
 from cotrail.models.schema.database import CONNECTION_SETTINGS
 from cotrail.models.schema.reader import provide_reader
-from cotrail.models.schema.tables import Base
 
 LOCK = 0x6D696772
 """Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""
@@ -17,7 +17,7 @@ LOCK = 0x6D696772
 attributes = context.config.attributes
 engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
 with engine.connect() as connection:
-    context.configure(connection=connection, target_metadata=Base.metadata, compare_server_default=True)
+    context.configure(connection=connection, target_metadata=Batch.metadata, compare_server_default=True)
     with context.begin_transaction():
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
         attributes["before"] = context.get_context().get_current_revision()

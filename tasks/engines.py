@@ -1,7 +1,7 @@
 """The engines that a worker process has loaded, and those of one step among them."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -22,6 +22,7 @@ from cotrail.engines.model_identity import is_pinned
 from cotrail.engines.registry import find_engine
 from cotrail.errors import CorpusChangedError, ModelChangedError
 from cotrail.models.records.runs import RunPlan
+from cotrail.tasks.batched_model import batched
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.shared_limits import SharedLimiter
 
@@ -138,9 +139,15 @@ class LoadedEngines:
 
 
 class StepEngines:
-    """The engines of one step: those that its run pins (see `cotrail.core.actions.kind.Engines`)."""
+    """The engines of one step: those that its run pins (see `cotrail.core.actions.kind.Engines`).
 
-    def __init__(self, loaded: LoadedEngines, run: RunPlan, cancellation: Cancellation) -> None:
+    answers: those of batches to the step's requests; None where its language models are asked at once.
+    """
+
+    def __init__(
+        self, loaded: LoadedEngines, run: RunPlan, cancellation: Cancellation, answers: Sequence[str] | None = None
+    ) -> None:
+        self._answers = None if answers is None else iter(answers)
         self._loaded = loaded
         self._run = run
         self._cancellation = cancellation
@@ -158,7 +165,8 @@ class StepEngines:
     def language_model(self, role: str = MODEL) -> LanguageModel:
         """See `Engines`."""
         self._check_role(role)
-        return self._loaded.language_model(self._run, role)
+        model = self._loaded.language_model(self._run, role)
+        return model if self._answers is None else batched(model, self._run.engine_name(role), self._answers)
 
     def splitter(self, name: str) -> Splitter:
         """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""

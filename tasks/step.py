@@ -9,11 +9,13 @@ from celery.exceptions import Reject
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Outcome
+from cotrail.core.ports.batches import UnusableAnswer
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Failure, Result
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.schema.states import AttemptOutcome
+from cotrail.tasks.batched_model import AwaitsBatch
 from cotrail.tasks.circuit_breaker import needed
 from cotrail.tasks.engines import StepEngines
 from cotrail.tasks.lease import Lease
@@ -26,8 +28,13 @@ Execute = Callable[[Runtime, Claim], Result]
 
 def carry_out(runtime: Runtime, claim: Claim) -> Result:
     """Computes a step's result with the engines of its run, as its kind says."""
-    engines = StepEngines(runtime.engines, claim.run, runtime.cancellation(claim))
-    result: Result = kind_of(claim.action).carry_out(claim.action, engines)
+    answers = runtime.insist(runtime.ledger.batch_answers, claim) if claim.run.batched else None
+    engines = StepEngines(runtime.engines, claim.run, runtime.cancellation(claim), answers)
+    try:
+        result: Result = kind_of(claim.action).carry_out(claim.action, engines)
+    except UnusableAnswer as unusable:
+        runtime.insist(runtime.ledger.forget_answers, claim)
+        raise unusable.error from None
     return result
 
 
@@ -92,18 +99,32 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
         if lease.settle():
             runtime.insist(runtime.ledger.release, [claim])
         return AttemptOutcome.RELEASED
+    except AwaitsBatch as awaited:
+        return _hand_over(runtime, lease, awaited)
     except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
         if _ends_process(error):
             raise
-        if not isinstance(error, Exception):
-            runtime.engines.forget_retrievers(claim.run)
-        return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
+        return _failed(runtime, lease, error)
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
         return AttemptOutcome.RETRIED
     if runtime.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
+
+
+def _hand_over(runtime: Runtime, lease: Lease, awaited: AwaitsBatch) -> AttemptOutcome:
+    if lease.settle():
+        runtime.insist(runtime.ledger.hand_over, lease.claim, awaited.model_name, awaited.body)
+    return AttemptOutcome.BATCHED
+
+
+def _failed(runtime: Runtime, lease: Lease, error: BaseException) -> Outcome | AttemptOutcome:
+    """The failure of an execution that raised an error; how it ended where the step was given back, here or before."""
+    claim = lease.claim
+    if not isinstance(error, Exception):
+        runtime.engines.forget_retrievers(claim.run)
+    return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
 
 
 def _ends_process(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.roll_call import CALL, Present
 from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
+from cotrail.workers.batching import start_batching
 from cotrail.workers.celery_app import app
 from cotrail.workers.health import keep_telling
 from cotrail.workers.logs import keep_bounded
@@ -115,6 +116,7 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
     if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
         with refusing():
             current_runtime().engines.load(settings().model, "fast")
+        start_batching(current_runtime())
     # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])

@@ -1,13 +1,14 @@
-"""Leader election among maintenance processes: the leader is the one whose session holds the advisory lock."""
+"""Leader election among processes of one kind: the leader is the one whose session holds the advisory lock."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from sqlalchemy import Engine
 
-from cotrail.models.records.maintaining import LEADER, WAKE, session_name
+from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX, WAKE, session_name
 from cotrail.models.schema.database import CONNECTION_SETTINGS, SESSION_SETTINGS, set_session
 
 IDLE_SECONDS = 15.0
@@ -20,11 +21,14 @@ Longer than a process waits for Redis: a leader that waits there isn't frozen.
 class Session:
     """A database session that listens for `WAKE`, and may hold the lock.
 
-    leads: whether it held the lock when it last asked.
+    leads: whether it held the lock when it last asked; lock: its number; idle: after how many seconds without a sign of
+    life the server ends the session.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], lock: int, idle: float) -> None:
         self._connection = connection
+        self._lock = lock
+        self._idle = idle
         self.leads = False
 
     def lead(self) -> bool:
@@ -32,16 +36,35 @@ class Session:
         if self.leads:
             self.stay()
         else:
-            self.leads = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [LEADER]).fetchone() == (True,)
+            self.leads = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [self._lock]).fetchone() == (True,)
         return self.leads
 
     def stay(self) -> None:
         """Show the server that the process lives."""
         self._connection.execute("SELECT")
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Show that the process lives for as long as the block takes, from a thread."""
+        over = threading.Event()
+
+        def keep() -> None:
+            # A session that the server has ended is found to be so by the next `lead`.
+            with suppress(psycopg.Error):
+                while not over.wait(self._idle / 5):
+                    self.stay()
+
+        thread = threading.Thread(target=keep, name="session", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def resign(self) -> None:
         """Release the lock to the next process that asks for it."""
-        self._connection.execute("SELECT pg_advisory_unlock(%s)", [LEADER])
+        self._connection.execute("SELECT pg_advisory_unlock(%s)", [self._lock])
         self.leads = False
 
     def woken(self, seconds: float) -> set[str]:
@@ -56,16 +79,17 @@ class Session:
 
 
 @contextmanager
-def session(engine: Engine, pause: float) -> Iterator[Session]:
+def session(engine: Engine, pause: float, lock: int = LEADER, prefix: str = SESSION_PREFIX) -> Iterator[Session]:
     """Open a session beside the engine's pool.
 
-    pause: the longest time in seconds between two of its calls in normal operation.
+    pause: the longest time in seconds between two of its calls in normal operation; lock, prefix: of its kind of
+        processes.
     """
     # Not as a URL: libpq reads URLs differently from how SQLAlchemy writes them, and its errors quote them.
     _, named = engine.dialect.create_connect_args(engine.url)
-    settings = {**CONNECTION_SETTINGS, **named, "application_name": session_name()}
+    settings = {**CONNECTION_SETTINGS, **named, "application_name": session_name(prefix)}
     with psycopg.connect(**settings, autocommit=True) as connection:
         idle = max(IDLE_SECONDS, 5 * pause)
         set_session(connection, (*SESSION_SETTINGS, f"idle_session_timeout = {idle * 1000:.0f}"))
         connection.execute(f"LISTEN {WAKE}")
-        yield Session(connection)
+        yield Session(connection, lock, idle)

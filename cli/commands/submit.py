@@ -18,6 +18,7 @@ from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
+from cotrail.services.runs.waves import waves_in_words
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 
@@ -84,6 +85,8 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
     size = len(prepared.questions)
     for warning in _warnings(prepared):
         console(stderr=True).print(warning, style="yellow", soft_wrap=True)
+    if prepared.submission.batched:
+        console(stderr=True).print(waves_in_words(prepared), style="dim", soft_wrap=True)
     with open_store() as engine:
         submission.submit(engine, prepared)
         warn_of_namesakes(engine, run, prepared.submission.labels.name)

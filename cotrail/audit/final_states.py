@@ -3,7 +3,7 @@
 ENDED_STEPS = ("finished", "failed", "cancelled")
 """Final states of steps."""
 
-OPEN_STEPS = ("waiting", "ready", "running", "blocked")
+OPEN_STEPS = ("waiting", "ready", "running", "batched", "blocked")
 """States of steps that haven't ended."""
 
 ENDED_QUESTIONS = ("finished", "failed", "cancelled")

@@ -25,6 +25,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     reuse: whether this run and the experiment's others that reuse adopt each other's steps.
     priority: runs with a higher one have their questions admitted first.
     served: whether its language model answers from a server or a script and doesn't compute in the worker.
+    batched: whether it is asked in batches.
     origin, forked_at: the run that it is forked from, and the step or kind that was named.
     labels: its name and tags, which may be changed later.
     """
@@ -45,6 +46,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     reuse: bool = False
     priority: int = 0
     served: bool = False
+    batched: bool = False
     origin: str | None = None
     forked_at: str | None = None
     labels: Labels = NO_LABELS
@@ -91,6 +93,7 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "reuse": submission.reuse,
         "priority": submission.priority,
         "served": submission.served,
+        "batched": submission.batched,
         "origin": submission.origin,
         "forked_at": submission.forked_at,
         "system": submission.system,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Engine
 
 from cotrail.core.results import Failure, failure_of
-from cotrail.models.execution import statements
+from cotrail.models.execution import batched_steps, statements
 from cotrail.models.execution.claims import Claim, ClaimKey, Renewal
 from cotrail.models.records.blockage import reason_here
 from cotrail.models.records.dispatch import Dispatch
@@ -57,6 +57,21 @@ class Leases:
     def release(self, claims: Iterable[Claim]) -> None:
         """Give steps back that other workers may take at once."""
         self._give_back(_keys(claims), AttemptOutcome.RELEASED)
+
+    def hand_over(self, claim: ClaimKey, model_name: str, body: str) -> None:
+        """Give a step over to the next batch of a model (`cotrail.models.execution.batched_steps`)."""
+        with self.engine.begin() as connection:
+            batched_steps.hand_over(connection, claim, self.worker, model_name, body)
+
+    def batch_answers(self, claim: ClaimKey) -> tuple[str, ...]:
+        """Return what was answered to the requests of a step that is asked in batches, as JSON."""
+        with self.engine.begin() as connection:
+            return batched_steps.read_answers(connection, claim.step_id)
+
+    def forget_answers(self, claim: ClaimKey) -> None:
+        """Remove these answers, so that the step is asked again."""
+        with self.engine.begin() as connection:
+            batched_steps.clear(connection, [claim.step_id])
 
     def disclaim(self, messages: Iterable[Dispatch]) -> None:
         """Give back what these messages may have claimed: the connection was lost before the claim was answered."""

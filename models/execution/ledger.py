@@ -21,7 +21,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
-from cotrail.models.execution import statements
+from cotrail.models.execution import batched_steps, statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
 from cotrail.models.execution.claims import Adopted, Claim, ClaimKey, Completion
 from cotrail.models.execution.leases import Leases
@@ -133,6 +133,8 @@ class Ledger(Leases):
             rows = [row for row in locked if row["id"] in touched]
             add_consumed(connection, map(_ended, (done for done in counting if done.claim.adopted is None)))
             following = advance_questions(connection, self.runs, rows, cache=self._replays)
+            if batched := [done.claim.step_id for done in counting if done.claim.run.batched]:
+                batched_steps.clear(connection, batched)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:

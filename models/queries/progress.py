@@ -13,6 +13,7 @@ from cotrail.core.budgets import NO_BUDGETS, Budgets, Consumed
 from cotrail.core.ended_by import FAILURE
 from cotrail.core.money import Spent
 from cotrail.errors import BusyError
+from cotrail.models.queries.batches import RunBatches, read_batches
 from cotrail.models.queries.runs import no_questions, state_of
 from cotrail.models.queries.usage import has_prices, read_spent
 from cotrail.models.records.blockage import Blockage, read_blockage
@@ -24,9 +25,9 @@ from cotrail.models.schema.tables import attempts, questions, runs, steps
 class StepCounts(Struct, frozen=True, kw_only=True):
     """The numbers of a run's steps of one kind.
 
-    due: those of open questions that a worker could take now; under_way: those of open questions that are ready or
-        running; adopted: those whose result, tokens and time another run computed; done_in_open, done_in_finished:
-        those done of the open and of the finished questions.
+    due: those of open questions that a worker could take now; under_way: those of open questions that are ready,
+        running or batched; adopted: those whose result, tokens and time another run computed; done_in_open,
+        done_in_finished: those done of the open and of the finished questions.
     moving: the number of open questions that have a step of this kind under way.
     busy: whether any worker holds a step, of any kind and run.
     """
@@ -36,6 +37,7 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     ready: int
     blocked: int
     running: int
+    batched: int
     finished: int
     failed: int
     due: int
@@ -90,6 +92,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     """The number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first."""
     blockage: Blockage | None = None
     """The cause that keeps further questions from being admitted until a person has fixed it."""
+    batches: RunBatches | None = None
+    """Its batches; None where it isn't asked in batches."""
 
     @property
     def stopped(self) -> bool:
@@ -152,6 +156,7 @@ def read_progress(connection: Connection, run_id: str) -> Progress:
         consumed=read_run_consumed(connection, run_id),
         ends=read_ends(connection, run_id),
         blockage=read_blockage(connection, run_id),
+        batches=read_batches(connection, run_id),
     )
 
 
@@ -221,7 +226,7 @@ def _columns() -> Sequence[Any]:
     of_open = questions.c.status == QuestionStatus.OPEN
     of_finished = questions.c.status == QuestionStatus.FINISHED
     to_come = steps.c.state.in_([StepState.WAITING, StepState.READY])
-    begun = steps.c.state.in_([StepState.READY, StepState.RUNNING])
+    begun = steps.c.state.in_([StepState.READY, StepState.RUNNING, StepState.BATCHED])
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     return (
         steps.c.kind,

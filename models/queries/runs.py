@@ -34,6 +34,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     reuse: bool
     desired_state: str
     priority: int
+    batched: bool
     size: int
     origin: str | None
     forked_at: str | None

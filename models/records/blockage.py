@@ -58,11 +58,12 @@ STOPPED: ColumnElement[bool] = select(_by_one_cause).select_from(_latest).correl
 """Condition of statements over runs: one cause blocks the run."""
 
 _of_open = exists().where(steps.c.run_id == runs.c.id, QUESTION_OPEN)
-# In three parts, as each has a partial index of its own: `ready` alone would match neither of the first two.
+# In parts, as each has a partial index of its own: `ready` alone would match neither of the first two.
 _under_way = or_(
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
     _of_open.where(steps.c.state == StepState.RUNNING),
+    _of_open.where(steps.c.state == StepState.BATCHED),
 )
 _STOPPED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.desired_state == DesiredState.ACTIVE, STOPPED)
 _BLOCKED = (

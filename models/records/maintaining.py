@@ -14,13 +14,16 @@ LEADER = 0x636F7472
 SESSION_PREFIX = "cotrail maintenance "
 """The beginning of the name of a maintenance process's session."""
 
+BATCHES_LEADER, BATCHES_PREFIX = 0x62617463, "cotrail batches "
+"""The same of the generation workers, of which one sends and collects batches."""
+
 LONGEST_NAME = 63
 """Bytes of a session's name that PostgreSQL keeps."""
 
 
-def session_name() -> str:
+def session_name(prefix: str = SESSION_PREFIX) -> str:
     """Return the name of this process's session, with its id and its host, which is cut where it is too long."""
-    name = f"{SESSION_PREFIX}{os.getpid()} {socket.gethostname()}"
+    name = f"{prefix}{os.getpid()} {socket.gethostname()}"
     return name.encode()[:LONGEST_NAME].decode(errors="ignore")
 
 

@@ -47,7 +47,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """A run as its steps need it.
 
     shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
-    served: whether its language model answers from a server or a script.
+    served: whether its language model answers from a server or a script; batched: whether it is asked in batches.
     prices: of its hosted language models; budgets: of its questions and of itself.
     """
 
@@ -60,6 +60,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     model_name: str
     shared_in: str | None
     served: bool = False
+    batched: bool = False
     embedder_name: str = ""
     entailer_name: str = ""
     prices: Prices = {}
@@ -119,6 +120,7 @@ class Runs:
             binding=read_binding(row),
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
+            batched=row["batched"],
             prices=read_prices(row["provenance"]),
             budgets=msgspec.convert(row["provenance"].get(BUDGETS, {}), Budgets, strict=False),
             **{column: row[column] for column in NAMES.values()},

@@ -60,6 +60,8 @@ class StepState(StrEnum):
     """Recorded, and in its queue or about to be."""
     RUNNING = "running"
     """Claimed by a worker under a lease."""
+    BATCHED = "batched"
+    """Its request waits for a batch, or is in one at its provider; no worker holds it."""
     FINISHED = "finished"
     """Its result is recorded."""
     FAILED = "failed"
@@ -71,7 +73,7 @@ class StepState(StrEnum):
 
 
 UNENDED_QUESTIONS = (QuestionStatus.OPEN, QuestionStatus.BLOCKED)
-UNENDED_STEPS = (StepState.WAITING, StepState.READY, StepState.RUNNING, StepState.BLOCKED)
+UNENDED_STEPS = (StepState.WAITING, StepState.READY, StepState.RUNNING, StepState.BATCHED, StepState.BLOCKED)
 
 
 class AttemptOutcome(StrEnum):
@@ -93,3 +95,21 @@ class AttemptOutcome(StrEnum):
     """A server that it needs didn't answer, which doesn't count as a failed try."""
     CANCELLED = "cancelled"
     """Its run was cancelled meanwhile."""
+    BATCHED = "batched"
+    """It made the request that waits for a batch; the execution after the answer takes that."""
+
+
+class BatchState(StrEnum):
+    """The state of a batch."""
+
+    FORMING = "forming"
+    """It is recorded, and may have been sent: intent before deed."""
+    SENT = "sent"
+    """Its provider has it."""
+    ENDED = "ended"
+    """What became of its lines is recorded."""
+    FAILED = "failed"
+    """None of its lines was carried out."""
+
+
+OPEN_BATCHES = (BatchState.FORMING, BatchState.SENT)

@@ -68,7 +68,8 @@ class Base(DeclarativeBase):
     }
 
 
-def _one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
+def one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
+    """Return the constraint that a column holds one of these states."""
     values = ", ".join(f"'{state}'" for state in states)
     return CheckConstraint(f"{column} IN ({values})", name=column)
 
@@ -98,7 +99,7 @@ class Run(Base):
 
     __tablename__ = "runs"
     __table_args__ = (
-        _one_of("desired_state", DesiredState),
+        one_of("desired_state", DesiredState),
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
         Index("runs_created_at_id_idx", "created_at", "id"),
         Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
@@ -117,6 +118,8 @@ class Run(Base):
     """Questions of runs with a higher one are admitted first."""
     served: Mapped[bool] = mapped_column(server_default=false())
     """True where its language model answers from a server or a script: its steps wait for no model that computes."""
+    batched: Mapped[bool] = mapped_column(server_default=false())
+    """True where its language model is asked in batches, as far as its provider offers them."""
     size: Mapped[int]
     """The number of its questions."""
     origin: Mapped[str | None]
@@ -170,7 +173,7 @@ class Question(Base):
 
     __tablename__ = "questions"
     __table_args__ = (
-        _one_of("status", QuestionStatus),
+        one_of("status", QuestionStatus),
         _ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
         Index("questions_standing_idx", "run_id", "status", "id"),
@@ -231,7 +234,7 @@ class Step(Base):
 
     __tablename__ = "steps"
     __table_args__ = (
-        _one_of("state", StepState),
+        one_of("state", StepState),
         _ended_or_without(
             "state",
             "result",
@@ -250,6 +253,7 @@ class Step(Base):
         Index("steps_unsent_idx", "kind", "id", postgresql_where=text("state = 'ready' AND sent_at IS NULL")),
         Index("steps_sent_idx", "kind", "sent_at", postgresql_where=text("state = 'ready' AND sent_at IS NOT NULL")),
         Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
+        Index("steps_batched_idx", "run_id", postgresql_where=text("state = 'batched'")),
         Index("steps_shared_idx", "shared_in", "fingerprint", postgresql_where=text("shared_in IS NOT NULL")),
         Index("steps_adopted_from_idx", "adopted_from", postgresql_where=text("adopted_from IS NOT NULL")),
     )

@@ -21,6 +21,7 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.engines.knowledge.store import KnowledgeStore
+from cotrail.engines.language_models.batch_services import check_batches, has_batches
 from cotrail.engines.language_models.catalogue import (
     ModelSpec,
     check_capabilities,
@@ -72,6 +73,9 @@ def compose(
     corpora: the revisions of those that the request names; a system that searches none pins none.
     """
     model, profile = _choose_model(system.needs, request)
+    batched = request.serving == "batch"
+    if batched:
+        check_batches(model)
     engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
     notes = tuple(engine.note for engine in engines.values() if engine.note)
@@ -100,9 +104,10 @@ def compose(
             **versions(),
             **provenance,
             **({STAND_INS: notes} if notes else {}),
-            **_limited(request.budgets, _prices(model, engines)),
+            **_limited(request.budgets, _prices(model, engines, batch=batched)),
         },
         priority=request.priority,
+        batched=batched,
         served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),
     )
@@ -125,8 +130,11 @@ def check_evidence(questions: Sequence[Question], path: Path) -> None:
         )
 
 
-def _prices(model: ModelSpec, engines: Mapping[str, RunEngine]) -> Prices:
-    return prices_of({MODEL: model, **{role: engine.model for role, engine in engines.items() if engine.model}})
+def _prices(model: ModelSpec, engines: Mapping[str, RunEngine], *, batch: bool) -> Prices:
+    """The prices of a run's models; batch: whether those are asked in batches whose providers offer them."""
+    models = {MODEL: model, **{role: engine.model for role, engine in engines.items() if engine.model}}
+    batched = {role: each for role, each in models.items() if batch and has_batches(each)}
+    return {**prices_of(models), **prices_of(batched, batch=True)}
 
 
 def _limited(budgets: Budgets, prices: Prices) -> dict[str, Any]:

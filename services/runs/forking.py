@@ -31,7 +31,7 @@ from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
 NUMBER_FIELDS = ("seed", "temperature")
-FIELDS = ("model", "profile", *NUMBER_FIELDS)
+FIELDS = ("model", "profile", "serving", *NUMBER_FIELDS)
 """The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
 
 ENGINE, _SETTING = "engines.", "settings."
@@ -132,6 +132,7 @@ def _request(record: RunRecord, changes: Mapping[str, Any]) -> RunRequest:
             tree[name] = value
     budgets = record.provenance.get(BUDGETS, {})
     values: dict[str, Any] = {
+        "serving": "batch" if record.batched else "live",
         "question_budget": budgets.get("question", {}),
         "run_budget": budgets.get("run", {}),
         "system": record.system,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -27,6 +27,9 @@ from cotrail.systems.rethinking.settings import Variant
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
+
+Serving = Literal["live", "batch"]
+"""How a run's language model is asked: at once, or in batches."""
 
 REQUIRED_FIELDS = ("system", "dataset", "questions")
 """The fields that have no default."""
@@ -152,6 +155,14 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = {}
     temperature: Annotated[float, Meta(ge=0, le=10), _model("T", "0 (the default) takes the likeliest.")] = 0.0
     seed: Annotated[Whole, _model("N", "The seed of sampling; 0 by default.")] = 0
+    serving: Annotated[
+        Serving,
+        _model(
+            "NAME",
+            "`live` (the default), or `batch`: the model's provider is asked in batches, for less money and within a "
+            "day each.",
+        ),
+    ] = "live"
     priority: Annotated[
         Priority,
         _what("N", "Questions of runs with a higher number begin first; 0 by default."),

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from cotrail.core.budgets import Budgets, Consumed
 from cotrail.core.money import Spent
+from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.progress import Cause as Cause
 from cotrail.models.queries.progress import Outage, Progress, read_causes
 from cotrail.models.records.blockage import Blockage
@@ -21,6 +22,7 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     outages: the servers that are away and hold the run's steps back.
     blockage: the cause that keeps further questions from being admitted until a person has fixed it.
     spent: on language models; None where none of them is hosted.
+    batches: those of a run that is asked in batches.
     budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
     ends: the number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first.
     """
@@ -44,6 +46,7 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     spent: Spent | None
     budgets: Budgets
     consumed: Consumed
+    batches: RunBatches | None = None
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -80,6 +83,7 @@ def run_progress(progress: Progress) -> RunProgress:
         spent=progress.spent,
         budgets=progress.budgets,
         consumed=progress.consumed,
+        batches=progress.batches,
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from cotrail.common.humanize import count, duration
+from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.progress import Outage, Progress, StepCounts
 from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
@@ -113,13 +114,15 @@ Show = Callable[[WatchedRun], None]
 class RunSpeed:
     """The speed of a watched run, and what it waits for, from successive readings of its progress.
 
-    ask_broker: says why Redis doesn't answer; None where it does.
+    ask_broker: says why Redis doesn't answer; None where it does. waves: how many batches it waits for at most, one
+    after another; None where that isn't known.
     progress: the last that was read.
     lost: why the database doesn't answer, if so.
     reading_seconds: how long the read that is under way has taken, where that is long.
     """
 
-    def __init__(self, ask_broker: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(self, ask_broker: Callable[[], str | None] = lambda: None, waves: int | None = None) -> None:
+        self._waves = waves
         self.progress: Progress | None = None
         self.lost: str | None = None
         self.reading_seconds = 0.0
@@ -193,6 +196,8 @@ class RunSpeed:
         for counts in progress.kinds:
             if (seconds := self.idle(counts)) > IDLE_SECONDS:
                 return self._idleness(counts, seconds)
+        if progress.batches and (line := batches_line(progress.batches, self._waves)):
+            return line
         blocked = progress.questions[QuestionStatus.BLOCKED]
         return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None
 
@@ -203,7 +208,8 @@ class RunSpeed:
 
     def _stands_still(self, progress: Progress) -> bool:
         idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
-        return progress.state != RunState.RUNNING or bool(progress.blockage or progress.outages) or idle
+        held = progress.blockage or progress.outages or (progress.batches and progress.batches.under_way)
+        return progress.state != RunState.RUNNING or bool(held) or idle
 
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"
@@ -253,6 +259,27 @@ def blockage_line(run: str, blockage: Blockage) -> str:
     return (
         f"Paused after {count(blockage.questions, 'question')} {were} blocked by {blockage.type}: "
         f"{blockage.message.rstrip('.')}. Fix it, then `cotrail resume {run}` continues."
+    )
+
+
+def batches_line(batches: RunBatches, most: int | None = None) -> str | None:
+    """One line on the batches that a run waits for, `most` one after another; None where it waits for none."""
+    if not batches.under_way:
+        waiting = f"{count(batches.waiting, 'step')} {'waits' if batches.waiting == 1 else 'wait'}"
+        return f"{waiting} for a batch, which is sent once no further requests can come." if batches.waiting else None
+    under_way = batches.under_way
+    steps = sum(batch.steps for batch in under_way)
+    done, lines = (sum(getattr(batch, name) for batch in under_way) for name in ("done", "lines"))
+    sent = min((batch.sent_at for batch in under_way if batch.sent_at), default=None)
+    expires = max((batch.expires_at for batch in under_way if batch.expires_at), default=None)
+    since = f", sent at {sent.astimezone():%H:%M}" if sent else ""
+    end = f", at the latest until {expires.astimezone():%Y-%m-%d %H:%M}" if expires else ""
+    problem = next((f" Lately: {batch.problem}." for batch in under_way if batch.problem), "")
+    at_most = "" if most is None else f" of at most {most}"
+    where = "a batch" if len(under_way) == 1 else f"{len(under_way)} batches"
+    return (
+        f"Wave {batches.waves}{at_most}: {count(steps, 'step')} in {where} at the provider{since} "
+        f"({done:,} of {lines:,} requests done{end}).{problem}"
     )
 
 

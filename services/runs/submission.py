@@ -49,7 +49,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(_titled, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled).missing)
-    written = without_unused(request, "corpora", "question_budget", "run_budget")
+    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
     composed = compose(
         request,
         system,

@@ -2,17 +2,20 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.configuration.settings import settings
+from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.models.queries.progress import read_progress
+from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.database import reason_of, unanswered
 from cotrail.services.runs.run_progress import RunProgress, run_progress
 from cotrail.services.runs.run_speed import RunSpeed, Show
+from cotrail.services.runs.waves import most_waves
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -30,7 +33,7 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
 
     run: its id. Raises SQLAlchemyError where the first read fails; later the database is waited for.
     """
-    speed = RunSpeed(broker_problem)
+    speed = RunSpeed(broker_problem, _waves(engine, run))
 
     def show_slow(seconds: float) -> None:
         speed.reading_seconds = seconds
@@ -50,6 +53,15 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
         if not progress.open or progress.stopped:
             return run_progress(progress)
         time.sleep(LOST_SECONDS if speed.lost else pause_after(time.monotonic() - started))
+
+
+def _waves(engine: Engine, run: str) -> int | None:
+    """How many waves of batches the run has at most; None where it has none, or this process can't know."""
+    with engine.connect() as connection:
+        record = read_run(connection, run)
+    with suppress(UnknownNameError, UnknownVersionError):
+        return most_waves(record.system, record.system_version, record.settings) if record.batched else None
+    return None
 
 
 def pause_after(seconds: float) -> float:

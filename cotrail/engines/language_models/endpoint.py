@@ -1,6 +1,7 @@
 """Endpoint of a model behind a server, as `models.toml` describes it."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,12 @@ Omitted = Literal["temperature", "top_p", "seed", "stop", "logprobs", "stream", 
 
 BatchApi = Literal["openai", "anthropic", "mistral"]
 """The form of a server's batch API."""
+
+_BATCHED: Mapping[BatchApi, tuple[Api, ...]] = {
+    "openai": ("chat", "responses", "completions"),
+    "anthropic": ("anthropic",),
+    "mistral": ("chat", "completions"),
+}
 
 Rate = Annotated[int, Meta(ge=1)] | None
 
@@ -151,6 +158,8 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError('chat_template is for api = "completions": a chat server has its own')
         if (self.bos or self.eos) and not self.chat_template:
             raise ValueError("bos and eos are for a chat_template")
+        if self.batch is not None and self.api not in _BATCHED[self.batch]:
+            raise ValueError(f'the batch API {self.batch} is for api = "{_BATCHED[self.batch][0]}", not "{self.api}"')
         if self.api == "anthropic" and not self.effort and 0 < self.thought_tokens < LEAST_BUDGET:
             raise ValueError(f"thought_tokens is {LEAST_BUDGET} at least with Anthropic's API; or set effort instead")
 

@@ -29,4 +29,5 @@ def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -
 
 def most_chains(settings: SampledSettings) -> tuple[Most, ...]:
     """The steps that sample chains."""
-    return (Most(kind="reason", times=settings.chain_count, output=settings.max_chain_tokens, form=AnswerForm.COT),)
+    chains, output = settings.chain_count, settings.max_chain_tokens
+    return (Most(kind="reason", times=chains, in_turn=1, output=output, form=AnswerForm.COT),)

@@ -8,12 +8,13 @@ from cotrail.core.demonstrations import AnswerForm
 class Most(Struct, frozen=True, kw_only=True):
     """Steps of one kind that a question has at most.
 
-    output: the tokens that each writes at most; words: those that its prompt shows at most, beside the question and the
-    demonstrations of `form`.
+    times: how many; in_turn: how many of these follow one another, None for all. output: the tokens that each writes at
+    most; words: those that its prompt shows at most, beside the question and the demonstrations of `form`.
     """
 
     kind: str
     times: int
+    in_turn: int | None = None
     output: int = 0
     words: int = 0
     form: AnswerForm | None = None

@@ -1,15 +1,18 @@
 """Adapter of the port: packs prompts, and has a server continue them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Any, get_args
 from weakref import finalize
 
+import msgspec
 from msgspec.structs import replace
 
 from cotrail.core.calls import Call
 from cotrail.core.generation import Capability, Sampling
+from cotrail.core.ports.batches import BatchAnswer, UnusableAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
@@ -28,7 +31,7 @@ from cotrail.engines.language_models.served.probabilities import choice_shares, 
 from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
-from cotrail.engines.language_models.served.refusals import Reported, step_error
+from cotrail.engines.language_models.served.refusals import Reported, reported_in, step_error
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
@@ -40,7 +43,7 @@ from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_ins
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
-from cotrail.errors import BusyError, StepError
+from cotrail.errors import BusyError, CotrailError, StepError, TransientStepError
 
 MOST_AROUND_TOKEN = 1000
 """Characters that a server writes around each token at most, of those whose streams are read to their ends."""
@@ -89,24 +92,36 @@ class ServedModel:
         self._complete(self._protocol.body(order), stream, cancellation)
         return self._result(order, request, stream)
 
-    def batch_body(self, request: GenerationRequest) -> dict[str, Any]:
-        """The request as a line of a batch has it; raises as `generate` does."""
-        return self._protocol.body(self._order(request, streams=False))
-
     @property
-    def batch_path(self) -> str:
-        """Where the requests of a batch would be sent to, behind the endpoint's URL."""
-        return self._protocol.path(self._endpoint, streams=False)
+    def has_batches(self) -> bool:
+        """See `TakesBatches`."""
+        return self._endpoint.batch is not None
 
-    def batch_result(self, request: GenerationRequest, response: Mapping[str, Any]) -> Generated:
-        """The result of a request of a batch, from the body of its response; raises as `generate` does."""
+    def batch_body(self, request: GenerationRequest) -> str:
+        """See `TakesBatches`."""
+        return msgspec.json.encode(self._protocol.body(self._order(request, streams=False))).decode()
+
+    def batch_result(self, request: GenerationRequest, answer: BatchAnswer) -> Generated:
+        """See `TakesBatches`."""
+        # The order may take a request to the server's tokenizer, whose failure says nothing about the answer.
         order = self._order(request, streams=False)
         stream = self._stream(order, request)
         try:
-            stream.take_whole(response)
-        except Refused as refused:
-            raise step_error(self._endpoint, refused.status, Reported(refused.message, refused.kinds)) from None
+            self._take_answer(stream, answer)
+        except CotrailError as error:
+            raise UnusableAnswer(error) from None
         return self._result(order, request, stream)
+
+    def _take_answer(self, stream: ServerStream, answer: BatchAnswer) -> None:
+        endpoint = self._endpoint
+        if answer.status != HTTPStatus.OK:
+            raise step_error(endpoint, answer.status, reported_in(answer.body.encode()))
+        try:
+            stream.take_whole(msgspec.json.decode(answer.body, type=dict[str, Any]))
+        except Refused as refused:
+            raise step_error(endpoint, refused.status, Reported(refused.message, refused.kinds)) from None
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise TransientStepError(f"the answer of {endpoint.url} can't be read: {error}") from None
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""

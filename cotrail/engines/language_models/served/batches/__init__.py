@@ -1,0 +1,1 @@
+"""Batch APIs of providers, a file each."""

@@ -1,0 +1,140 @@
+"""OpenAI's batches: a file of requests is uploaded, and others downloaded with what became of them."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.input_limits import MIB
+from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchState, BatchStatus, Going, Unanswered
+from cotrail.engines.language_models.endpoint import VERSION
+from cotrail.engines.language_models.served.batches.answers import LineFailure, read_line
+from cotrail.engines.language_models.served.batches.requests import ProviderId, ProviderRequests
+
+KEY = "cotrail"
+"""The field of a batch's metadata that holds its key."""
+
+PAGE, MOST_PAGES = 100, 1000
+"""Batches of a page of the list, and how many pages are looked through."""
+
+TOO_LARGE = ("token_limit_exceeded", "batch_size_limit_exceeded")
+"""Codes of batches that failed since the account may have no more waiting."""
+
+_STATES: Mapping[str, BatchState] = {
+    "failed": "failed",
+    "completed": "ended",
+    "expired": "ended",
+    "cancelled": "ended",
+}
+
+
+class Counts(Struct, frozen=True):
+    """How many lines have ended."""
+
+    completed: int = 0
+    failed: int = 0
+
+
+class Errors(Struct, frozen=True):
+    """Why a batch failed."""
+
+    data: tuple[LineFailure, ...] | None = None
+
+
+class Batch(Struct, frozen=True):
+    """A batch, as far as it is read."""
+
+    id: ProviderId
+    status: str = ""
+    created_at: int = 0
+    expires_at: int | None = None
+    metadata: dict[str, Any] | None = None
+    request_counts: Counts | None = None
+    errors: Errors | None = None
+    output_file_id: ProviderId | None = None
+    error_file_id: ProviderId | None = None
+
+
+class Page(Struct, frozen=True):
+    """A page of the list of batches."""
+
+    data: tuple[Batch, ...] = ()
+    has_more: bool = False
+
+
+class OpenAIBatches:
+    """See `BatchService`.
+
+    path: where each request would be sent to, behind the endpoint's URL.
+    """
+
+    most_lines = 50_000
+    most_bytes = 64 * MIB
+    """A third of what OpenAI takes at most, so that an upload doesn't take long."""
+
+    def __init__(self, requests: ProviderRequests, path: str) -> None:
+        self._requests = requests
+        self._url = VERSION + path
+
+    def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:
+        """See `BatchService`."""
+        content = b"".join(map(self._line, lines))
+        body = {
+            "input_file_id": self._requests.upload("/files", content, f"{key}.jsonl", purpose="batch"),
+            "endpoint": self._url,
+            "completion_window": "24h",
+            "metadata": {KEY: key},
+        }
+        going()
+        return self._requests.create("/batches", body)
+
+    def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
+        """See `BatchService`."""
+        named = (batch.id for batch in self._listed(since) if (batch.metadata or {}).get(KEY) == key)
+        return next(named, None)
+
+    def status(self, batch: str) -> BatchStatus:
+        """See `BatchService`."""
+        found = self._batch(batch)
+        counts, errors = found.request_counts or Counts(), (found.errors or Errors()).data or ()
+        return BatchStatus(
+            state=_STATES.get(found.status, "running"),
+            done=counts.completed + counts.failed,
+            expires_at=datetime.fromtimestamp(found.expires_at, UTC) if found.expires_at else None,
+            too_large=any(error.code in TOO_LARGE for error in errors),
+            message="; ".join(str(error.message or error.code) for error in errors),
+        )
+
+    def answers(self, batch: str) -> Iterator[BatchAnswer | Unanswered]:
+        """See `BatchService`."""
+        found = self._batch(batch)
+        for file in (found.output_file_id, found.error_file_id):
+            if file:
+                lines = self._requests.lines(f"/files/{file}/content")
+                yield from (read_line(self._requests.endpoint, line) for line in lines)
+
+    def cancel(self, batch: str) -> None:
+        """See `BatchService`."""
+        self._requests.post(f"/batches/{batch}/cancel")
+
+    def _batch(self, batch: str) -> Batch:
+        return self._requests.get(Batch, f"/batches/{batch}")
+
+    def _line(self, line: BatchLine) -> bytes:
+        body = msgspec.Raw(line.body.encode())
+        return msgspec.json.encode({"custom_id": line.id, "method": "POST", "url": self._url, "body": body}) + b"\n"
+
+    def _listed(self, since: datetime) -> Iterator[Batch]:
+        """The account's batches that were created since then, the latest first."""
+        after: dict[str, str] = {}
+        for _ in range(MOST_PAGES):
+            page = self._requests.get(Page, "/batches", limit=PAGE, **after)
+            for batch in page.data:
+                if batch.created_at < since.timestamp():
+                    return
+                yield batch
+            if not page.data or not page.has_more:
+                return
+            after = {"after": page.data[-1].id}

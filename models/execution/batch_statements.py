@@ -1,0 +1,211 @@
+"""Statements over batches and the requests in them, built once; see `cotrail.models.execution.batches`."""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Double,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    column,
+    exists,
+    func,
+    literal,
+    not_,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from cotrail.models.records.blockage import STOPPED
+from cotrail.models.schema.batch_tables import batch_items, batches
+from cotrail.models.schema.conditions import ACTIVE, QUESTION_OPEN
+from cotrail.models.schema.rows import recordset
+from cotrail.models.schema.states import OPEN_BATCHES, UNENDED_QUESTIONS, DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import questions, runs, steps
+
+MOST_RETURNED = 3
+"""How often a request may come back without an answer; then that is its answer, and counts as a failed try."""
+
+TOO_LARGE_SECONDS = 86_400.0
+"""How long batches stay small after one was more than the account may have waiting."""
+
+_key, _model, sender = (bindparam(name, type_=Text) for name in ("batch_key", "model", "sending"))
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+_unsent: ColumnElement[bool] = and_(batch_items.c.batch.is_(None), batch_items.c.body.is_not(None))
+_waits = and_(_unsent, steps.c.id == batch_items.c.step_id, steps.c.state == StepState.BATCHED, ACTIVE)
+
+
+def since(when: ColumnElement[Any]) -> ColumnElement[float]:
+    """Return the seconds since then."""
+    return cast(func.extract("epoch", func.now() - when), Double)
+
+
+_of_model = batch_items.c.model_name == _model
+_concerned = select(steps.c.run_id).where(_waits, _of_model)
+_of_run = steps.c.run_id == runs.c.id
+MORE = select(
+    exists().where(
+        runs.c.batched,
+        runs.c.digest.is_(None),
+        runs.c.desired_state == DesiredState.ACTIVE,
+        or_(runs.c.model_name == _model, runs.c.id.in_(_concerned)),
+        not_(STOPPED),
+        or_(
+            *(
+                exists().where(_of_run, QUESTION_OPEN, steps.c.state == state).correlate(runs)
+                for state in (StepState.WAITING, StepState.READY, StepState.RUNNING)
+            )
+        ),
+    )
+)
+"""Tells whether further requests to the model may come that wait for no batch: the runs have steps to carry out."""
+
+WAITING = (
+    select(
+        batch_items.c.model_name,
+        func.count().label("lines"),
+        func.sum(func.octet_length(batch_items.c.body)).label("bytes"),
+        func.max(since(batch_items.c.since)).label("seconds"),
+    )
+    .where(_waits)
+    .group_by(batch_items.c.model_name)
+    .order_by(batch_items.c.model_name)
+)
+_wanted = (
+    select(func.count())
+    .where(
+        batch_items.c.batch == batches.c.key,
+        batch_items.c.body.is_not(None),
+        steps.c.id == batch_items.c.step_id,
+        steps.c.state == StepState.BATCHED,
+    )
+    .scalar_subquery()
+)
+OPEN = (
+    select(
+        *(batches.c[name] for name in ("key", "model_name", "sender", "lines", "provider_id", "created_at")),
+        func.coalesce(since(batches.c.checked_at), since(batches.c.created_at)).label("unchecked"),
+        since(batches.c.created_at).label("age"),
+        _wanted.label("wanted"),
+    )
+    .where(batches.c.state.in_(OPEN_BATCHES))
+    .order_by(batches.c.created_at, batches.c.key)
+)
+KNOWN = select(batches.c.provider_id).where(batches.c.model_name == _model, batches.c.provider_id.is_not(None))
+SMALLEST = select(func.min(batches.c.lines)).where(
+    batches.c.model_name == _model, batches.c.too_large, since(batches.c.created_at) < TOO_LARGE_SECONDS
+)
+
+TAKE = (
+    select(batch_items.c.step_id, func.octet_length(batch_items.c.body))
+    .where(_waits, _of_model)
+    .order_by(batch_items.c.step_id)
+    .limit(bindparam("room", type_=BigInteger))
+    .with_for_update(of=batch_items)
+)
+ASSIGN = update(batch_items).where(batch_items.c.step_id == func.any(_ids)).values(batch=_key)
+LINES = (
+    select(batch_items.c.step_id, batch_items.c.body)
+    .where(
+        batch_items.c.batch == _key,
+        batch_items.c.body.is_not(None),
+        steps.c.id == batch_items.c.step_id,
+        steps.c.state == StepState.BATCHED,
+    )
+    .order_by(batch_items.c.step_id)
+)
+of_key = batches.c.key == _key
+OWN = update(batches).where(of_key, batches.c.sender == sender, batches.c.provider_id.is_(None))
+
+_answers = recordset(column("id", BigInteger), column("answer", Text))
+_in_batch = (
+    select(steps.c.id, _answers.c.answer)
+    .where(
+        steps.c.id == _answers.c.id,
+        steps.c.state == StepState.BATCHED,
+        batch_items.c.step_id == steps.c.id,
+        batch_items.c.batch == _key,
+        batch_items.c.body.is_not(None),
+    )
+    .order_by(steps.c.id)
+    .with_for_update(of=steps)
+    .cte("in_batch")
+)
+_stored = (
+    update(batch_items)
+    .where(batch_items.c.step_id == _in_batch.c.id)
+    .values(answers=func.array_append(batch_items.c.answers, _in_batch.c.answer), body=null(), returned=0)
+    .returning(batch_items.c.step_id)
+    .cte("stored")
+)
+_made_ready = (
+    update(steps)
+    .where(steps.c.id == _in_batch.c.id)
+    .values(
+        state=case((QUESTION_OPEN, literal(StepState.READY)), else_=literal(StepState.BLOCKED)),
+        sent_at=null(),
+        not_before=null(),
+    )
+)
+DELIVER = select(func.count()).select_from(_in_batch).add_cte(_stored, _made_ready.cte("made_ready"))
+RETURN = (
+    update(batch_items)
+    .where(batch_items.c.batch == _key, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
+    .values(batch=null(), since=func.now(), returned=batch_items.c.returned + 1)
+    .returning(batch_items.c.step_id)
+)
+COUNT = (
+    update(batches)
+    .where(of_key)
+    .values(
+        answered=batches.c.answered + bindparam("more_answered", type_=BigInteger),
+        unanswered=batches.c.unanswered + bindparam("more_unanswered", type_=BigInteger),
+    )
+)
+RETURNED_TOO_OFTEN = select(batch_items.c.step_id).where(
+    batch_items.c.batch == _key, batch_items.c.body.is_not(None), batch_items.c.returned >= MOST_RETURNED
+)
+QUESTIONS = (
+    select(questions.c.id)
+    .where(
+        questions.c.status.in_(UNENDED_QUESTIONS),
+        questions.c.id.in_(
+            select(steps.c.question_id).where(
+                batch_items.c.batch == _key,
+                batch_items.c.body.is_not(None),
+                steps.c.id == batch_items.c.step_id,
+                steps.c.state == StepState.BATCHED,
+            )
+        ),
+    )
+    .order_by(questions.c.id)
+    .with_for_update(key_share=True)
+)
+BLOCK = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
+)
+BLOCK_STEPS = (
+    update(steps)
+    .where(
+        steps.c.question_id == func.any(_ids),
+        or_(
+            steps.c.state.in_([StepState.WAITING, StepState.READY]),
+            and_(
+                steps.c.state == StepState.BATCHED,
+                exists().where(batch_items.c.step_id == steps.c.id, batch_items.c.batch == _key),
+            ),
+        ),
+    )
+    .values(state=StepState.BLOCKED)
+)
+MISSING_SECONDS = select(since(batches.c.missing_since)).where(of_key)
+RELEASE = update(batch_items).where(batch_items.c.batch == _key).values(batch=null(), since=func.now())

@@ -1,0 +1,220 @@
+"""Batches as the process sees them that sends them: which there are, what goes into the next, what came of each.
+
+A step in the state `batched` has an item with its request. A batch takes the requests that wait (`form`), is sent, and
+in the end each answer is stored with its item and the step is ready again (`deliver`): the worker that then claims it
+finds the answer. What has no answer waits for the next batch (`give_back`). All of it may be repeated after a crash.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, func, insert, null, update
+
+from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchStatus
+from cotrail.models.execution import batch_statements as statements
+from cotrail.models.records.blockage import reason_here
+from cotrail.models.schema.batch_tables import batches
+from cotrail.models.schema.states import BatchState
+
+WAVE_SECONDS = 600.0
+"""How long a request waits for others at most until a batch is sent without them."""
+
+NO_ANSWER = 408
+"""The status of an answer that says that there will be none, which counts as a failed try."""
+
+_NO_ANSWER = f'{{"error": {{"message": "{statements.MOST_RETURNED + 1} batches ended without an answer"}}}}'
+
+
+class WaitingRequests(Struct, frozen=True, kw_only=True):
+    """Requests to a model that wait for a batch.
+
+    seconds: how long the first has waited; more: whether others may come without the answer to any batch.
+    """
+
+    model_name: str
+    lines: int
+    bytes: int
+    seconds: float
+    more: bool
+
+
+class OpenBatch(Struct, frozen=True, kw_only=True):
+    """A batch that hasn't ended.
+
+    provider_id: None where it may not have been sent; age: seconds since it was recorded; unchecked: seconds since it
+    was about to be sent, or the provider was asked about it; wanted: how many steps wait for it.
+    """
+
+    key: str
+    model_name: str
+    sender: str
+    lines: int
+    provider_id: str | None
+    created_at: datetime
+    age: float
+    unchecked: float
+    wanted: int
+
+
+def read_waiting(connection: Connection) -> list[WaitingRequests]:
+    """Return the requests that wait for a batch, by model; those of runs that aren't active aren't counted."""
+    rows = connection.execute(statements.WAITING).mappings().all()
+    return [
+        WaitingRequests(
+            model_name=row["model_name"],
+            lines=row["lines"],
+            bytes=row["bytes"],
+            seconds=row["seconds"],
+            more=connection.execute(statements.MORE, {"model": row["model_name"]}).scalar_one(),
+        )
+        for row in rows
+    ]
+
+
+def read_open(connection: Connection) -> list[OpenBatch]:
+    """Return the batches that haven't ended, the oldest first."""
+    return [OpenBatch(**row) for row in connection.execute(statements.OPEN).mappings()]
+
+
+def known_ids(connection: Connection, model_name: str) -> frozenset[str]:
+    """Return the providers' ids of all recorded batches of a model."""
+    return frozenset(connection.execute(statements.KNOWN, {"model": model_name}).scalars())
+
+
+def smallest_too_large(connection: Connection, model_name: str) -> int | None:
+    """Return how many lines the smallest of the model's batches had that was too large lately; None without one."""
+    return connection.execute(statements.SMALLEST, {"model": model_name}).scalar()
+
+
+def form(connection: Connection, model_name: str, sender: str, most_lines: int, most_bytes: int) -> str | None:
+    """Record a batch of the requests to a model that wait, as many as fit; returns its key, None where none waits.
+
+    sender: this process. The batch is sent once this is committed: intent before deed.
+    """
+    ids: list[int] = []
+    size = 0
+    for step_id, length in connection.execute(statements.TAKE, {"model": model_name, "room": most_lines}):
+        size += length
+        if ids and size > most_bytes:
+            break
+        ids.append(step_id)
+    if not ids:
+        return None
+    key = secrets.token_hex(8)
+    values = {"key": key, "model_name": model_name, "sender": sender, "lines": len(ids), "digest": ""}
+    connection.execute(insert(batches), values)
+    connection.execute(statements.ASSIGN, {"batch_key": key, "ids": ids})
+    return key
+
+
+def read_lines(connection: Connection, key: str) -> list[BatchLine]:
+    """Return the lines of a batch whose steps still wait for it."""
+    rows = connection.execute(statements.LINES, {"batch_key": key})
+    return [BatchLine(f"{key}-{row.step_id}", row.body) for row in rows]
+
+
+def take_over(connection: Connection, key: str, sender: str) -> None:
+    """Make this process the one that sends a batch which another one may have been about to send."""
+    _update(connection, key, sender=sender)
+
+
+def about_to_send(connection: Connection, key: str, sender: str, lines: Sequence[BatchLine]) -> bool:
+    """Note that a batch is sent right now; returns whether this process still is the one to send it."""
+    own = statements.OWN.values(checked_at=func.now(), lines=len(lines), digest=_digest(lines))
+    return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
+
+
+def sent(connection: Connection, key: str, sender: str, provider_id: str) -> bool:
+    """Record that the provider has a batch; returns whether this process still was the one to send it."""
+    own = statements.OWN.values(provider_id=provider_id, state=BatchState.SENT, sent_at=func.now(), problem=None)
+    return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
+
+
+def checked(connection: Connection, key: str, status: BatchStatus) -> None:
+    """Record how far a batch is."""
+    values = {"done": status.done, "expires_at": status.expires_at, "problem": None, "missing_since": None}
+    _update(connection, key, checked_at=func.now(), **values)
+
+
+def troubled(connection: Connection, key: str, problem: str) -> None:
+    """Record what is wrong with a batch; the provider is asked again after a while."""
+    _update(connection, key, checked_at=func.now(), problem=problem)
+
+
+def missing(connection: Connection, key: str, problem: str) -> float:
+    """Record that a batch, or answers of it, can't be found; returns for how many seconds that has been so."""
+    since = func.coalesce(batches.c.missing_since, func.now())
+    _update(connection, key, checked_at=func.now(), problem=problem, missing_since=since)
+    return float(connection.execute(statements.MISSING_SECONDS, {"batch_key": key}).scalar_one())
+
+
+def deliver(connection: Connection, key: str, answers: Iterable[BatchAnswer]) -> int:
+    """Store answers to lines of a batch and make their steps ready; returns how many: nobody waits for the others."""
+    # Of two answers to one line the first counts.
+    first: dict[int, BatchAnswer] = {}
+    for answer in answers:
+        if (step_id := _step_of(answer.id, key)) is not None:
+            first.setdefault(step_id, answer)
+    rows = [{"id": step_id, "answer": msgspec.json.encode(answer).decode()} for step_id, answer in first.items()]
+    delivered = int(connection.execute(statements.DELIVER, {"rows": rows, "batch_key": key}).scalar_one())
+    connection.execute(statements.COUNT, {"batch_key": key, "more_answered": delivered, "more_unanswered": 0})
+    return delivered
+
+
+def give_back(connection: Connection, key: str, lines: Iterable[str]) -> int:
+    """Have lines of a batch that got no answer wait for the next one; returns how many do.
+
+    A line that comes back again and again gets that as its answer, which counts as a failed try of its step.
+    """
+    ids = {step_id for line in lines if (step_id := _step_of(line, key)) is not None}
+    too_often = ids & set(connection.execute(statements.RETURNED_TOO_OFTEN, {"batch_key": key}).scalars())
+    deliver(connection, key, (BatchAnswer(f"{key}-{each}", NO_ANSWER, _NO_ANSWER) for each in sorted(too_often)))
+    returned = {"batch_key": key, "ids": sorted(ids - too_often)}
+    back = connection.execute(statements.RETURN, returned).rowcount
+    connection.execute(statements.COUNT, {"batch_key": key, "more_answered": 0, "more_unanswered": back})
+    return back
+
+
+def end(connection: Connection, key: str, *, seen: int = 0, problem: str | None = None) -> None:
+    """Record that a batch has ended: lines without any answer wait for the next one.
+
+    seen: how many lines of results there were.
+    """
+    give_back(connection, key, [line.id for line in read_lines(connection, key)])
+    unneeded = func.greatest(seen - batches.c.answered - batches.c.unanswered, 0)
+    _update(connection, key, state=BatchState.ENDED, ended_at=func.now(), unneeded=unneeded, problem=problem)
+
+
+def fail(connection: Connection, key: str, error: BaseException) -> None:
+    """Record that none of a batch's lines was carried out, and block its questions, as a person has to act."""
+    # The questions first, as in every transaction that locks both.
+    ids = connection.execute(statements.QUESTIONS, {"batch_key": key}).scalars().all()
+    connection.execute(statements.BLOCK, {"ids": ids, "reason": reason_here(error)})
+    connection.execute(statements.BLOCK_STEPS, {"ids": ids, "batch_key": key})
+    connection.execute(statements.RELEASE.values(body=null()), {"batch_key": key})
+    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), problem=str(error))
+
+
+def divide(connection: Connection, key: str, problem: str) -> None:
+    """Record that a batch was more than the account may have waiting: its lines go out again in smaller ones."""
+    connection.execute(statements.RELEASE, {"batch_key": key})
+    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), too_large=True, problem=problem)
+
+
+def _update(connection: Connection, key: str, **values: Any) -> None:
+    connection.execute(update(batches).where(statements.of_key).values(values), {"batch_key": key})
+
+
+def _step_of(line: str, key: str) -> int | None:
+    """Return the step that a line's id names; None where nobody gave that id."""
+    batch, _, step_id = line.rpartition("-")
+    return int(step_id) if batch == key and step_id.isascii() and step_id.isdigit() and len(step_id) < 19 else None
+
+
+def _digest(lines: Iterable[BatchLine]) -> str:
+    return hashlib.sha256(b"".join(msgspec.json.encode(line) for line in lines)).hexdigest()

@@ -1,0 +1,281 @@
+"""Batches in a generation worker: a thread sends what waits for one, asks providers how far they are, takes answers.
+
+Generation workers do this and not maintenance, since they have the keys of the models. Of all of them one does at a
+time, which is the one that holds an advisory lock, as among maintenance processes.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+
+from sqlalchemy import Engine
+
+from cotrail.configuration.settings import Settings
+from cotrail.core.ports.batches import BatchAnswer, BatchService, BatchStatus, Unanswered
+from cotrail.engines.language_models.batch_services import open_batch_service
+from cotrail.engines.language_models.catalogue import find_model
+from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
+from cotrail.models.execution import batches
+from cotrail.models.execution.batches import OpenBatch, WaitingRequests
+from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
+from cotrail.models.schema.database import reason_of
+from cotrail.tasks.runtime import Runtime
+from cotrail.workers.backoff import Backoff
+from cotrail.workers.leading import Session, session
+
+logger = logging.getLogger(__name__)
+
+DELIVERED = 200
+"""The number of answers that one transaction records."""
+
+SHARE_OF_AGE, LONGEST_POLL = 0.05, 60.0
+"""A provider is asked about a batch after this share of the batch's age, and after so many seconds at most."""
+
+RECOVERY_SECONDS = 10.0
+"""How long a batch that another process was about to send is left alone: the provider then knows whether it has it."""
+
+CLOCK_SECONDS = 600.0
+"""How far the provider's clock and the database's may differ."""
+
+LOST_SECONDS = 60.0
+"""How long a provider may not know a batch, or not give all its answers, until these are asked for again."""
+
+LONGEST_PAUSE = 60.0
+"""The longest pause, in seconds, after an unforeseen error."""
+
+
+class SupersededError(UnavailableError):
+    """Another process has taken over a batch that this one was about to send."""
+
+
+class Batching:
+    """Sends and collects batches.
+
+    sender: names this process in the store; connected: the store.
+    """
+
+    def __init__(self, settings: Settings, engine: Engine, sender: str, stopping: threading.Event) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._sender = sender
+        self._stopping = stopping
+        self._services: dict[str, BatchService] = {}
+
+    def run(self) -> None:
+        """Work until told to stop, whenever this process leads."""
+        pause = self._settings.sweep_seconds
+        again = Backoff(pause, LONGEST_PAUSE)
+        while not self._stopping.is_set():
+            try:
+                with session(self._engine, pause, BATCHES_LEADER, BATCHES_PREFIX) as own:
+                    while not self._stopping.wait(pause):
+                        if own.lead():
+                            self.tend(own)
+                        again.attempted(succeeded=True)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
+                again.attempted(succeeded=False)
+                logger.warning("batches are looked at again in %.0f s: %s", again.pause, reason_of(error))
+                self._stopping.wait(again.pause)
+
+    def tend(self, own: Session) -> None:
+        """Do what is due for all batches and all requests that wait for one."""
+        with self._engine.begin() as connection:
+            under_way, waiting = batches.read_open(connection), batches.read_waiting(connection)
+        by_model: dict[str, list[OpenBatch]] = defaultdict(list)
+        for batch in under_way:
+            by_model[batch.model_name].append(batch)
+        requests = {each.model_name: each for each in waiting}
+        for name in sorted(by_model.keys() | requests.keys()):
+            with own.kept():
+                self._tend_model(name, by_model[name], requests.get(name))
+
+    def _tend_model(self, name: str, under_way: list[OpenBatch], waiting: WaitingRequests | None) -> None:
+        try:
+            service = self._service(name)
+        except CotrailError as error:
+            logger.warning("batches of %s can't be sent or collected by this process: %s", name, error)
+            self._note(under_way, error)
+            return
+        # Answers first: what follows from them may be in the next batch.
+        collected = [self._attend(batch, service) for batch in under_way if self._is_due(batch)]
+        if waiting is not None and all(collected):
+            self._send_waiting(name, service, waiting)
+
+    def _service(self, name: str) -> BatchService:
+        if name not in self._services:
+            self._services[name] = open_batch_service(find_model(self._settings.catalogue_path, name))
+        return self._services[name]
+
+    def _note(self, under_way: Iterable[OpenBatch], error: CotrailError) -> None:
+        with self._engine.begin() as connection:
+            for batch in under_way:
+                batches.troubled(connection, batch.key, str(error))
+
+    def _is_due(self, batch: OpenBatch) -> bool:
+        if batch.provider_id is None:
+            return batch.unchecked >= RECOVERY_SECONDS
+        return not batch.wanted or batch.unchecked >= min(SHARE_OF_AGE * batch.age, LONGEST_POLL)
+
+    def _attend(self, batch: OpenBatch, service: BatchService) -> bool:
+        """Do what is due for a batch; returns whether it went well. What went wrong is tried again."""
+        try:
+            if batch.provider_id is None:
+                self._recover(batch, service)
+            elif not batch.wanted:
+                self._drop(batch, batch.provider_id, service)
+            else:
+                self._collect(batch, batch.provider_id, service)
+        except CotrailError as error:
+            logger.warning("batch %s of %s: %s", batch.key, batch.model_name, error)
+            with self._engine.begin() as connection:
+                batches.troubled(connection, batch.key, str(error))
+            return False
+        return True
+
+    # Sending
+
+    def _send_waiting(self, name: str, service: BatchService, waiting: WaitingRequests) -> None:
+        """Send batches of what waits, where it is time."""
+        with self._engine.begin() as connection:
+            too_large = batches.smallest_too_large(connection, name)
+            others = any(batch.model_name == name for batch in batches.read_open(connection))
+        most = service.most_lines if too_large is None else max(1, too_large // 2)
+        if too_large is not None and others:
+            return  # the account has no room for more before those have ended
+        full = waiting.lines >= most or waiting.bytes >= service.most_bytes
+        if not full and waiting.more and waiting.seconds < batches.WAVE_SECONDS:
+            return
+        while not self._stopping.is_set():
+            with self._engine.begin() as connection:
+                key = batches.form(connection, name, self._sender, most, service.most_bytes)
+            if key is None or not self._try_to_send(key, name, service) or too_large is not None:
+                return
+
+    def _try_to_send(self, key: str, name: str, service: BatchService) -> bool:
+        """Send a batch that this process has recorded; returns whether it was. What is in doubt is recovered later."""
+        try:
+            self._send(key, service)
+        except (BlockedError, StepError) as error:
+            logger.warning("a batch of %s is refused: %s", name, error)
+            with self._engine.begin() as connection:
+                batches.fail(connection, key, error)
+            return False
+        except CotrailError as error:
+            logger.warning("a batch of %s may not be sent: %s", name, error)
+            with self._engine.begin() as connection:
+                batches.troubled(connection, key, str(error))
+            return False
+        return True
+
+    def _send(self, key: str, service: BatchService) -> None:
+        with self._engine.begin() as connection:
+            lines = batches.read_lines(connection, key)
+        if not lines:
+            self._end(key)
+            return
+
+        def going() -> None:
+            with self._engine.begin() as connection:
+                if not batches.about_to_send(connection, key, self._sender, lines):
+                    raise SupersededError(f"another process sends the batch {key}")
+
+        provider_id = service.send(key, lines, going)
+        with self._engine.begin() as connection:
+            recorded = batches.sent(connection, key, self._sender, provider_id)
+        if not recorded:
+            # This process was away for so long that another one has sent the batch since.
+            service.cancel(provider_id)
+            raise SupersededError(f"another process has sent the batch {key}; {provider_id} is cancelled")
+        logger.info("batch %s of %d requests is sent as %s", key, len(lines), provider_id)
+
+    def _recover(self, batch: OpenBatch, service: BatchService) -> None:
+        """Find a batch that may have been sent before its sender died, and send it where it wasn't."""
+        with self._engine.begin() as connection:
+            batches.take_over(connection, batch.key, self._sender)
+            known = batches.known_ids(connection, batch.model_name)
+        since = batch.created_at - timedelta(seconds=CLOCK_SECONDS)
+        found = service.find(batch.key, batch.lines, since, known)
+        if found is None:
+            self._try_to_send(batch.key, batch.model_name, service)
+            return
+        logger.info("batch %s had been sent as %s", batch.key, found)
+        with self._engine.begin() as connection:
+            batches.sent(connection, batch.key, self._sender, found)
+
+    # Collecting
+
+    def _collect(self, batch: OpenBatch, provider_id: str, service: BatchService) -> None:
+        """Look how far a batch is, and take its answers where it has ended."""
+        try:
+            status = service.status(provider_id)
+            if status.state == "ended":
+                self._take_answers(batch, provider_id, service, status)
+                return
+        except BatchLostError as error:
+            self._missed(batch, str(error))
+            return
+        with self._engine.begin() as connection:
+            if status.state == "running":
+                batches.checked(connection, batch.key, status)
+            elif status.too_large and batch.lines > 1:
+                batches.divide(connection, batch.key, status.message)
+            else:
+                batches.fail(connection, batch.key, BlockedError(_failed_by_provider(provider_id, status)))
+
+    def _take_answers(self, batch: OpenBatch, provider_id: str, service: BatchService, status: BatchStatus) -> None:
+        seen: set[str] = set()
+        lines = 0
+        for chunk in _chunks(service.answers(provider_id), DELIVERED):
+            lines += len(chunk)
+            seen.update(each.id for each in chunk)
+            with self._engine.begin() as connection:
+                batches.deliver(connection, batch.key, (each for each in chunk if isinstance(each, BatchAnswer)))
+                batches.give_back(connection, batch.key, [each.id for each in chunk if isinstance(each, Unanswered)])
+        if len(seen) < min(status.done, batch.lines):
+            self._missed(batch, f"{provider_id} has {status.done} answers and gave {len(seen)}", seen=lines)
+        else:
+            self._end(batch.key, seen=lines)
+
+    def _missed(self, batch: OpenBatch, problem: str, *, seen: int = 0) -> None:
+        """Have lines asked again that the provider has long been missing; before, it is asked another time."""
+        with self._engine.begin() as connection:
+            seconds = batches.missing(connection, batch.key, problem)
+            if seconds >= LOST_SECONDS:
+                batches.end(connection, batch.key, seen=seen, problem=problem)
+        logger.warning("batch %s, for %.0f s: %s", batch.key, seconds, problem)
+
+    def _drop(self, batch: OpenBatch, provider_id: str, service: BatchService) -> None:
+        """Cancel a batch that no step waits for any more."""
+        try:
+            service.cancel(provider_id)
+        except (StepError, BatchLostError) as error:  # it has ended, or is unknown
+            logger.info("batch %s isn't cancelled: %s", batch.key, error)
+        self._end(batch.key, problem="cancelled, as nobody needs its answers")
+
+    def _end(self, key: str, *, seen: int = 0, problem: str | None = None) -> None:
+        with self._engine.begin() as connection:
+            batches.end(connection, key, seen=seen, problem=problem)
+
+
+def _failed_by_provider(provider_id: str, status: BatchStatus) -> str:
+    said = status.message or "it doesn't say why"
+    return f"the provider refused the batch {provider_id}: {said}; correct that, then `cotrail resume RUN`"
+
+
+def _chunks(answers: Iterator[BatchAnswer | Unanswered], size: int) -> Iterator[list[BatchAnswer | Unanswered]]:
+    chunk: list[BatchAnswer | Unanswered] = []
+    for each in answers:
+        chunk.append(each)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def start_batching(runtime: Runtime) -> None:
+    """Begin to send and collect batches in a thread of a worker."""
+    batching = Batching(runtime.settings, runtime.ledger.engine, runtime.ledger.worker, runtime.stopping)
+    threading.Thread(target=batching.run, name="batching", daemon=True).start()

@@ -20,12 +20,12 @@ from tenacity import (
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
-from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.rate_headers import pause_asked
 from cotrail.engines.language_models.served.refusals import BUSY, Reported, reported_in, step_error
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.tokenizer import Tokenized
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
@@ -111,7 +111,7 @@ class ServerClient:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: ServerAddress,
         headers: Callable[[str], dict[str, str]],
         learn: Callable[[Mapping[str, str]], None] | None = None,
     ) -> None:
@@ -144,8 +144,7 @@ class ServerClient:
             if not streams:
                 self._take_whole(await _read(response), stream)
                 return
-            # An AsyncClient's responses have no other streams.
-            response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream))
+            response.stream = _bounded(response)
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -165,9 +164,17 @@ class ServerClient:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
-    async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
+    async def ask(self, url: str, body: dict[str, Any]) -> bytes:
+        """The content of an answer that is no stream, up to `MAX_STREAM_BYTES`; raises as `complete` does."""
+        async with self._answer(url, body) as response:
+            if not response.is_success:
+                raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
+            response.stream = _bounded(response)
+            return await response.aread()
+
+    async def tokenize(self, url: str, body: dict[str, Any]) -> Tokenized | None:
         """The server's tokenization of a text; None where it offers none."""
-        async with self._answer(f"{self._endpoint.beside}/tokenize", body) as response:
+        async with self._answer(url, body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
                 raise self._refusal(response.status_code, Reported("its tokenizer failed"))
             try:
@@ -222,7 +229,7 @@ class ServerClient:
         return self._secrets.hidden(message)[:LONGEST_MESSAGE]
 
 
-def key_of(endpoint: Endpoint) -> str:
+def key_of(endpoint: ServerAddress) -> str:
     """The server's API key; empty where it needs none. Raises BlockedError where its variable holds none."""
     if endpoint.key_variable is None:
         return ""
@@ -255,6 +262,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _bounded(response: httpx2.Response) -> _Bounded:
+    # An AsyncClient's responses have no other streams.
+    return _Bounded(cast(httpx2.AsyncByteStream, response.stream))
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -1,21 +1,28 @@
 """Catalogues of engines: those of one kind, which are the built-in ones and the tables of a user's `models.toml`.
 
-Tables have in common that they are models in folders, or scripts; built-in ones are published models.
+Tables have in common that they are models in folders, models behind servers, or scripts; built-in ones are published
+models.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from cotrail.common.canonical_json import canonical
 from cotrail.common.nearest import unknown
+from cotrail.common.unusual_fields import unusual
 from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.model_folders import folder_digest
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, installed_with
+from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 OpenModel = Callable[[], LanguageModel]
@@ -91,6 +98,74 @@ class ScriptTable(EngineTable, frozen=True):
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - profiles mean the same
         """See `OpensEngine`."""
         return self.scripted(self.path, name)
+
+
+class ServerTable(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model behind a server; a table derived from it says what `load` returns, and has the `api` of its server.
+
+    batch_size: the most texts of a request.
+    path: of requests, behind the URL. decides: the fields that decide the model's output, beside those of each server.
+    """
+
+    library: ClassVar[Library] = ("httpx2", "openai")
+    decides: ClassVar[tuple[str, ...]] = ()
+
+    in_flight: Annotated[int, Meta(ge=1)] = 16
+    batch_size: Annotated[int, Meta(ge=1)] = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.url.endswith(("/", self.path)):
+            raise ValueError(f"the url is where the API begins: leave out its end, {self.path} or /")
+
+    @property
+    def path(self) -> str:
+        """See the class."""
+        raise NotImplementedError
+
+    def load(self, identity: str, limiter: RateLimiter) -> Any:
+        """The model of that identity; limiter: shares out what its account may use. It imports its library here."""
+        raise NotImplementedError
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url
+
+    @property
+    def for_long_texts(self) -> str:
+        """See `ServerAddress`."""
+        return (
+            f"have the server cut what is too long, by `extra` in the table of {self.model}: "
+            "{ truncate = true } for TEI, { truncate_prompt_tokens = -1 } for vLLM"
+        )
+
+    def check(self) -> None:
+        """See `Installable`: no server is asked."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of everything known that decides the output. The address isn't part of it, as it may change."""
+        decides = {"model": self.model, "revision": self.revision, **unusual(self, "extra", *self.decides)}
+        return hashlib.sha256(canonical(decides)).hexdigest()
+
+    def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model of the run's
+        """See `OpensEngine`."""
+        return model_identity(name, self.digest)
+
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - as above
+        """See `OpensEngine`."""
+        return self.connect(name, ProcessLimiter())
+
+    def connect(self, name: str, limiter: RateLimiter) -> Any:
+        """The model; limiter: shares out what its account may use. Raises NotInstalledError, BlockedError."""
+        with installed_with("openai"):
+            return self.load(model_identity(name, self.digest), limiter)
 
 
 class BuiltIn(Struct, Generic[OpenedT], frozen=True):
@@ -186,8 +261,23 @@ class NamedEngine(Struct, Generic[OpenedT], frozen=True, kw_only=True):
         """
         return self.engine.identity(self.name, model)
 
-    def open(self, profile: Profile, open_model: OpenModel = no_model) -> OpenedT:
-        """The loaded engine; raises InputError, NotInstalledError, and what `open_model` raises."""
+    def check_profile(self, profile: Profile) -> None:
+        """Raises InputError where the engine can't guarantee the profile."""
+        if profile == "deterministic" and isinstance(self.engine, ServerTable):
+            raise InputError(
+                f"{self.name} is behind a server, which doesn't promise the same numbers for the same texts whatever "
+                "else it is asked: take the profile fast, or a model that cotrail's own workers run"
+            )
+
+    def open(self, profile: Profile, open_model: OpenModel = no_model, limiter: RateLimiter | None = None) -> OpenedT:
+        """The loaded engine; raises InputError, NotInstalledError, and what `open_model` raises.
+
+        limiter: shares out what the accounts of hosted models may use; by default each model has its own.
+        """
+        self.check_profile(profile)
+        if limiter is not None and isinstance(self.engine, ServerTable):
+            opened: OpenedT = self.engine.connect(self.name, limiter)
+            return opened
         return self.engine.open(self.name, profile, open_model)
 
 

@@ -76,10 +76,10 @@ def vector_of(numbers: Numbers) -> Vector:
     """The embedding, of length 1. Raises StepError where it has no direction, TransientStepError."""
     vector = _unpacked(numbers) if isinstance(numbers, str) else np.array(numbers, np.float64)
     with np.errstate(all="ignore"):
-        unit = vector / np.linalg.norm(vector)
-    if not len(unit) or not np.isfinite(unit).all():
+        length = np.linalg.norm(vector)
+    if not 0 < length < np.inf:
         raise StepError("the server answered an embedding of zeros, or of what isn't numbers: look at its model")
-    return unit.astype(np.float32)
+    return (vector / length).astype(np.float32)
 
 
 def _unpacked(text: str) -> Any:

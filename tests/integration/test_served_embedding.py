@@ -36,6 +36,7 @@ from tests.integration.served import KEY, Reply, Served, answer, computed, held,
 from tests.integration.text_servers import (
     DIMENSIONS,
     embedding_of,
+    llama_cpp,
     openai_embeddings,
     packed,
     similarity_of,
@@ -154,7 +155,8 @@ def test_a_text_is_asked_for_once_and_remembered(
 def test_nothing_asked_is_nothing_sent(open_embedder: Make, served: Served) -> None:
     embedder = open_embedder()
     assert embedder.compare([]) == []
-    assert embedder.compare([Embed(sentences=())]) == [Embedded(similarities=())]
+    asked = [Embed(sentences=()), Embed(sentences=(), paragraphs=(VELL,))]
+    assert embedder.compare(asked) == [Embedded(similarities=())] * 2
     assert served.asked == []
 
 
@@ -390,7 +392,13 @@ def test_the_identity_is_what_decides_the_numbers_and_not_where_they_come_from(t
     usual = named()
     assert usual.startswith("mine@")
     assert usual == found(tmp_path, "http://a/v1").open("fast").identity
-    same: dict[str, Any] = {"in_flight": 3, "timeout_seconds": 1.0, "batch_size": 7, "encoding": "base64", "account": "acme"}
+    same: dict[str, Any] = {
+        "in_flight": 3,
+        "timeout_seconds": 1.0,
+        "batch_size": 7,
+        "encoding": "base64",
+        "account": "acme",
+    }
     assert usual == named("https://elsewhere/v1", key_variable="PATH", limits={"requests": 5}, **same)
     changes: list[dict[str, Any]] = [
         {"model": "other"},
@@ -414,27 +422,14 @@ def test_a_server_promises_no_deterministic_profile(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    """llama.cpp's own server with SmolLM2, whose embeddings are the means of its tokens'; it takes the key KEY."""
-    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-    from cotrail.engines.language_models.smollm2 import smollm2_path
-
-    params = xllamacpp.CommonParams()
-    try:
-        params.model.path = str(smollm2_path())
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    params.n_parallel, params.n_ctx, params.verbosity, params.api_keys = 1, 512, -1, [KEY]
-    params.embedding, params.pooling_type = True, xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on busy cores
-    server = xllamacpp.Server(params)
-    yield f"{server.listening_address}/v1"
-    del server
+    with llama_cpp("MEAN") as address:
+        yield address
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
 def test_llama_cpp_embeds(open_embedder: Make, llama: str, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
     monkeypatch.setenv("A_KEY", KEY)
-    embedder = open_embedder(llama, key_variable="A_KEY", encoding=encoding, batch_size=3)
+    embedder = open_embedder(f"{llama}/v1", key_variable="A_KEY", encoding=encoding, batch_size=3)
     sentences = ("The river flows into the sea.", "A river ends in the sea.", "What is the price of this old car?")
     (result,) = embedder.compare([Embed(sentences=sentences)])
     rows = result.similarities
@@ -446,11 +441,11 @@ def test_llama_cpp_embeds(open_embedder: Make, llama: str, monkeypatch: pytest.M
 
 def test_llama_cpp_says_what_is_wrong(open_embedder: Make, llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", KEY)
-    embedder = open_embedder(llama, key_variable="A_KEY")
+    embedder = open_embedder(f"{llama}/v1", key_variable="A_KEY")
     with pytest.raises(StepError, match="Input content cannot be empty"):
         embedder.compare([Embed(sentences=("",))])
     with pytest.raises(TransientStepError, match="is too large to process"):
         embedder.compare([Embed(sentences=("the river " * 600,))])
     monkeypatch.setenv("A_KEY", "another")
     with pytest.raises(BlockedError, match="answered 401: set the environment variable A_KEY"):
-        open_embedder(llama, key_variable="A_KEY").compare([ASKED])
+        open_embedder(f"{llama}/v1", key_variable="A_KEY").compare([ASKED])

@@ -1,10 +1,16 @@
-"""What embedding and rerank servers answer, by a measure that tests can compute themselves."""
+"""Embedding and rerank servers: answers by a measure that tests can compute themselves, and llama.cpp's own server."""
 
 import base64
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
+
+from cotrail.errors import UnavailableError
+from tests.integration.served import KEY
 
 DIMENSIONS = 32
 
@@ -67,3 +73,26 @@ def _enumerated(body: dict[str, Any]) -> list[tuple[int, str]]:
 
 def _usage(texts: Sequence[str]) -> dict[str, int]:
     return {"prompt_tokens": 5 * len(texts), "total_tokens": 5 * len(texts)}
+
+
+@contextmanager
+def llama_cpp(pooling: str) -> Iterator[str]:
+    """The address of llama.cpp's own server with SmolLM2, which takes the key KEY; pooling: MEAN embeds, RANK rates.
+
+    Its scores mean nothing, as SmolLM2 is no reranker.
+    """
+    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
+    from cotrail.engines.language_models.smollm2 import smollm2_path
+
+    params = xllamacpp.CommonParams()
+    try:
+        params.model.path = str(smollm2_path())
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    params.n_parallel, params.n_ctx, params.verbosity, params.api_keys = 1, 512, -1, [KEY]
+    params.embedding = True
+    params.pooling_type = getattr(xllamacpp.llama_pooling_type, f"LLAMA_POOLING_TYPE_{pooling}")
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # several wait for each other on busy cores
+    server = xllamacpp.Server(params)
+    yield server.listening_address
+    del server

@@ -23,6 +23,8 @@ again."""
 
 def texts(comparison: Comparison) -> tuple[Sequence[str], Sequence[str]]:
     """The texts of the rows and of the columns of a comparison's similarities."""
+    if not comparison.sentences:
+        return (), ()
     return comparison.sentences, [each.statement for each in comparison.paragraphs] or comparison.sentences
 
 

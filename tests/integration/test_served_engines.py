@@ -1,7 +1,9 @@
 """Runs whose embedder and rater are behind servers: from their submission to their answers, outages included."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,14 @@ from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import make_request
 from cotrail.systems.registry import find_system
+from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.shared_limits import PREFIX
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.faults.stacked import SAMPLE
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.served import KEY, Served, answer, computed
+from tests.integration.served import KEY, Reply, Served, answer, computed, held
 from tests.integration.stepping import unsent, working_here
 from tests.integration.test_searchain import BRENN, FIRST, QUESTION, RIVER, SEA, VELL
 from tests.integration.text_servers import openai_embeddings, reranked, score_of, similarity_of
@@ -35,6 +38,8 @@ pytestmark = pytest.mark.usefixtures("verified")
 
 BORN = "Is Brenn on the Vell?"
 CHAINS = [f"{BRENN} So the answer is yes.", "Brenn lies by the sea. So the answer is no."]
+MANY = "Is Brenn far from the sea?"
+FACTS = [f"Brenn lies {number} miles from the sea." for number in ("two", "nine", "forty", "ninety")]
 AGAIN = "Into which sea does the Vell flow ?"
 LAST = f"[Query 1]: {AGAIN}\n[Answer 1]: The Amber Sea.\n[Final Content]: So the answer is Amber Sea [1]."
 SCRIPTS: dict[str, Any] = {
@@ -45,6 +50,7 @@ SCRIPTS: dict[str, Any] = {
             RIVER: {"answer": "the Vell"},
             SEA: {"answer": "the Amber Sea"},
             BORN: {"answer": "yes", "samples": CHAINS},
+            MANY: {"answer": "yes", "samples": [f"{fact} So the answer is yes." for fact in FACTS]},
         },
     },
     "judge": {"judgements": {}, "default": {"entailment": 0.6, "contradiction": 0.1}},
@@ -56,7 +62,7 @@ def home(cotrail: Cotrail, served: Served, tmp_path: Path, monkeypatch: pytest.M
     """A home with a scripted model, an embedder and a rater behind a server, and a corpus of two towns."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
     monkeypatch.setenv("A_KEY", KEY)
-    server = f'engine = "server"\nurl = "{served.url}"\nkey_variable = "A_KEY"\naccount = "acme"\n'
+    server = f'engine = "server"\nurl = "{served.url}"\nkey_variable = "A_KEY"\naccount = "{tmp_path.name}"\n'
     (tmp_path / "models.toml").write_text(
         '[models.planner]\nengine = "scripted"\npath = "planner.json"\n'
         '[entailers.judge]\nengine = "scripted"\npath = "judge.json"\n'
@@ -190,7 +196,62 @@ def test_rethinking_weighs_its_chains_by_an_embedder_behind_a_server(
         assert [each.divergence for each in replay_run(connection, run, find_system)] == [""]
 
 
+@pytest.fixture
+def at_once(
+    here: Runtime, served: Served, sent: list[Dispatch], begin: Callable[..., str], eventually: Eventually
+) -> Callable[..., None]:
+    """Compares four facts in as many threads; the others come while the first waits for the server."""
+
+    def carry_out_others() -> bool:
+        for message in [each for each in sent if each.kind != "embed"]:
+            sent.remove(message)
+            perform(message, carry_out)
+        return len(sent) == len(FACTS)
+
+    def waiting() -> int:
+        batchers = [each for each in here.engines._evidence.values() if isinstance(each, MicroBatcher)]
+        return sum(each._waiting.qsize() for each in batchers)
+
+    def at_once(reply: Reply) -> None:
+        go = threading.Event()
+        served.replies = [held(go, computed(openai_embeddings)), reply]
+        begin(MANY, **RETHINKING | {"chains": 4})
+        eventually(carry_out_others, "all comparisons are sent")
+        with ThreadPoolExecutor(len(FACTS)) as pool:
+            performed = [pool.submit(perform, sent.pop(0), carry_out)]
+            eventually(lambda: len(served.asked) == 1, "the first is under way")
+            performed += [pool.submit(perform, sent.pop(0), carry_out) for _ in FACTS[1:]]
+            eventually(lambda: waiting() == len(FACTS) - 1, "the others wait")
+            go.set()
+            assert all(each.result(60) for each in performed)
+
+    return at_once
+
+
+def test_what_the_threads_of_a_worker_ask_for_together_is_one_request(
+    at_once: Callable[..., None], served: Served, work: Callable[..., None], query: Query
+) -> None:
+    at_once(computed(openai_embeddings))
+    first, second = (each.body["input"] for each in served.asked)
+    assert len(first) == len(second) == 3
+    assert sorted([*first, *second]) == sorted([*FACTS, f"Brenn\n{BRENN}", f"Vell\n{VELL}"])
+    work(lambda: query(select(questions.c.status)) == [{"status": "finished"}])
+
+
+def test_an_outage_is_met_once_for_all_that_ask_together(
+    at_once: Callable[..., None], served: Served, query: Query, eventually: Eventually
+) -> None:
+    at_once(answer(503, {"error": "gone"}))
+    assert len(served.asked) == 2
+    ended = select(attempts.c.outcome).join(steps).where(steps.c.kind == "embed")
+    eventually(
+        lambda: sorted(each["outcome"] or "" for each in query(ended)) == ["finished", *["unavailable"] * 3],
+        "all are recorded",
+    )
+
+
 def test_an_account_that_is_refused_costs_no_attempt_and_the_run_goes_on_later(
+    home: Path,
     served: Served,
     servers: Settings,
     begin: Callable[..., str],
@@ -207,7 +268,7 @@ def test_an_account_that_is_refused_costs_no_attempt_and_the_run_goes_on_later(
     # The second one knew from the first that the account has to wait.
     assert len(served.asked) == 1
     with Redis.from_url(servers.broker.replace("redis+socket://", "unix://")) as redis:
-        assert redis.delete(f"{PREFIX}acme/letters") == 1
+        assert redis.delete(f"{PREFIX}{home.name}/letters") == 1
     with engine.begin() as connection:
         connection.execute(update(steps).where(steps.c.state == "ready").values(not_before=func.now()))
     sent += unsent(engine, "embed")

@@ -4,16 +4,13 @@ Tables have in common that they are models in folders, models behind servers, or
 models.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from cotrail.common.canonical_json import canonical
 from cotrail.common.nearest import unknown
-from cotrail.common.unusual_fields import unusual
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.model_folders import folder_digest
@@ -22,7 +19,6 @@ from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, installed_with
 from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
 OpenModel = Callable[[], LanguageModel]
@@ -100,28 +96,15 @@ class ScriptTable(EngineTable, frozen=True):
         return self.scripted(self.path, name)
 
 
-class ServerTable(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model behind a server; a table derived from it says what `load` returns, and has the `api` of its server.
+class ServerTable:
+    """Makes a table of a `TextServer`, from which a table derives too; it says what `load` returns."""
 
-    batch_size: the most texts of a request.
-    path: of requests, behind the URL. decides: the fields that decide the model's output, beside those of each server.
-    """
+    __slots__ = ()
 
     library: ClassVar[Library] = ("httpx2", "openai")
-    decides: ClassVar[tuple[str, ...]] = ()
 
-    in_flight: Annotated[int, Meta(ge=1)] = 16
-    batch_size: Annotated[int, Meta(ge=1)] = 32
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.url.endswith(("/", self.path)):
-            raise ValueError(f"the url is where the API begins: leave out its end, {self.path} or /")
-
-    @property
-    def path(self) -> str:
-        """See the class."""
-        raise NotImplementedError
+    url: str
+    digest: str
 
     def load(self, identity: str, limiter: RateLimiter) -> Any:
         """The model of that identity; limiter: shares out what its account may use. It imports its library here."""
@@ -130,29 +113,15 @@ class ServerTable(ServerAddress, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def engine_name(self) -> str:
         """The name of the engine, as `models.toml` has it."""
-        return str(self.__struct_config__.tag)
+        return "server"
 
     @property
     def location(self) -> str:
         """Its URL."""
         return self.url
 
-    @property
-    def for_long_texts(self) -> str:
-        """See `ServerAddress`."""
-        return (
-            f"have the server cut what is too long, by `extra` in the table of {self.model}: "
-            "{ truncate = true } for TEI, { truncate_prompt_tokens = -1 } for vLLM"
-        )
-
     def check(self) -> None:
         """See `Installable`: no server is asked."""
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of everything known that decides the output. The address isn't part of it, as it may change."""
-        decides = {"model": self.model, "revision": self.revision, **unusual(self, "extra", *self.decides)}
-        return hashlib.sha256(canonical(decides)).hexdigest()
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model of the run's
         """See `OpensEngine`."""

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 from weakref import finalize
 
 import msgspec
-from msgspec import Struct
 
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
-from cotrail.engines.engine_catalogue import ServerTable
 from cotrail.engines.language_models.served.client import ServerClient
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.protocols.bearer import bearer
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
+from cotrail.engines.server_answers import Metered
+from cotrail.engines.text_server import TextServer
 from cotrail.errors import TransientStepError
 
 Form = TypeVar("Form")
@@ -24,26 +24,14 @@ Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 
-class Usage(Struct, frozen=True):
-    """What a request took, as servers say it."""
-
-    total_tokens: int | None = None
-
-
-class Metered(Struct, frozen=True):
-    """An answer that may say what its request took."""
-
-    usage: Usage | None = None
-
-
 class ServerCalls:
-    """Asks the server of a table; safe for many threads, and no request is sent before the first call.
+    """Asks a server; safe for many threads, and no request is sent before the first call.
 
     limiter: shares out what the server's account may use, where a provider runs it.
     Raises BlockedError where its API key isn't set.
     """
 
-    def __init__(self, server: ServerTable, limiter: RateLimiter) -> None:
+    def __init__(self, server: TextServer, limiter: RateLimiter) -> None:
         self._server = server
         self._url = server.url + server.path
         self._pacing = Pacing(server, limiter) if server.is_hosted else None
@@ -91,14 +79,3 @@ class ServerCalls:
     def _sleep(self, seconds: float) -> None:
         if seconds > 0:
             self._event_loop.run(partial(asyncio.sleep, seconds))
-
-
-def by_index(answers: Iterable[tuple[int, Done]], count: int) -> list[Done]:
-    """Answers in the order of the texts that they are about; raises TransientStepError unless there is one for each."""
-    pairs = list(answers)
-    if sorted(index for index, _ in pairs) != list(range(count)):
-        given = ", ".join(str(index) for index, _ in pairs[:10]) + ", ..." * (len(pairs) > 10)
-        raise TransientStepError(
-            f"the server was sent {count} texts, numbered from 0, and answered {len(pairs)}: {given or 'none'}"
-        )
-    return [answer for _, answer in sorted(pairs, key=lambda pair: pair[0])]

@@ -6,7 +6,7 @@ from cotrail.core.ports.embedder import Comparison
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, similarities, texts
-from cotrail.engines.embedding.embedders import Server
+from cotrail.engines.embedding.embedding_server import EmbeddingServer
 from cotrail.engines.embedding.server_apis import EMBEDDING_APIS, vector_of
 from cotrail.engines.recent_results import RecentResults
 from cotrail.engines.server_calls import ServerCalls
@@ -20,7 +20,7 @@ class ServedEmbedder:
     Raises BlockedError where its API key isn't set.
     """
 
-    def __init__(self, server: Server, identity: str, limiter: RateLimiter) -> None:
+    def __init__(self, server: EmbeddingServer, identity: str, limiter: RateLimiter) -> None:
         self._server = server
         self._identity = identity
         self._api = EMBEDDING_APIS[server.api]

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from cotrail.engines.embedding.cosine_similarity import Vector
-from cotrail.engines.embedding.embedders import Server
-from cotrail.engines.server_calls import Metered, by_index
+from cotrail.engines.embedding.embedding_server import EmbeddingServer
+from cotrail.engines.server_answers import Metered, by_index
 from cotrail.errors import StepError, TransientStepError
 
 Numbers = list[float] | str
@@ -22,7 +22,7 @@ class EmbeddingApi(Protocol):
 
     form: Any
 
-    def body(self, server: Server, texts: Sequence[str]) -> dict[str, Any]:
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
         """The request for the embeddings of texts."""
 
     def embeddings(self, answer: Any, count: int) -> list[Numbers]:
@@ -43,7 +43,7 @@ class OpenAIEmbeddings:
 
     form: Any = _Embeddings
 
-    def body(self, server: Server, texts: Sequence[str]) -> dict[str, Any]:
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
         """See `EmbeddingApi`."""
         # Numbers are what all servers send unless told otherwise, and not all take the field.
         encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
@@ -59,7 +59,7 @@ class TEIEmbeddings:
 
     form: Any = list[list[float]]
 
-    def body(self, server: Server, texts: Sequence[str]) -> dict[str, Any]:
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
         """See `EmbeddingApi`."""
         return {"inputs": list(texts), "normalize": True, **_dimensions(server)}
 
@@ -91,5 +91,5 @@ def _unpacked(text: str) -> Any:
         ) from None
 
 
-def _dimensions(server: Server) -> dict[str, Any]:
+def _dimensions(server: EmbeddingServer) -> dict[str, Any]:
     return {"dimensions": server.dimensions} if server.dimensions else {}

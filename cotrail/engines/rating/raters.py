@@ -1,7 +1,7 @@
 """Catalogue of raters: the built-in ones and the tables `[raters.NAME]` of a user's `models.toml`."""
 
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
@@ -9,6 +9,7 @@ from cotrail.core.ports.rater import RELEVANCE_RATER, Rater
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.optional_packages import Library
+from cotrail.engines.rating.rerank_server import RerankServer
 from cotrail.engines.rating.scripted import ScriptedRater
 
 
@@ -24,28 +25,8 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
         return CrossEncoderRater(self.path, identity, profile)
 
 
-class Server(ServerTable, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="engine", tag="server"):
-    """A rater behind a server.
-
-    api: `rerank` for the `/rerank` of vLLM, llama.cpp, Jina and Cohere, `tei` for that of Hugging Face's
-        text-embeddings-inference.
-    raw_scores: whether TEI's scores are the model's outputs, and not probabilities.
-    """
-
-    decides: ClassVar[tuple[str, ...]] = ("api", "raw_scores")
-
-    api: Literal["rerank", "tei"] = "rerank"
-    raw_scores: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.raw_scores and self.api != "tei":
-            raise ValueError('raw_scores is for api = "tei": other servers have one kind of score')
-
-    @property
-    def path(self) -> str:
-        """See `ServerTable`."""
-        return "/rerank"
+class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="server"):
+    """A rater behind a server."""
 
     def load(self, identity: str, limiter: RateLimiter) -> Rater:
         """See `ServerTable`."""

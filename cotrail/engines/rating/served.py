@@ -10,9 +10,10 @@ from cotrail.common.numbers import rounded
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.ports.rater import DECIMALS, Rating, second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.rating.raters import Server
+from cotrail.engines.rating.rerank_server import RerankServer
 from cotrail.engines.recent_results import RecentResults
-from cotrail.engines.server_calls import Metered, ServerCalls, by_index
+from cotrail.engines.server_answers import Metered, by_index
+from cotrail.engines.server_calls import ServerCalls
 from cotrail.errors import StepError
 
 MOST_REQUESTS = 1024
@@ -50,7 +51,7 @@ class ServedRater:
     models read all texts of a request together. Raises BlockedError where its API key isn't set.
     """
 
-    def __init__(self, server: Server, identity: str, limiter: RateLimiter) -> None:
+    def __init__(self, server: RerankServer, identity: str, limiter: RateLimiter) -> None:
         self._server = server
         self._identity = identity
         self._calls = ServerCalls(server, limiter)

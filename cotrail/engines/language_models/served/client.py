@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httpx2
 import msgspec
@@ -22,8 +22,7 @@ from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.rate_headers import pause_asked
-from cotrail.engines.language_models.served.refusals import BUSY, Reported, reported_in, step_error
-from cotrail.engines.language_models.served.stream import ServerStream
+from cotrail.engines.language_models.served.refusals import ATTEMPTS, BUSY, Reported, reported_in, step_error
 from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
@@ -34,10 +33,6 @@ CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 2.0
 """Lifetime of an idle connection; servers close theirs after five seconds or more."""
 
-ATTEMPTS = 3
-"""Attempts of a request to a server that is away or busy, before its step is given back until the server is
-available."""
-
 MAX_STREAM_BYTES = 256 * MIB
 """The most bytes that a server may write for one step: each token comes with a few hundred bytes around it."""
 
@@ -46,6 +41,19 @@ LONGEST_MESSAGE = 500
 
 LONGEST_WAIT = 60.0
 """Seconds that a request waits for a busy server at most; where the server asks for more, the step is given back."""
+
+
+class AnswerStream(Protocol):
+    """Takes an answer, in events or whole; see `ServerStream`."""
+
+    def take(self, data: str) -> bool:
+        """Takes an event; returns whether the answer is complete. Raises Refused, TransientStepError."""
+
+    def take_whole(self, answer: Mapping[str, Any]) -> None:
+        """Takes an answer that is no stream. Raises Refused, TransientStepError."""
+
+    def check(self) -> None:
+        """Raises TransientStepError where the stream ended before the answer was complete."""
 
 
 class _AwayError(UnavailableError):
@@ -132,7 +140,7 @@ class ServerClient:
         """Closes the connections."""
         await self._http.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: ServerStream, *, streams: bool) -> None:
+    async def complete(self, path: str, body: dict[str, Any], stream: AnswerStream, *, streams: bool) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
         streams: whether the server was asked to answer in events.
@@ -156,7 +164,7 @@ class ServerClient:
         except TransientStepError as error:
             raise TransientStepError(self._said(str(error))) from None
 
-    def _take_whole(self, content: bytes, stream: ServerStream) -> None:
+    def _take_whole(self, content: bytes, stream: AnswerStream) -> None:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:

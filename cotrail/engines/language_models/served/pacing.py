@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from cotrail.common.humanize import duration
 from cotrail.core.ports.rate_limiter import Limits, Need, RateLimiter
-from cotrail.engines.language_models.served.client import ATTEMPTS
 from cotrail.engines.language_models.served.rate_headers import told_limits
+from cotrail.engines.language_models.served.refusals import ATTEMPTS
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import BusyError
 

@@ -1,10 +1,7 @@
 """Error responses of a server, as errors of steps."""
 
-import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -34,6 +31,10 @@ BUSY = (
     OVERLOADED,
 )
 """Statuses of a server, or a proxy before it, that takes no requests at the moment, whatever they ask for."""
+
+ATTEMPTS = 3
+"""Attempts of a request to a server that is away or busy, before its step is given back until the server is
+available."""
 
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
@@ -152,25 +153,6 @@ def error_message(content: Any) -> str:
             break
         content = inner
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
-
-
-def seconds_to_wait(value: str | None) -> float | None:
-    """Seconds to wait by a `Retry-After` header, which has seconds or a date; None where it is unusable."""
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        return _seconds_until(value)
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        when = parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return None
-    return max((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _key_wanted(endpoint: ServerAddress, status: int) -> str:

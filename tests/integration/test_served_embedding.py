@@ -205,7 +205,7 @@ GOOD = embedding_of("a")
         (data((0, GOOD), (1, "AAAA")), TransientStepError, "isn't 32-bit numbers in base64"),
         (data((0, GOOD), (1, "no base64!")), TransientStepError, "isn't 32-bit numbers in base64"),
         (data((0, GOOD), (1, "é")), TransientStepError, "isn't 32-bit numbers in base64"),
-        (data((0, GOOD), (1, GOOD[:-1])), ModelChangedError, "31 numbers a text, and before it were 32"),
+        (data((0, GOOD), (1, GOOD[:-1])), ModelChangedError, "31 numbers a text, and answered 32 before"),
         (answer(200, {"results": []}), TransientStepError, "missing required field `data`"),
         (answer(200, {"error": {"message": "oh"}}), TransientStepError, "missing required field `data`"),
         (answer(200, [GOOD, GOOD]), TransientStepError, "Expected `object`, got `array`"),
@@ -344,7 +344,9 @@ def test_a_server_that_has_another_model_now_blocks(open_embedder: Make, served:
     embedder = open_embedder()
     embedder.compare([ASKED])
     served.replies = [data((0, GOOD[:8]))]
-    with pytest.raises(ModelChangedError, match="8 numbers a text, and before it were 32: it has another model than m"):
+    with pytest.raises(
+        ModelChangedError, match="8 numbers a text, and answered 32 before: it has another model than m"
+    ):
         embedder.compare([Embed(sentences=("b",))])
 
 

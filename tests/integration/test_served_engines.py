@@ -286,4 +286,4 @@ def test_a_server_that_another_model_came_to_blocks_its_question(
     begin(BORN, **RETHINKING)
     work(lambda: query(select(questions.c.status)) == [{"status": "blocked"}])
     [row] = query(select(questions.c.reason))
-    assert "answers 1 numbers a text, and before it were 32" in str(row["reason"])
+    assert "answers 1 numbers a text, and answered 32 before" in str(row["reason"])

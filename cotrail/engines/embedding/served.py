@@ -80,7 +80,7 @@ class ServedEmbedder:
         self._dimensions = self._dimensions or dimensions
         if dimensions != self._dimensions:
             raise ModelChangedError(
-                f"{server.url} answers {dimensions} numbers a text, and before it were {self._dimensions}: it has "
+                f"{server.url} answers {dimensions} numbers a text, and answered {self._dimensions} before: it has "
                 f"another model than {server.model} now; put that back, start the workers again, then "
                 "`cotrail resume RUN`"
             )

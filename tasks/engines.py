@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
 from cotrail.core.binding import MODEL, Binding
-from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.retriever import Corpus
@@ -20,13 +20,21 @@ from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
 from cotrail.engines.model_identity import is_pinned
 from cotrail.engines.registry import find_engine
-from cotrail.errors import CorpusChangedError, ModelChangedError
+from cotrail.errors import BlockedError, BusyError, CorpusChangedError, ModelChangedError, UnavailableError
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.batched_model import batched
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.shared_limits import SharedLimiter
 
 Opened = TypeVar("Opened")
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An engine whose work can be cut off."""
+
+    def interrupt(self) -> None:
+        """Ends all work, now and from now on, with Interrupted."""
 
 
 class LoadedEngines:
@@ -96,13 +104,16 @@ class LoadedEngines:
 
         def open_() -> Any:
             entry = find_engine(self._settings.catalogue_path, role.kind, run.engine_name(role.name))
-            engine = entry.open(profile, lambda: self.language_model(run))
+            engine = entry.open(profile, lambda: self.language_model(run), self._limiter)
             check_model(engine.identity, pinned)
             return engine
 
         # Roles that have the same engine share it, and each has batches of its own.
         return self._once(
-            (role.name, *which), lambda: MicroBatcher(role.name, partial(role.carry_out, self._once(which, open_)))
+            (role.name, *which),
+            lambda: MicroBatcher(
+                role.name, partial(role.carry_out, self._once(which, open_)), concerns_all=_concerns_engine
+            ),
         )
 
     def knowledge(self, run: RunPlan, source: Source) -> Knowledge:
@@ -120,11 +131,12 @@ class LoadedEngines:
         return self._once(("knowledge", source, run.binding.pins.get(source)), open_)
 
     def interrupt(self) -> None:
-        """Cuts off what the language models are writing."""
+        """Cuts off what the language models are writing, and what other engines ask servers for."""
         # Without the lock: a model that is just being opened may take minutes, and a shutdown doesn't wait for it.
         # `list` copies the dictionary in one step under the GIL.
-        for model in list(self._language_models.values()):
-            model.interrupt()
+        for engine in [*list(self._language_models.values()), *list(self._evidence.values())]:
+            if isinstance(engine, Interruptible):
+                engine.interrupt()
 
     def close(self) -> None:
         """Frees all engines; none may be in use."""
@@ -216,6 +228,14 @@ def check_model(revision: str, pinned: str) -> None:
             f"the run was submitted with the model {pinned}, and this worker has {revision}; put the former file back, "
             "then `cotrail resume RUN`"
         )
+
+
+def _concerns_engine(error: BaseException) -> bool:
+    """Whether an error is about the engine, and not about one of the requests in its batch.
+
+    Where its account is busy, some of them may have been answered: these end when each is tried alone.
+    """
+    return isinstance(error, BlockedError | UnavailableError | Interrupted) and not isinstance(error, BusyError)
 
 
 def _profile(run: RunPlan) -> Profile:

@@ -20,6 +20,7 @@ class MicroBatcher(Generic[Item, Done]):
 
     work: takes items and returns a result for each, in their order. If it raises for several items, each is tried
         alone, so that a poison item spoils nothing but itself.
+    concerns_all: whether an error has nothing to do with the items, so that trying each alone is no use.
     interval_seconds: the least time between the beginnings of two calls while `crowded` returns True; a few
         milliseconds of waiting then save most of the calls. Otherwise an item doesn't wait.
     """
@@ -33,10 +34,12 @@ class MicroBatcher(Generic[Item, Done]):
         work: Callable[[Sequence[Item]], Sequence[Done]],
         interval_seconds: float = 0.0,
         crowded: Callable[[], bool] = lambda: True,
+        concerns_all: Callable[[BaseException], bool] = lambda _: False,
     ) -> None:
         self._work = work
         self._interval = interval_seconds
         self._crowded = crowded
+        self._concerns_all = concerns_all
         self._waiting: queue.SimpleQueue[tuple[Item, Future[Done]]] = queue.SimpleQueue()
         self._began: float | None = None
         threading.Thread(target=self._run, name=name, daemon=True).start()
@@ -76,8 +79,9 @@ class MicroBatcher(Generic[Item, Done]):
             if len(results) != len(batch):
                 raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
         except BaseException as error:  # noqa: BLE001 - it is raised where the item was handed in
-            if len(batch) == 1:
-                _tell(batch[0][1].set_exception, error)
+            if len(batch) == 1 or self._concerns_all(error):
+                for _, future in batch:
+                    _tell(future.set_exception, error)
                 return
             logger.warning("a batch of %d failed and is tried one by one: %s", len(batch), error)
             for each in batch:

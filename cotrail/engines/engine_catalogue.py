@@ -1,6 +1,7 @@
 """Catalogues of engines: those of one kind, which are the built-in ones and the tables of a user's `models.toml`.
 
-Tables have in common that they are models in folders, or scripts; built-in ones are published models.
+Tables have in common that they are models in folders, models behind servers, or scripts; built-in ones are published
+models.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,10 +12,12 @@ from msgspec import Struct
 
 from cotrail.common.nearest import unknown
 from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.model_folders import folder_digest
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, installed_with
+from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
@@ -91,6 +94,47 @@ class ScriptTable(EngineTable, frozen=True):
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - profiles mean the same
         """See `OpensEngine`."""
         return self.scripted(self.path, name)
+
+
+class ServerTable:
+    """Makes a table of a `TextServer`, from which a table derives too; it says what `load` returns."""
+
+    __slots__ = ()
+
+    library: ClassVar[Library] = ("httpx2", "openai")
+
+    url: str
+    digest: str
+
+    def load(self, identity: str, limiter: RateLimiter) -> Any:
+        """The model of that identity; limiter: shares out what its account may use. It imports its library here."""
+        raise NotImplementedError
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine, as `models.toml` has it."""
+        return "server"
+
+    @property
+    def location(self) -> str:
+        """Its URL."""
+        return self.url
+
+    def check(self) -> None:
+        """See `Installable`: no server is asked."""
+
+    def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model of the run's
+        """See `OpensEngine`."""
+        return model_identity(name, self.digest)
+
+    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - as above
+        """See `OpensEngine`."""
+        return self.connect(name, ProcessLimiter())
+
+    def connect(self, name: str, limiter: RateLimiter) -> Any:
+        """The model; limiter: shares out what its account may use. Raises NotInstalledError, BlockedError."""
+        with installed_with("openai"):
+            return self.load(model_identity(name, self.digest), limiter)
 
 
 class BuiltIn(Struct, Generic[OpenedT], frozen=True):
@@ -186,8 +230,23 @@ class NamedEngine(Struct, Generic[OpenedT], frozen=True, kw_only=True):
         """
         return self.engine.identity(self.name, model)
 
-    def open(self, profile: Profile, open_model: OpenModel = no_model) -> OpenedT:
-        """The loaded engine; raises InputError, NotInstalledError, and what `open_model` raises."""
+    def check_profile(self, profile: Profile) -> None:
+        """Raises InputError where the engine can't guarantee the profile."""
+        if profile == "deterministic" and isinstance(self.engine, ServerTable):
+            raise InputError(
+                f"{self.name} is behind a server, which doesn't promise the same numbers for the same texts whatever "
+                "else it is asked: take the profile fast, or a model that cotrail's own workers run"
+            )
+
+    def open(self, profile: Profile, open_model: OpenModel = no_model, limiter: RateLimiter | None = None) -> OpenedT:
+        """The loaded engine; raises InputError, NotInstalledError, and what `open_model` raises.
+
+        limiter: shares out what the accounts of hosted models may use; by default each model has its own.
+        """
+        self.check_profile(profile)
+        if limiter is not None and isinstance(self.engine, ServerTable):
+            opened: OpenedT = self.engine.connect(self.name, limiter)
+            return opened
         return self.engine.open(self.name, profile, open_model)
 
 

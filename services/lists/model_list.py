@@ -1,6 +1,7 @@
 """The models that there are: the built-in ones and those of `models.toml`. None is loaded, and no server is asked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
+from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, check_profile, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.models_file import LANGUAGE_MODEL
@@ -113,15 +115,22 @@ def _described(kind: str, name: str, engine: Any) -> DescribedModel:
     return DescribedModel(
         **listed,
         table={key: str(value) if isinstance(value, Path) else value for key, value in table.items()},
-        profiles=tuple(_profiles(ModelSpec(name=name, engine=engine))) if is_model else get_args(Profile),
+        profiles=tuple(_profiles(_check_of(kind, name, engine))),
         capabilities={each: _lacks(engine, each) for each in get_args(Capability)} if can_tell else {},
     )
 
 
-def _profiles(spec: ModelSpec) -> Iterator[Profile]:
+def _check_of(kind: str, name: str, engine: Any) -> Callable[[Profile], None]:
+    """What raises InputError for a profile that the engine can't guarantee."""
+    if kind == LANGUAGE_MODEL:
+        return partial(check_profile, ModelSpec(name=name, engine=engine))
+    return NamedEngine(name=name, engine=engine).check_profile
+
+
+def _profiles(check: Callable[[Profile], None]) -> Iterator[Profile]:
     for profile in get_args(Profile):
         try:
-            check_profile(spec, profile)
+            check(profile)
         except InputError:
             continue
         yield profile

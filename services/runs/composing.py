@@ -20,6 +20,7 @@ from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import GoldParagraph, Question
+from cotrail.engines.engine_catalogue import ServerTable
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.batch_services import check_batches, has_batches
 from cotrail.engines.language_models.catalogue import (
@@ -157,9 +158,17 @@ def _new_id(system: str) -> str:
 def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile]:
     """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
     model = find_model(settings().catalogue_path, request.model or settings().model)
-    profile = request.profile or default_profile(model, samples=needs.samples)
+    samples = needs.samples and not _asks_server(needs, request)
+    profile = request.profile or default_profile(model, samples=samples)
     _check_language_model(model, profile, needs.capabilities)
     return model, profile
+
+
+def _asks_server(needs: Needs, request: RunRequest) -> bool:
+    """Whether a named engine other than a language model is behind a server, which isn't deterministic."""
+    named = [(role.kind, request.engines[role.name]) for role in needs.engines if role.name in request.engines]
+    found = (find_engine(settings().catalogue_path, *each) for each in named if each[0] != LANGUAGE_MODEL)
+    return any(isinstance(each.engine, ServerTable) for each in found)
 
 
 def _choose_engines(needs: Needs, request: RunRequest, model: ModelSpec, profile: Profile) -> dict[str, RunEngine]:
@@ -194,5 +203,7 @@ def _choose_engine(role: EngineRole, request: RunRequest, model: ModelSpec, prof
         _check_language_model(chosen, profile, role.capabilities)
         return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served, model=chosen)
     found = find_engine(settings().catalogue_path, role.kind, name)
+    found.check_profile(profile)
     check_here(f"the {role.name} {found.name}", found.engine)
+    check_key(found.name, found.engine)
     return RunEngine(name=found.name, identity=found.identity(identity(model)), note=found.instead)

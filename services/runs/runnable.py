@@ -11,9 +11,9 @@ from typing import Any
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.engine_catalogue import Installable
-from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.optional_packages import OnLibrary, check_library
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, NotInstalledError
 
 
@@ -27,7 +27,7 @@ def check_model(name: str, model: Installable) -> None:
 
 def check_key(name: str, model: object) -> None:
     """Raises InputError where the key of a served model isn't set, which the local stack's workers lack too."""
-    variable = model.key_variable if isinstance(model, Endpoint) else None
+    variable = model.key_variable if isinstance(model, ServerAddress) else None
     if variable and _shares_environment() and not os.environ.get(variable, "").strip():
         raise InputError(
             f"the model {name} needs a key, and the environment variable {variable} isn't set: set it, then run "

@@ -81,6 +81,23 @@ def answer(status: int, content: object = None, headers: Mapping[str, str] | Non
     return reply
 
 
+def computed(of: Callable[[dict[str, Any]], object]) -> Reply:
+    """A complete answer that is made from the request's body."""
+    return lambda handler: answer(200, of(handler.body))(handler)  # type: ignore[attr-defined]
+
+
+def verbatim(content: bytes) -> Reply:
+    """An answer of these bytes, whatever they are."""
+
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return reply
+
+
 def streamed(events: Iterable[object]) -> Reply:
     """A stream of events: objects as JSON, strings verbatim; None breaks it off."""
 
@@ -145,7 +162,7 @@ def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.body = body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if served.closed:
                 self.close_connection = True
                 return

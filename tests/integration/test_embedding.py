@@ -2,6 +2,7 @@ import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from cotrail.engines.embedding import sentence_transformers as adapter
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
+from tests.integration.served import Served, computed
 
 ARISTOTLE = Paragraph(
     id="a",
@@ -105,6 +107,25 @@ def test_the_same_similarities_as_the_library_s_own(spec: NamedEngine[Embedder],
     for embedder in (deterministic, spec.open("fast")):
         (result,) = embedder.compare([Embed(sentences=SENTENCES, paragraphs=paragraphs)])
         assert torch.allclose(torch.tensor(result.similarities), expected.cpu(), atol=2e-6)
+
+
+def test_a_server_of_the_same_model_gives_the_same_similarities(
+    deterministic: Embedder, served: Served, tmp_path: Path
+) -> None:
+    pytest.importorskip("httpx2", reason="httpx2 isn't installed")
+    model, reading = deterministic._model, Lock()  # type: ignore[attr-defined]
+
+    def embeddings(body: dict[str, Any]) -> object:
+        with reading:
+            vectors = model.encode(body["input"], show_progress_bar=False)
+        return {"data": [{"index": n, "embedding": vector.tolist()} for n, vector in enumerate(vectors)]}
+
+    served.replies = [computed(embeddings)]
+    table = f'[embedders.mine]\nengine = "server"\nurl = "{served.url}"\nmodel = "minilm"\nbatch_size = 8\n'
+    (tmp_path / "models.toml").write_text(table)
+    asked = actions(seed=4, count=4)
+    results = EMBEDDERS.find(tmp_path / "models.toml", "mine").open("fast").compare(asked)
+    assert close(results, deterministic.compare(asked))
 
 
 def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(

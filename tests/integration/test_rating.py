@@ -27,6 +27,7 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating import cross_encoder as adapter
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
+from tests.integration.served import Served, computed
 from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_core")
@@ -126,6 +127,21 @@ def test_a_score_is_a_probability_by_default(duplicates: Path, profile: Profile)
     for action, result in zip(asked, load(duplicates, profile).rate(asked), strict=True):
         outputs = torch.tensor(logits(duplicates, RobertaForSequenceClassification, action))
         assert result.scores == pytest.approx(torch.sigmoid(outputs).tolist(), abs=1e-4)
+
+
+def test_a_server_of_the_same_model_gives_the_same_scores(relevance: Path, served: Served, tmp_path: Path) -> None:
+    pytest.importorskip("httpx2", reason="httpx2 isn't installed")
+    rater = load(relevance)
+
+    def reranked(body: dict[str, Any]) -> object:
+        (rated,) = rater.rate([Rate(by="relevance", text=body["query"], others=tuple(body["documents"]))])
+        return {"results": [{"index": n, "relevance_score": score} for n, score in enumerate(rated.scores)]}
+
+    served.replies = [computed(reranked)]
+    table = f'[raters.mine]\nengine = "server"\nurl = "{served.url}"\nmodel = "ms-marco"\nbatch_size = 2\n'
+    (tmp_path / "models.toml").write_text(table)
+    asked = actions(seed=4)
+    assert RATERS.find(tmp_path / "models.toml", "mine").open("fast").rate(asked) == rater.rate(asked)
 
 
 def test_deterministic_scores_do_not_depend_on_what_else_is_rated(

@@ -118,17 +118,30 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 
 # The catalogue
 
+SERVER = "[embedders.m]\nengine = 'server'\nmodel = 'e5'\n"
+
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, scripted"),
-        ('[embedders.m]\nengine = "magic"', "there are: sentence-transformers, scripted"),
+        ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, server, scripted"),
+        ('[embedders.m]\nengine = "magic"', "there are: sentence-transformers, server, scripted"),
         ('[embedders.m]\nengine = "scripted"', "`path` is missing; the keys are: path"),
         ('[embedders.m]\nengine = "sentence-transformers"\npath = 3', "`path` must be text in quotation marks"),
         ('[embedders.m]\nengine = "scripted"\npath = "x"\nprofile = "fast"', "no key `profile`; there are: path"),
         ('[embedders.all-minilm-l6-v2]\nengine = "scripted"\npath = "x"', "built-in embedder"),
         ("[embedder.m]", "malformed.*embedder"),
+        (f"{SERVER}url = 'http://host:8000'", "the url has no path, and OpenAI's API begins behind one"),
+        (f"{SERVER}url = 'http://host/v1/embeddings'", "the url is where the API begins: leave out its end"),
+        (f"{SERVER}url = 'http://host/v1/'", "leave out its end, /embeddings or /"),
+        (f"{SERVER}url = 'host:8000'", "the url isn't that of a server"),
+        (f"{SERVER}url = 'http://user:sentinel@host/v1'", "a key belongs into the variable that key_variable names"),
+        (f"{SERVER}url = 'http://host/v1'\nkey_variable = 'sk-abc'", "must be the name of an environment variable"),
+        (f"{SERVER}url = 'http://host/v1'\nkey = 'sk-abc'", r"no key `key` \(did you mean key_variable\?\)"),
+        (f"{SERVER}url = 'http://host/v1'\nbatch_size = 0", "`batch_size` must be"),
+        (f"{SERVER}url = 'http://host/v1'\ndimensions = -1", "`dimensions` must be"),
+        (f"{SERVER}url = 'http://host'\napi = 'cohere'", "`api` can't be 'cohere'; there are: openai, tei"),
+        (f"{SERVER}url = 'http://host'\napi = 'tei'\nencoding = 'base64'", 'encoding = "base64" is for api = "openai"'),
     ],
 )
 def test_a_broken_list_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:

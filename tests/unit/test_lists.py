@@ -108,6 +108,7 @@ def test_models_of_the_file_stand_beside_the_built_in_ones(home: Path) -> None:
         '[models.gone]\nengine = "llamacpp"\npath = "gone.gguf"\ncontext = 512\n'
         '[models.far]\nengine = "openai"\nurl = "http://127.0.0.1:1/v1"\n'
         'model = "m"\ncontext = 99\nwithout = ["tools"]\n'
+        '[raters.judging]\nengine = "server"\nurl = "http://127.0.0.1:1"\nmodel = "m"\n'
     )
     states = {(each.kind, each.name): each.state for each in list_models()}
     assert {name: states["model", name] for name in ("here", "gone", "far")} == {
@@ -119,6 +120,8 @@ def test_models_of_the_file_stand_beside_the_built_in_ones(home: Path) -> None:
     [far] = describe_models("far")
     assert (far.profiles, far.table["context"], far.location) == (("fast",), 99, "http://127.0.0.1:1/v1")
     assert "no tools" in str(far.capabilities["tools"])
+    [judging] = describe_models("judging")
+    assert (judging.state, judging.profiles, judging.table["api"]) == ("server", ("fast",), "rerank")
     [gone] = describe_models("gone")
     assert "can't be read" in gone.problem
     assert gone.capabilities == {}

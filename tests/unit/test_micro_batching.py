@@ -117,6 +117,17 @@ def test_each_of_several_bad_items_gets_its_own_error(eventually: Eventually) ->
     assert [str(future.exception(SECONDS)) for future in futures] == ["a is bad", "b is bad"]
 
 
+def test_an_error_that_concerns_all_items_is_raised_for_each_and_none_is_tried_again(eventually: Eventually) -> None:
+    gate = Gate(failing_at("a"))
+    batcher = MicroBatcher("away", gate.work, concerns_all=lambda error: isinstance(error, ValueError))
+    first = hold(batcher, gate)
+    futures = hand_in(batcher, "abc", eventually)
+    gate.open()
+    assert first.result(SECONDS) == "FIRST"
+    assert [str(future.exception(SECONDS)) for future in futures] == ["a is bad"] * 3
+    assert gate.batches == [["first"], ["a", "b", "c"]]
+
+
 def test_after_an_error_the_batcher_goes_on() -> None:
     gate = Gate(failing_at("b"))
     gate.open()

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.refusals import message_in, seconds_to_wait, step_error
+from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
+from cotrail.engines.language_models.served.refusals import message_in, step_error
 from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)

@@ -44,7 +44,12 @@ def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are: sentence-transformers, scripted"):
+    with pytest.raises(InputError, match="there are: sentence-transformers, server, scripted"):
         RATERS.find(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
+    served = 'engine = "server"\nmodel = "m"\nurl = '
+    with pytest.raises(InputError, match="leave out its end, /rerank or /"):
+        RATERS.find(listed(tmp_path, f'{served}"http://host/v1/rerank"'), "mine")
+    with pytest.raises(InputError, match='raw_scores is for api = "tei"'):
+        RATERS.find(listed(tmp_path, f'{served}"http://host"\nraw_scores = true'), "mine")
     with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; there are: mine, ms-marco-"):
         RATERS.find(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")

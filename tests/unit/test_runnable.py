@@ -89,6 +89,57 @@ def test_a_model_that_compares_needs_its_library_too(given: Given, home: Path, m
     assert f"the embedder e can't run here: {missing}" in said
 
 
+SERVED = """
+[embedders.e]
+engine = "server"
+url = "https://host/v1"
+model = "e5"
+key_variable = "A_KEY"
+
+[models.m]
+engine = "scripted"
+path = "script.json"
+"""
+COMPARED = {"system": "rethinking", "embedder": "e", "entailer": "prompted", "demonstrations": None}
+
+
+def test_an_embedder_behind_a_server_needs_its_key_and_an_http_client_here(
+    given: Given, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refused(given, home, SERVED, **COMPARED)
+    assert said.startswith("the model e needs a key, and the environment variable A_KEY isn't set")
+    monkeypatch.setenv("A_KEY", "sentinel")
+    assert submitted(given, home, SERVED, **COMPARED)
+    without("httpx2", monkeypatch)
+    missing = f"httpx2 isn't installed: `{install_extra('openai')}`"
+    assert f"the embedder e can't run here: {missing}" in refused(given, home, SERVED, **COMPARED)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_host_that_only_submits_needs_neither_the_embedder_s_key_nor_its_library(
+    given: Given, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without("httpx2", monkeypatch)
+    assert submitted(given, home, SERVED, **COMPARED)
+
+
+def test_a_sampled_run_with_an_embedder_behind_a_server_is_fast(
+    given: Given, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_KEY", "sentinel")
+    (home / "models.toml").write_text(SERVED)
+    (home / "similarities.json").write_text("{}")
+
+    def profile(**changes: Any) -> str:
+        return prepare(make_request(given(**COMPARED | {"model": "m"} | changes))).submission.binding.profile
+
+    assert profile() == "fast"
+    (home / "models.toml").write_text(f'{SERVED}[embedders.s]\nengine = "scripted"\npath = "similarities.json"\n')
+    assert profile(embedder="s") == "deterministic"
+    with pytest.raises(InputError, match=r"e is behind a server.*take the profile fast"):
+        profile(profile="deterministic")
+
+
 @pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize(
     ("files", "table", "said"),

@@ -16,16 +16,27 @@ Vector: TypeAlias = NDArray[np.float32]
 DECIMALS = 6
 """Decimals of a similarity; further ones depend on the machine that computed it."""
 
+MOST_EMBEDDINGS = 16_384
+"""The most embeddings that an embedder keeps: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and
+again."""
+
 
 def texts(comparison: Comparison) -> tuple[Sequence[str], Sequence[str]]:
     """The texts of the rows and of the columns of a comparison's similarities."""
+    if not comparison.sentences:
+        return (), ()
     return comparison.sentences, [each.statement for each in comparison.paragraphs] or comparison.sentences
 
 
 def embedded(comparison: Comparison, vectors: Mapping[str, Vector]) -> Embedded:
     """A comparison's similarities, by the embeddings of its texts."""
     rows, columns = texts(comparison)
-    return Embedded(similarities=tuple(tuple(_cosine(vectors[a], vectors[b]) for b in columns) for a in rows))
+    return similarities([vectors[text] for text in rows], [vectors[text] for text in columns])
+
+
+def similarities(rows: Sequence[Vector], columns: Sequence[Vector]) -> Embedded:
+    """The similarity of each row to each column."""
+    return Embedded(similarities=tuple(tuple(_cosine(one, other) for other in columns) for one in rows))
 
 
 def _cosine(one: Vector, other: Vector) -> float:

@@ -1,6 +1,5 @@
 """Embedders that sentence-transformers loads."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -15,15 +14,13 @@ from cotrail.core.ports.embedder import Comparison
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.device_memory import in_batches
-from cotrail.engines.embedding.cosine_similarity import Vector, embedded, texts
+from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, embedded, texts
 from cotrail.engines.model_folders import loading
+from cotrail.engines.recent_results import RecentResults
 from cotrail.errors import StepError
 
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 """Characters that the profile `fast` reads in one pass, padding included."""
-
-MOST_EMBEDDINGS = 16_384
-"""The most embeddings kept: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and again."""
 
 
 class SentenceTransformerEmbedder:
@@ -39,7 +36,7 @@ class SentenceTransformerEmbedder:
         self._identity = identity
         self._model = _load(path)
         self._most = CHARACTERS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
-        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._recent: RecentResults[str, Vector] = RecentResults()
         self._turn = Lock()
 
     @property
@@ -50,19 +47,15 @@ class SentenceTransformerEmbedder:
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`."""
         sentences = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
-        # The model and the cache serve one call at a time.
+        # The model serves one call at a time.
         with self._turn:
             vectors = self._vectors(list(sentences))
         return [embedded(comparison, vectors) for comparison in comparisons]
 
     def _vectors(self, sentences: list[str]) -> dict[str, Vector]:
-        vectors = {text: self._recent[text] for text in sentences if text in self._recent}
+        vectors = self._recent.known(sentences)
         vectors |= self._made([text for text in sentences if text not in vectors])
-        for text in sentences:
-            self._recent[text] = vectors[text]
-            self._recent.move_to_end(text)
-        while len(self._recent) > MOST_EMBEDDINGS:
-            self._recent.popitem(last=False)
+        self._recent.keep(vectors, MOST_EMBEDDINGS)
         return vectors
 
     def _made(self, sentences: list[str]) -> dict[str, Vector]:

@@ -12,7 +12,7 @@ from cotrail.common.nearest import unknown
 from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
-from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint, VariableName
+from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.providers import provided
@@ -27,6 +27,7 @@ from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, check_library, installed_with
 from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import read_script
+from cotrail.engines.server_address import VariableName
 from cotrail.errors import InputError, UnknownNameError
 
 DEFAULT_CONTEXT = 8192

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.server_addresses import read_address
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.generation import HandsBack
 from cotrail.engines.language_models.thinking import Thinking, Thinks
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError
 
 Api = Literal["completions", "chat", "responses", "anthropic", "gemini"]
@@ -38,17 +38,6 @@ _BATCHED: Mapping[BatchApi, tuple[Api, ...]] = {
     "mistral": ("chat", "completions"),
 }
 
-Rate = Annotated[int, Meta(ge=1)] | None
-
-
-class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an account may use of a model in a minute; None for what isn't limited, or is said by the server."""
-
-    requests: Rate = None
-    input_tokens: Rate = None
-    output_tokens: Rate = None
-
-
 Money = Annotated[float, Meta(ge=0)]
 
 
@@ -68,14 +57,6 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 ContextLength = Annotated[int, Meta(ge=1, examples=[8192])]
 
-VariableName = Annotated[
-    str,
-    Meta(
-        pattern="^[A-Z_][A-Z0-9_]*$",
-        description="the name of an environment variable in capitals, as GPU1_KEY, which holds the key",
-    ),
-]
-
 _LATER = (
     *("continues", "bos", "eos", "thinks", "thought_tokens", "effort", "template", "hands_back"),
     *("limit_field", "omits", "extra"),
@@ -91,30 +72,22 @@ LEAST_BUDGET = 1024
 """The least budget of thoughts that Anthropic's API takes, in tokens."""
 
 
-class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Address of a served model, and the limits of requests to it.
 
-    url: where the API begins, e.g. `http://gpu1:8000/v1`.
-    model: the server's name for the model.
     context: tokens that a prompt and its continuation may take together.
     api: see `Api`; chat models follow a prompt's demonstrations less closely.
     continues: see `Continues`; None where the server can't, or nothing is known of it.
     chat_template: a file with the model's chat template in Jinja, by which completions are asked for conversations.
     bos, eos: what the template shows as `bos_token` and `eos_token`. Servers put the first themselves.
     without: what the server can't do, so that runs that need it are refused as they are submitted.
-    key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
-    revision: a free description of the weights behind the name, since what a server holds can't be digested.
-    in_flight: the most requests under way at once; further ones wait.
-    timeout_seconds: how long the server may be silent, before its first token and between tokens.
+    timeout_seconds: how long the server may be silent, before its first token and between tokens; 300 by default.
     thinks, thought_tokens, template, hands_back: see `Thinking`; effort: how much it thinks, in the server's words.
     limit_field: the field that bounds what is written, where it isn't `max_tokens`.
-    omits: see `Omitted`; extra: further fields of each request.
-    account: what the provider's limits belong to, by default the variable of the key and the host.
-    limits: see `Limits`; batch: see `BatchApi`, None where there is none; price: by default that of a published table.
+    omits: see `Omitted`.
+    batch: see `BatchApi`, None where there is none; price: by default that of a published table.
     """
 
-    url: str
-    model: Annotated[str, Meta(min_length=1)]
     context: ContextLength
     api: Api = "completions"
     continues: Continues | None = None
@@ -122,35 +95,19 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bos: str = ""
     eos: str = ""
     without: tuple[Absent, ...] = ()
-    key_variable: VariableName | None = None
-    revision: str = ""
-    in_flight: Annotated[int, Meta(ge=1)] = 256
-    timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
     thinks: Thinks | None = None
     thought_tokens: Annotated[int, Meta(ge=0)] = 0
     effort: str = ""
-    template: dict[str, Any] = {}
+    template: dict[str, Any] = field(default_factory=dict)
     hands_back: HandsBack = "calls"
     limit_field: str = ""
     omits: tuple[Omitted, ...] = ()
-    extra: dict[str, Any] = {}
-    account: str = ""
-    limits: Limits | None = None
     batch: BatchApi | None = None
     price: Price | None = None
 
     def __post_init__(self) -> None:
-        try:
-            address = read_address(self.url, ("http", "https"))
-        except ValueError as error:
-            raise ValueError(f"the url isn't that of a server: {error}; it reads like http://host:8000/v1") from None
-        if address.user is not None or address.query:
-            raise ValueError(
-                "the url holds more than an address; a key belongs into the variable that key_variable names"
-            )
-        if not address.host:
-            raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
-        if not address.path.endswith(self._version):
+        super().__post_init__()
+        if not self.url.endswith(self._version):
             raise ValueError(f"the url doesn't end in {self._version}")
         if self.continues and self.api == "completions":
             raise ValueError('continues is for api = "chat": a completion continues whatever stands last')
@@ -194,19 +151,20 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def is_hosted(self) -> bool:
         """Return whether a provider runs the model, which charges for it and limits its use."""
-        told = self.account or self.limits or self.price or self.batch
-        return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
-
-    @property
-    def account_name(self) -> str:
-        """What the provider's limits belong to."""
-        host = read_address(self.url, ("http", "https")).host
-        return self.account or f"{self.key_variable}@{host}"
+        return bool(self.price or self.batch) or super().is_hosted
 
     @property
     def beside(self) -> str:
         """The address without its version."""
         return self.url.removesuffix(self._version)
+
+    @property
+    def for_long_texts(self) -> str:
+        """See `ServerAddress`."""
+        return (
+            f"the list of models gives {self.model} a context of {self.context} tokens: give it the server's, or less "
+            "where the server doesn't count tokens"
+        )
 
     @property
     def _version(self) -> str:

@@ -4,10 +4,12 @@ from functools import partial
 from typing import ClassVar
 
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.ports.rater import RELEVANCE_RATER, Rater
-from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.optional_packages import Library
+from cotrail.engines.rating.rerank_server import RerankServer
 from cotrail.engines.rating.scripted import ScriptedRater
 
 
@@ -23,6 +25,16 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
         return CrossEncoderRater(self.path, identity, profile)
 
 
+class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="server"):
+    """A rater behind a server."""
+
+    def load(self, identity: str, limiter: RateLimiter) -> Rater:
+        """See `ServerTable`."""
+        from cotrail.engines.rating.served import ServedRater
+
+        return ServedRater(self, identity, limiter)
+
+
 class Scripted(ScriptTable, frozen=True, tag="scripted"):
     """A scripted rater; path: its script."""
 
@@ -35,7 +47,7 @@ def _published(model: str) -> BuiltIn[Rater]:
 
 RATERS: EngineCatalogue[Rater] = EngineCatalogue(
     kind=RELEVANCE_RATER.kind,
-    tables=CrossEncoders | Scripted,
+    tables=CrossEncoders | Server | Scripted,
     built_in={
         "quora-roberta-large": _published("quora-roberta-large"),
         "quora-distilroberta-base": _published("quora-distilroberta-base"),

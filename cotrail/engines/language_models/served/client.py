@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httpx2
 import msgspec
@@ -20,12 +20,11 @@ from tenacity import (
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.common.redaction import Secrets
-from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.rate_headers import pause_asked
-from cotrail.engines.language_models.served.refusals import BUSY, Reported, reported_in, step_error
-from cotrail.engines.language_models.served.stream import ServerStream
+from cotrail.engines.language_models.served.refusals import ATTEMPTS, BUSY, Reported, reported_in, step_error
 from cotrail.engines.language_models.served.tokenizer import Tokenized
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
@@ -33,10 +32,6 @@ CONNECT_SECONDS = 10.0
 
 IDLE_SECONDS = 2.0
 """Lifetime of an idle connection; servers close theirs after five seconds or more."""
-
-ATTEMPTS = 3
-"""Attempts of a request to a server that is away or busy, before its step is given back until the server is
-available."""
 
 MAX_STREAM_BYTES = 256 * MIB
 """The most bytes that a server may write for one step: each token comes with a few hundred bytes around it."""
@@ -46,6 +41,19 @@ LONGEST_MESSAGE = 500
 
 LONGEST_WAIT = 60.0
 """Seconds that a request waits for a busy server at most; where the server asks for more, the step is given back."""
+
+
+class AnswerStream(Protocol):
+    """Takes an answer, in events or whole; see `ServerStream`."""
+
+    def take(self, data: str) -> bool:
+        """Takes an event; returns whether the answer is complete. Raises Refused, TransientStepError."""
+
+    def take_whole(self, answer: Mapping[str, Any]) -> None:
+        """Takes an answer that is no stream. Raises Refused, TransientStepError."""
+
+    def check(self) -> None:
+        """Raises TransientStepError where the stream ended before the answer was complete."""
 
 
 class _AwayError(UnavailableError):
@@ -111,7 +119,7 @@ class ServerClient:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: ServerAddress,
         headers: Callable[[str], dict[str, str]],
         learn: Callable[[Mapping[str, str]], None] | None = None,
     ) -> None:
@@ -132,7 +140,7 @@ class ServerClient:
         """Closes the connections."""
         await self._http.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: ServerStream, *, streams: bool) -> None:
+    async def complete(self, path: str, body: dict[str, Any], stream: AnswerStream, *, streams: bool) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
         streams: whether the server was asked to answer in events.
@@ -144,8 +152,7 @@ class ServerClient:
             if not streams:
                 self._take_whole(await _read(response), stream)
                 return
-            # An AsyncClient's responses have no other streams.
-            response.stream = _Bounded(cast(httpx2.AsyncByteStream, response.stream))
+            response.stream = _bounded(response)
             try:
                 async for event in httpx2.EventSource(response):
                     if stream.take(event.data):
@@ -157,7 +164,7 @@ class ServerClient:
         except TransientStepError as error:
             raise TransientStepError(self._said(str(error))) from None
 
-    def _take_whole(self, content: bytes, stream: ServerStream) -> None:
+    def _take_whole(self, content: bytes, stream: AnswerStream) -> None:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
@@ -165,9 +172,17 @@ class ServerClient:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
-    async def tokenize(self, body: dict[str, Any]) -> Tokenized | None:
+    async def ask(self, url: str, body: dict[str, Any]) -> bytes:
+        """The content of an answer that is no stream, up to `MAX_STREAM_BYTES`; raises as `complete` does."""
+        async with self._answer(url, body) as response:
+            if not response.is_success:
+                raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
+            response.stream = _bounded(response)
+            return await response.aread()
+
+    async def tokenize(self, url: str, body: dict[str, Any]) -> Tokenized | None:
         """The server's tokenization of a text; None where it offers none."""
-        async with self._answer(f"{self._endpoint.beside}/tokenize", body) as response:
+        async with self._answer(url, body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
                 raise self._refusal(response.status_code, Reported("its tokenizer failed"))
             try:
@@ -222,7 +237,7 @@ class ServerClient:
         return self._secrets.hidden(message)[:LONGEST_MESSAGE]
 
 
-def key_of(endpoint: Endpoint) -> str:
+def key_of(endpoint: ServerAddress) -> str:
     """The server's API key; empty where it needs none. Raises BlockedError where its variable holds none."""
     if endpoint.key_variable is None:
         return ""
@@ -255,6 +270,11 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _bounded(response: httpx2.Response) -> _Bounded:
+    # An AsyncClient's responses have no other streams.
+    return _Bounded(cast(httpx2.AsyncByteStream, response.stream))
 
 
 async def _read(response: httpx2.Response) -> bytes:

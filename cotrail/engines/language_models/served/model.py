@@ -23,10 +23,10 @@ from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
-from cotrail.engines.language_models.served.client import ATTEMPTS, ServerClient
+from cotrail.engines.language_models.served.client import ServerClient
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
-from cotrail.engines.language_models.served.pacing import LONGEST_WAIT, Pacing
+from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
 from cotrail.engines.language_models.served.protocols.delta import Refused
@@ -43,7 +43,7 @@ from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_ins
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
-from cotrail.errors import BusyError, CotrailError, StepError, TransientStepError
+from cotrail.errors import CotrailError, StepError, TransientStepError
 
 MOST_AROUND_TOKEN = 1000
 """Characters that a server writes around each token at most, of those whose streams are read to their ends."""
@@ -150,17 +150,13 @@ class ServedModel:
         """The result of a request that is sent when its account may send it, and again where that was too early."""
         body, most = self._protocol.body(order), order.request.max_tokens
         need = Need(input_tokens=self._tokens(order.prompt), output_tokens=most)
-        sleep = partial(self._sleep, cancellation)
-        for attempt in range(1, ATTEMPTS + 1):
-            reserved = pacing.wait(need, sleep)
+
+        def sent() -> ServerStream:
             stream = self._stream(order, request)
-            try:
-                self._complete(body, stream, cancellation)
-                break
-            except BusyError as error:
-                pacing.refused(error.seconds)
-                if attempt == ATTEMPTS or (error.seconds or 0) > LONGEST_WAIT:
-                    raise
+            self._complete(body, stream, cancellation)
+            return stream
+
+        stream, reserved = pacing.send(need, partial(self._sleep, cancellation), sent)
         result = self._result(order, request, stream)
         used = Need(input_tokens=result.prompt_tokens, output_tokens=result.generated_tokens)
         pacing.settle(need, reserved, used)
@@ -302,4 +298,6 @@ def _tokenized(
     text: str,
     begins: bool,  # noqa: FBT001 - called by position
 ) -> Tokenized | None:
-    return event_loop.run(partial(client.tokenize, tokenizer_request(endpoint, text, begins=begins)))
+    return event_loop.run(
+        partial(client.tokenize, f"{endpoint.beside}/tokenize", tokenizer_request(endpoint, text, begins=begins))
+    )

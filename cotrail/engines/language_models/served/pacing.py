@@ -3,12 +3,16 @@
 import logging
 from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import TypeVar
 
 from cotrail.common.humanize import duration
 from cotrail.core.ports.rate_limiter import Limits, Need, RateLimiter
-from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.rate_headers import told_limits
+from cotrail.engines.language_models.served.refusals import ATTEMPTS
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import BusyError
+
+Done = TypeVar("Done")
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +26,7 @@ SMOOTHING = 0.1
 class Pacing:
     """Has a model's requests wait until its account may send them."""
 
-    def __init__(self, endpoint: Endpoint, limiter: RateLimiter) -> None:
+    def __init__(self, endpoint: ServerAddress, limiter: RateLimiter) -> None:
         self._limiter = limiter
         self._pool = f"{endpoint.account_name}/{endpoint.model}"
         self._name = f"{endpoint.model} ({endpoint.account_name})"
@@ -53,6 +57,22 @@ class Pacing:
                 raise BusyError(f"waiting for {self._name}, which asked for a pause of {duration(seconds)}", seconds)
             sleep(seconds)
         return reserved
+
+    def send(self, need: Need, sleep: Callable[[float], None], ask: Callable[[], Done]) -> tuple[Done, Need]:
+        """What `ask` returns, once a request may be sent and again where that was too early, and what was reserved.
+
+        need, sleep: see `wait`. Raises BusyError, and what `ask` raises.
+        """
+        attempt = 1
+        while True:
+            reserved = self.wait(need, sleep)
+            try:
+                return ask(), reserved
+            except BusyError as error:
+                self.refused(error.seconds)
+                if attempt == ATTEMPTS or (error.seconds or 0) > LONGEST_WAIT:
+                    raise
+            attempt += 1
 
     def settle(self, need: Need, reserved: Need, used: Need) -> None:
         """Corrects the reservation of a request that was answered; need: what it might have taken at most."""

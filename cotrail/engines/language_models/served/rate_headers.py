@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from cotrail.core.ports.rate_limiter import DIMENSIONS, Dimension, Limits
-from cotrail.engines.language_models.served.refusals import seconds_to_wait
 
 LONGEST_PAUSE = 3600.0
 """The most seconds that a header is believed."""
@@ -56,6 +56,25 @@ def pause_asked(headers: Mapping[str, str]) -> float | None:
         if (reset := _reset(headers, name))
     ]
     return min(max(resets), LONGEST_PAUSE) if resets else None
+
+
+def seconds_to_wait(value: str | None) -> float | None:
+    """Seconds to wait by a `Retry-After` header, which has seconds or a date; None where it is unusable."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        return _seconds_until(value)
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        when = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return None
+    return max((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _either(headers: Mapping[str, str], name: str, what: str) -> str | None:

@@ -1,17 +1,14 @@
 """Error responses of a server, as errors of steps."""
 
-import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import (
     BlockedError,
     BusyError,
@@ -34,6 +31,10 @@ BUSY = (
     OVERLOADED,
 )
 """Statuses of a server, or a proxy before it, that takes no requests at the moment, whatever they ask for."""
+
+ATTEMPTS = 3
+"""Attempts of a request to a server that is away or busy, before its step is given back until the server is
+available."""
 
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
 
@@ -58,7 +59,9 @@ class Reported(Struct, frozen=True):
     param: str = ""
 
 
-def step_error(endpoint: Endpoint, status: int, reported: Reported | str, wait: float | None = None) -> CotrailError:
+def step_error(
+    endpoint: ServerAddress, status: int, reported: Reported | str, wait: float | None = None
+) -> CotrailError:
     """The step's error for a status other than success; wait: the pause that the server asks for, in seconds."""
     said = Reported(reported) if isinstance(reported, str) else reported
     sentence = f"{endpoint.url} answered {status}: {said.message}"
@@ -73,7 +76,7 @@ def step_error(endpoint: Endpoint, status: int, reported: Reported | str, wait: 
     return _lasting(endpoint, status, said, sentence)
 
 
-def _lasting(endpoint: Endpoint, status: int, said: Reported, sentence: str) -> CotrailError:
+def _lasting(endpoint: ServerAddress, status: int, said: Reported, sentence: str) -> CotrailError:
     """The error for a status that waiting doesn't change."""
     match status:
         case 403 if _OF_THE_REQUEST.search(said.message):
@@ -90,7 +93,8 @@ def _lasting(endpoint: Endpoint, status: int, said: Reported, sentence: str) -> 
         case 400 if set(said.kinds) & set(_REFUSED_FIELDS):
             return BlockedError(_field_refused(sentence, said.param))
         case _ if 400 <= status < 500:
-            return _too_long(endpoint, sentence) if _TOO_LONG.search(said.message) else StepError(sentence)
+            is_too_long = _TOO_LONG.search(said.message)
+            return PromptTooLongError(f"{sentence}; {endpoint.for_long_texts}") if is_too_long else StepError(sentence)
     return TransientStepError(sentence)
 
 
@@ -151,35 +155,9 @@ def error_message(content: Any) -> str:
     return content if isinstance(content, str) else msgspec.json.encode(content).decode()
 
 
-def seconds_to_wait(value: str | None) -> float | None:
-    """Seconds to wait by a `Retry-After` header, which has seconds or a date; None where it is unusable."""
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        return _seconds_until(value)
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        when = parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return None
-    return max((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-def _key_wanted(endpoint: Endpoint, status: int) -> str:
+def _key_wanted(endpoint: ServerAddress, status: int) -> str:
     if endpoint.key_variable is None:
         todo = "name the environment variable that holds its key as key_variable in the list of models"
     else:
         todo = f"set the environment variable {endpoint.key_variable} to a key that it takes"
     return f"{endpoint.url} answered {status}: {todo}, start the workers again, then `cotrail resume RUN`"
-
-
-def _too_long(endpoint: Endpoint, sentence: str) -> PromptTooLongError:
-    return PromptTooLongError(
-        f"{sentence}; the list of models gives {endpoint.model} a context of {endpoint.context} tokens: give it the "
-        "server's, or less where the server doesn't count tokens"
-    )

@@ -1,0 +1,80 @@
+"""Address of a model behind a server, and the limits of requests to it, as every table of `models.toml` has them."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from cotrail.common.server_addresses import read_address
+
+Rate = Annotated[int, Meta(ge=1)] | None
+
+
+class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an account may use of a model in a minute; None for what isn't limited, or is said by the server."""
+
+    requests: Rate = None
+    input_tokens: Rate = None
+    output_tokens: Rate = None
+
+
+VariableName = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Z_][A-Z0-9_]*$",
+        description="the name of an environment variable in capitals, as GPU1_KEY, which holds the key",
+    ),
+]
+
+
+class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a model is served.
+
+    url: where the API begins, e.g. `http://gpu1:8000/v1`.
+    model: the server's name for the model.
+    key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
+    revision: a free description of the weights behind the name, since what a server holds can't be digested.
+    in_flight: the most requests under way at once; further ones wait.
+    timeout_seconds: how long the server may be silent.
+    extra: further fields of each request.
+    account: what the provider's limits belong to, by default the variable of the key and the host.
+    limits: see `Limits`.
+    """
+
+    url: str
+    model: Annotated[str, Meta(min_length=1)]
+    key_variable: VariableName | None = None
+    revision: str = ""
+    in_flight: Annotated[int, Meta(ge=1)] = 256
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
+    extra: dict[str, Any] = {}
+    account: str = ""
+    limits: Limits | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            address = read_address(self.url, ("http", "https"))
+        except ValueError as error:
+            raise ValueError(f"the url isn't that of a server: {error}; it reads like http://host:8000/v1") from None
+        if address.user is not None or address.query:
+            raise ValueError(
+                "the url holds more than an address; a key belongs into the variable that key_variable names"
+            )
+        if not address.host:
+            raise ValueError("the url isn't that of a server; it reads like http://host:8000/v1")
+
+    @property
+    def is_hosted(self) -> bool:
+        """Return whether a provider runs the model, which charges for it and limits its use."""
+        told = self.account or self.limits
+        return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
+
+    @property
+    def account_name(self) -> str:
+        """What the provider's limits belong to."""
+        host = read_address(self.url, ("http", "https")).host
+        return self.account or f"{self.key_variable}@{host}"
+
+    @property
+    def for_long_texts(self) -> str:
+        """What to do where the server finds a text too long, behind its message."""
+        return "have what is too long cut"

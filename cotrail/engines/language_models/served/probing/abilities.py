@@ -77,7 +77,8 @@ def _scores(probe: Probe, endpoint: Endpoint) -> Ability | None:
     outcome = probe.ask("log probabilities", replace(endpoint, thinks="no", thought_tokens=0), request)
     if outcome.status:
         return Ability(omits="logprobs", why=outcome.why)
-    return Ability(without="scores", why=outcome.why) if outcome.result is None else None
+    told = outcome.result is not None or endpoint.thinking.may_think
+    return None if told else Ability(without="scores", why=outcome.why)
 
 
 def _going_on(probe: Probe, endpoint: Endpoint, dialect: Dialect) -> Ability | None:

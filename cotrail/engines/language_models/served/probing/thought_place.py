@@ -40,7 +40,7 @@ def thought_place(probe: Probe, endpoint: Endpoint, request: GenerationRequest, 
         again = probe.ask("a longer text", endpoint, replace(request, max_tokens=most))
         result = again.result or result
     place = _seen(result) or _unseen(result, most)
-    if place.thinks == "hidden" and endpoint.api == "gemini":
+    if place.thinks == "hidden" and endpoint.api in ("anthropic", "gemini"):
         return _shown_if_asked(probe, endpoint, request) or place
     return place
 
@@ -84,7 +84,7 @@ def _unseen(result: Generated, most: int) -> ThoughtPlace:
 
 
 def _shown_if_asked(probe: Probe, endpoint: Endpoint, request: GenerationRequest) -> ThoughtPlace | None:
-    """Gemini shows thoughts, in short, to those who ask for them."""
+    """Anthropic and Gemini show thoughts, in short, to those who ask for them."""
     shown = probe.ask("its thoughts", replace(endpoint, thinks="field"), request).result
     if shown is None or not shown.thoughts:
         return None

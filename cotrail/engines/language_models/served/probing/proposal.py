@@ -10,6 +10,9 @@ from cotrail.common.printable_text import cut
 LONGEST = 300
 """Characters of a comment: a server's message may be any text, and a line break would end a comment."""
 
+GIVEN = "given"
+"""The reason of settings that stood in the table before."""
+
 
 def as_toml(name: str, table: Mapping[str, Any], reasons: Mapping[str, Sequence[str]], notes: Sequence[str]) -> str:
     """The table `[models.NAME]`; objects stand behind it as tables of their own.
@@ -20,14 +23,18 @@ def as_toml(name: str, table: Mapping[str, Any], reasons: Mapping[str, Sequence[
     objects = {key: value for key, value in table.items() if isinstance(value, dict)}
     lines = [*map(_comment, notes), tomli_w.dumps({"models": {name: {}}}).strip(), *_settings(plain, reasons)]
     if objects:
-        lines += ["", _comment("given"), tomli_w.dumps({"models": {name: objects}}).strip()]
+        lines += ["", _comment(GIVEN), tomli_w.dumps({"models": {name: objects}}).strip()]
     return "\n".join(lines) + "\n"
 
 
 def _settings(table: Mapping[str, Any], reasons: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    before: Sequence[str] = ()
     for key, value in table.items():
-        yield from map(_comment, reasons.get(key) or ["given"])
+        reason = reasons.get(key) or [GIVEN]
+        # One comment is for all lines with the same reason.
+        yield from map(_comment, reason if reason != before else ())
         yield tomli_w.dumps({key: value}).strip()
+        before = reason
 
 
 def _comment(text: str) -> str:

@@ -13,13 +13,13 @@ from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint, VariableName
-from cotrail.engines.language_models.gguf_metadata import gguf_metadata
+from cotrail.engines.language_models.gguf_metadata import check_gguf
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.template_files import files_lack, template_source
+from cotrail.engines.language_models.template_files import check_template, files_lack
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.model_folders import check_pretrained
 from cotrail.engines.model_identity import model_identity, weights_digest
@@ -104,7 +104,8 @@ class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
 
     def check(self) -> None:
         """See `ModelEngine`."""
-        gguf_metadata(self.path)
+        check_gguf(self.path)
+        check_template(self.path)
         check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
@@ -136,7 +137,9 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
         """See `ModelEngine`."""
         if self.path.is_dir():
             check_pretrained(self.path)
-        template_source(self.path)
+        else:
+            check_gguf(self.path)
+        check_template(self.path)
         check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:

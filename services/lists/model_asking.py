@@ -91,16 +91,11 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     table = served_table(path, name)
     if table is not None:
         return table
-    engine = find_model(path, name).engine
+    engine: Any = find_model(path, name).engine
     raise InputError(
-        f"the model {name} isn't behind a server ({engine_name(engine)}), so there is nobody to ask; `cotrail models "
+        f"the model {name} isn't behind a server ({engine.engine_name}), so there is nobody to ask; `cotrail models "
         f"{name}` says what is known of it"
     )
-
-
-def engine_name(engine: object) -> str:
-    """The name of an engine, as `models.toml` has it."""
-    return str(getattr(engine, "engine_name", "of another engine"))
 
 
 def _server(path: Path, name: str, table: dict[str, Any]) -> Server:

@@ -269,6 +269,31 @@ def test_a_model_of_anthropics_may_be_told_to_think(home: Path, start: Start, mo
     assert any("It thinks where its table asks for it" in note for note in found.notes)
 
 
+def test_a_server_that_asks_for_a_pause_is_waited_for(
+    home: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotrail.engines.language_models.served.model.LONGEST_WAIT", 0.0)
+    replies = [answer(429, {"error": {"message": "slow"}}, {"Retry-After": "0.05"})]
+    server = start(lambda path, body: replies.pop() if replies else pretended.silent(path, body))
+    lines: list[str] = []
+    table = {**GIVEN, "url": server.url, "account": "acme"}
+    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": table}}))
+    found = ask_model("m", lines.append)
+    assert lines[0].endswith("429: slow; waiting for 50 ms")
+    assert (found.table["api"], len(server.generations)) == ("chat", found.requests + 1)
+
+
+def test_an_effort_that_is_refused_is_left_out(home: Path, start: Start) -> None:
+    def without_effort(path: str, body: Body) -> Reply:
+        return pretended.unsupported("reasoning_effort") if "reasoning_effort" in body else pretended.silent(path, body)
+
+    server = start(without_effort)
+    found = asked(home, server, effort="huge")
+    assert "effort" not in found.table
+    assert "# It refuses the effort huge: 400: Unsupported parameter: 'reasoning_effort'" in found.toml
+    assert chains(home, server) == [pretended.TEXT] * 2
+
+
 def test_who_refuses_whatever_is_sent_is_given_up(home: Path, start: Start) -> None:
     server = start(lambda path, body: answer(400, {"error": {"message": f"bad {', '.join(body)}"}}))
     with pytest.raises(InputError, match=r"answers no request to m \(chat: 400: bad .*; responses: 400"):

@@ -152,8 +152,19 @@ def test_workers_say_which_keys_they_have_and_never_what_they_hold(
     (tmp_path / "models.toml").write_text(MODEL)
     asking = app_of(servers)
     pinned = Binding(model="m@0", profile="fast", temperature=0, seed=0)
-    assert "no worker that generates answers" in check_worker_keys(lambda: asking, pinned)[0]
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["x"]}\n')
+
+    def submit() -> "subprocess.CompletedProcess[str]":
+        line = [str(COTRAIL), "submit", "--system", "no-retrieval", "--dataset", "jsonl", "--model", "m"]
+        return subprocess.run(
+            [*line, "--questions", tmp_path / "q.jsonl"], capture_output=True, text=True, cwd=tmp_path
+        )
+
+    done = submit()
+    assert (done.returncode, "no worker that generates answers" in done.stderr) == (0, True), done.stderr
     key_holders("keyless")
+    done = submit()
+    assert (done.returncode, done.stdout, "A_TEST_KEY" in done.stderr) == (2, "", True), done.stderr
     with pytest.raises(InputError, match="A_TEST_KEY, which holds the key of a model, isn't set in any worker"):
         check_worker_keys(lambda: asking, pinned)
     key_holders("keyed", A_TEST_KEY="sentinel-key-0123456789")

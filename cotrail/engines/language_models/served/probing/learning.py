@@ -45,6 +45,8 @@ def learn(name: str, endpoint: Endpoint, apis: Sequence[Api], tell: Callable[[st
     found = _sampled(probe, _thinking(probe, found, place))
     can = abilities(probe, found.endpoint, found.outcome.dialect)
     notes = [usage_in_words(probe.usage), limits_in_words(probe.limits), *_on_demand(probe, endpoint, found)]
+    if "effort" in found.reasons:
+        notes.append(f"It refuses the effort {endpoint.effort}: {found.reasons['effort']}")
     return Findings(
         settings=_settings(endpoint, found, place, can),
         reasons=_reasons(found, place, can),

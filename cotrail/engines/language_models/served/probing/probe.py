@@ -1,10 +1,12 @@
 """Requests to a server whose table isn't known yet, and what came of each."""
 
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from msgspec import Struct
 
+from cotrail.common.humanize import duration
 from cotrail.common.printable_text import cut
 from cotrail.core.money import Usage
 from cotrail.core.ports.language_model import GenerationRequest
@@ -29,6 +31,12 @@ from cotrail.errors import (
 
 MOST_REQUESTS = 48
 """The most requests that a model is sent; twenty are usual."""
+
+LONGEST_PAUSE = 120.0
+"""Seconds that a busy server is waited for before a request, at most."""
+
+PAUSES = 3
+"""How often a request is waited for."""
 
 SHOWN = 160
 """Characters of a server's message that are shown."""
@@ -84,7 +92,7 @@ class Probe:
             )
         self.requests += 1
         self._status, self._reported = 0, _NOTHING
-        outcome = self._outcome(endpoint, request)
+        outcome = self._patiently(what, endpoint, request)
         self._tell(f"{self.requests}. {what}: {_in_words(outcome)}")
         return outcome
 
@@ -101,14 +109,26 @@ class Probe:
         """See `Witness`."""
         self._status, self._reported = status, reported
 
+    def _patiently(self, what: str, endpoint: Endpoint, request: GenerationRequest) -> Outcome:
+        for _ in range(PAUSES):
+            try:
+                return self._outcome(endpoint, request)
+            except BusyError as error:
+                if not error.seconds or error.seconds > LONGEST_PAUSE:
+                    raise InputError(f"{error}; ask again later") from error
+                self._tell(f"{self.requests}. {what}: {error}; waiting for {duration(error.seconds)}")
+                time.sleep(error.seconds)
+        raise InputError(f"{endpoint.url} has no room for further requests; ask again later")
+
     def _outcome(self, endpoint: Endpoint, request: GenerationRequest) -> Outcome:
+        """What came of a request; raises BusyError, and as `ask` does."""
         try:
             model = ServedModel(endpoint, self._name, PROTOCOLS[endpoint.api], self._limiter, self)
             result = model.generate(request)
         except QuotaError as error:
             raise InputError(f"{self._refusal(endpoint)}; the account is used up: add to it, then ask again") from error
-        except BusyError as error:
-            raise InputError(f"{error}; ask again later") from error
+        except BusyError:
+            raise
         except UnavailableError as error:
             raise InputError(
                 f"{error}; check the url in its table, and that the server runs, then ask again"

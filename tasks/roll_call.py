@@ -1,6 +1,7 @@
 """Roll call: every worker is asked over Redis who it is, and those that are there answer (`cotrail.workers.app`)."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +37,9 @@ class Present(Struct, frozen=True, kw_only=True):
     problem: str | None
     """What keeps it from its work."""
 
+    variables: tuple[str, ...]
+    """Those of the environment variables that were asked about that it has; never what they hold."""
+
 
 class RollCall(Struct, frozen=True, kw_only=True):
     """Who answered; problem: why the broker doesn't, where nobody could be asked."""
@@ -44,17 +48,27 @@ class RollCall(Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-def call(app: Celery, url: str) -> RollCall:
-    """Ask all workers of the app's broker, which has that URL. Takes a few seconds at most."""
+def call(app: Celery, url: str, variables: Sequence[str] = ()) -> RollCall:
+    """Ask all workers of the app's broker, which has that URL. Takes a few seconds at most.
+
+    variables: the names of environment variables of which workers say whether they are set.
+    """
     if problem := broker_problem(url):
         return RollCall(problem=problem)
     patience = {"socket_timeout": PATIENCE_SECONDS + ANSWER_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
     try:
         with app.connection_for_write(transport_options=patience) as connection:
-            answers = app.control.broadcast(CALL, reply=True, timeout=ANSWER_SECONDS, connection=connection) or []
+            answers = app.control.broadcast(
+                CALL, {"variables": list(variables)}, reply=True, timeout=ANSWER_SECONDS, connection=connection
+            )
     except BROKER_ERRORS as error:
         return RollCall(problem=str(error))
-    return RollCall(present=tuple(each for answer in answers for each in _answers(answer)))
+    return RollCall(present=tuple(each for answer in answers or () for each in _answers(answer)))
+
+
+def set_variables(names: Sequence[object]) -> tuple[str, ...]:
+    """Those of these environment variables that are set and hold more than white space."""
+    return tuple(name for name in names if isinstance(name, str) and os.environ.get(name, "").strip())
 
 
 def _answers(answer: Mapping[str, Any]) -> list[Present]:

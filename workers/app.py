@@ -8,6 +8,7 @@ import gc
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from logging import Logger
 from typing import Any
 
@@ -24,7 +25,7 @@ from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
-from cotrail.tasks.roll_call import CALL, Present
+from cotrail.tasks.roll_call import CALL, Present, set_variables
 from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
 from cotrail.workers.batching import start_batching
@@ -81,8 +82,8 @@ app.steps["consumer"].update({ServedConsumer, ClaimAhead})
 
 
 @inspect_command(name=CALL)
-def _answer(state: Any, **_: object) -> dict[str, Any]:
-    """Answer a roll call."""
+def _answer(state: Any, variables: Sequence[object] = (), **_: object) -> dict[str, Any]:
+    """Answer a roll call; variables: the names of those that the caller asks about."""
     present = Present(
         worker=current_runtime().ledger.worker,
         name=state.hostname.partition("@")[0],
@@ -91,6 +92,7 @@ def _answer(state: Any, **_: object) -> dict[str, Any]:
         kinds=tuple(sorted(state.app.amqp.queues.consume_from)),
         slots=state.consumer.pool.limit,
         problem=current_runtime().problem(),
+        variables=set_variables(variables),
     )
     answer: dict[str, Any] = msgspec.to_builtins(present)
     return answer

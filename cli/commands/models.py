@@ -8,9 +8,11 @@ from rich.console import Console
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import console, grid, heading, print_json
+from cotrail.cli.terminal.output import console, grid, heading, print_exact, print_json
 from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.providers import PROVIDERS
+from cotrail.errors import InputError
+from cotrail.services.lists.model_asking import ask_model, in_words
 from cotrail.services.lists.model_list import DescribedModel, ListedModel, describe_models, list_models
 
 
@@ -19,13 +21,22 @@ def models(
         str | None, typer.Argument(metavar="NAME", help="The model to describe.", show_default=False)
     ] = None,
     *,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """List the models, built-in ones and those of models.toml; of one, its settings and what it can do.
 
-    No model is loaded, and no server is asked.
+    No model is loaded, and no server is asked, unless with `--ask`: then a served model is sent a few dozen small
+    requests at most, which cost a little where it is paid for. Its table in models.toml needs `engine` and `url` alone.
+
+    Example: `cotrail models openai/gpt-5.1 --ask`
     """
-    if json:
+    if ask:
+        _ask(name, json=json)
+    elif json:
         print_json(list_models() if name is None else describe_models(name))
     elif name is not None:
         for each in describe_models(name):
@@ -38,6 +49,18 @@ def models(
             "`cotrail models NAME` says more of one."
         )
         console().print(hint, style="dim", soft_wrap=True)
+
+
+def _ask(name: str | None, *, json: bool) -> None:
+    if name is None:
+        raise InputError("--ask needs the NAME of the model to ask")
+    progress = console(stderr=True)
+    asked = ask_model(name, lambda line: progress.print(line, style="dim", soft_wrap=True))
+    if json:
+        print_json(asked)
+        return
+    progress.print(f"Asked with {in_words(asked.requests, asked.spent)}.", soft_wrap=True)
+    print_exact(asked.toml)
 
 
 def _row(each: ListedModel) -> list[str]:

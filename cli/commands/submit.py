@@ -19,6 +19,7 @@ from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
 from cotrail.services.runs.waves import waves_in_words
+from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 
@@ -83,7 +84,7 @@ def _check_named(values: Mapping[str, Any]) -> None:
 def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
     run = prepared.submission.id
     size = len(prepared.questions)
-    for warning in _warnings(prepared):
+    for warning in (*_warnings(prepared), *check_worker_keys(_app, prepared.submission.binding)):
         console(stderr=True).print(warning, style="yellow", soft_wrap=True)
     if prepared.submission.batched:
         console(stderr=True).print(waves_in_words(prepared), style="dim", soft_wrap=True)
@@ -108,6 +109,13 @@ def _warnings(prepared: PreparedRun) -> list[str]:
         "`cotrail data build` makes a corpus that has them."
     )
     return [missing, *prepared.notes]
+
+
+def _app() -> Any:
+    # Celery takes half a second to import.
+    from cotrail.workers.celery_app import app
+
+    return app
 
 
 def _print_submitted(run: str, size: int, *, json: bool) -> None:

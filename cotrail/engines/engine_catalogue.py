@@ -13,7 +13,7 @@ from msgspec import Struct
 from cotrail.common.nearest import unknown
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
-from cotrail.engines.model_folders import folder_digest
+from cotrail.engines.model_folders import check_saved, folder_digest
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.models_file import EngineTable, listed
 from cotrail.engines.optional_packages import Library, installed_with
@@ -66,6 +66,10 @@ class FolderTable(EngineTable, frozen=True):
     def load(self, identity: str, profile: Profile) -> Any:
         """The model of that identity. It imports its library here, which takes seconds and may not be installed."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """See `Installable`; raises InputError where its files are damaged."""
+        check_saved(self.path)
 
     @property
     def digest(self) -> str:

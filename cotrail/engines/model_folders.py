@@ -11,6 +11,7 @@ import msgspec
 
 from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
 from cotrail.engines.optional_packages import install, install_extra
+from cotrail.engines.weight_files import check_safetensors
 from cotrail.errors import InputError, NotInstalledError
 
 CONFIGURATION = (".json", ".txt", ".model")
@@ -18,6 +19,9 @@ CONFIGURATION = (".json", ".txt", ".model")
 
 OTHER_FORMATS = ("onnx", "openvino")
 """The folders of a repository that hold the same weights for other libraries."""
+
+TOKENIZERS = ("tokenizer", "vocab", "merges", "spiece", "sentencepiece", "tekken", "source.spm")
+"""Beginnings of the names of tokenizers' files; those of bytes alone have a `tokenizer_config.json` only."""
 
 UNREAD_NAMES = ("data_config", "training_args")
 """Prefixes of further files that don't affect what a model computes, beside `IGNORED_PREFIXES`."""
@@ -88,8 +92,43 @@ def check_pretrained(folder: Path) -> None:
         raise InputError(f"{folder / 'config.json'} can't be read: {error}; get the model's files again") from error
     if "model_type" not in described:
         raise InputError(f"{folder / 'config.json'} names no `model_type`, as every model of transformers does")
-    if not _weights(list(folder.iterdir())):
+    if not (weights := _weights(list(folder.iterdir()))):
         raise _no_model(folder, "neither model.safetensors nor pytorch_model.bin")
+    _check_whole(weights)
+    check_tokenizer(folder)
+
+
+def check_saved(folder: Path) -> None:
+    """Raises InputError where the weights of a folder aren't whole, or a model that reads texts has no tokenizer.
+
+    What isn't there at all is found as its digest is made.
+    """
+    if folder.is_dir():
+        files = _files(folder)
+        _check_whole(_weights(files))
+        # The modules of sentence-transformers say themselves what reads texts, and where it is.
+        if not any(file.name == "modules.json" for file in files):
+            check_tokenizer(folder)
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Raises InputError where a folder has no file of a tokenizer, whatever its kind."""
+    if not any(file.name.startswith(TOKENIZERS) for file in folder.iterdir()):
+        raise InputError(
+            f"the model in {folder} has no tokenizer (tokenizer.json, tokenizer.model, vocab.txt or the like): get the "
+            "model's files again, or save its tokenizer beside it"
+        )
+    if (file := folder / "tokenizer.json").is_file():
+        try:
+            msgspec.json.decode(file.read_bytes(), type=msgspec.Raw)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InputError(f"{file} can't be read: {error}; get the model's files again") from error
+
+
+def _check_whole(weights: list[Path]) -> None:
+    for file in weights:
+        if file.suffix == ".safetensors":
+            check_safetensors(file)
 
 
 def _no_model(folder: Path, lacking: str) -> InputError:

@@ -54,11 +54,20 @@ def listed(path: Path, kind: str, engines: Any, built_in: Container[str]) -> dic
     engines: the union of their classes, which differ in their tags; built_in: names that are taken.
     Raises InputError where the file is malformed.
     """
-    tables: dict[str, dict[str, Any]] = getattr(_read(path, _form(tuple(dict.fromkeys([*kinds(), kind])))), f"{kind}s")
+    tables = tables_of(path, kind)
     for name in tables:
         if name in built_in:
             raise InputError(f"{path}: {name} is the name of a built-in {kind}; take another")
-    return {name: _engine(path, kind, name, table, engines) for name, table in tables.items()}
+    return {name: engine_of(path, kind, name, table, engines) for name, table in tables.items()}
+
+
+def tables_of(path: Path, kind: str) -> dict[str, dict[str, Any]]:
+    """The tables of one kind as they stand in a file, by name, whether or not they make engines; none if it is missing.
+
+    Raises InputError where the file isn't TOML, or holds something else than tables of engines.
+    """
+    tables: dict[str, dict[str, Any]] = getattr(_read(path, _form(tuple(dict.fromkeys([*kinds(), kind])))), f"{kind}s")
+    return tables
 
 
 @cache
@@ -81,7 +90,9 @@ def _read(path: Path, form: Any) -> Any:
         raise InputError(f"the list of models {path} is malformed: {refusal(error, form, document)}") from error
 
 
-def _engine(path: Path, kind: str, name: str, table: dict[str, Any], engines: Any) -> Any:
+def engine_of(path: Path, kind: str, name: str, table: dict[str, Any], engines: Any) -> Any:
+    """The engine that a table makes; path: of the file, which the table's paths are relative to. Raises InputError."""
+
     def beside(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
         if not isinstance(value, str):
             raise TypeError("a path is a string")

@@ -24,7 +24,8 @@ class Asked(Struct, frozen=True):
 
 
 class Served:
-    """Answers each request with the next reply, and then always with the last; `tokenizer` answers at /tokenize.
+    """Answers each request with the next reply, and then always with the last; `tokenizer` answers at /tokenize,
+    `listing` whatever is sent by GET.
 
     cut: set as soon as a client went away in the middle of a stream.
     port: a free one unless given; a former server may have used it.
@@ -33,6 +34,7 @@ class Served:
     def __init__(self, port: int = 0) -> None:
         self.replies: list[Reply] = []
         self.tokenizer: Reply = answer(404, {"detail": "Not Found"})
+        self.listing: Reply = answer(404, {"detail": "Not Found"})
         self.asked: list[Asked] = []
         self.cut = threading.Event()
         self.closed = False
@@ -172,6 +174,9 @@ def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
             except (BrokenPipeError, ConnectionResetError):
                 served.cut.set()
                 self.close_connection = True
+
+        def do_GET(self) -> None:
+            served.listing(self)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so by the library
             pass

@@ -241,7 +241,8 @@ def test_a_folder_of_one_s_own_opens_under_its_name(spec: NamedEngine[Embedder],
 
 
 def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "sentence-transformers"\npath = "."\n')
     spec = EMBEDDERS.find(tmp_path / "models.toml", "mine")

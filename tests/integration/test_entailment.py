@@ -283,7 +283,8 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="transformers can't load"):
         load(tmp_path)

@@ -223,8 +223,8 @@ def test_blank_lines_that_open_a_chats_message_are_no_part_of_what_is_written(
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_busy_server_is_asked_again(open_served: Make, served: Served, status: int) -> None:
-    served.tokenizer = answer(status, headers={"Retry-After": "0"})
-    served.replies = [answer(status, headers={"Retry-After": "0"}), streamed(WHOLE)]
+    served.tokenizer = answer(status, headers={"Retry-After": "0.01"})
+    served.replies = [answer(status, headers={"Retry-After": "0.01"}), streamed(WHOLE)]
     model = open_served(served.url)
     assert type(refused(model)) is UnavailableError
     served.tokenizer = answer(404)
@@ -240,10 +240,10 @@ def test_a_busy_server_is_asked_again_when_it_says(open_served: Make, served: Se
 
 
 def test_a_server_that_stays_busy_is_left_alone_for_a_while(open_served: Make, served: Served) -> None:
-    served.replies = [answer(429, headers={"Retry-After": "0"})]
+    served.replies = [answer(429, headers={"Retry-After": "0.01"})]
     error = refused(open_served(served.url))
     assert isinstance(error, UnavailableError)
-    assert (str(error).partition("answered ")[2], error.seconds) == ("429: null; given up after 3 requests", 0)
+    assert (str(error).partition("answered ")[2], error.seconds) == ("429: null; given up after 3 requests", 0.01)
     served.replies = [answer(503, {"error": {"message": "no GPU"}}, {"Retry-After": "3600"})]
     error = refused(open_served(served.url))
     assert isinstance(error, UnavailableError)

@@ -15,8 +15,11 @@ import pytest
 from celery import Celery
 from sqlalchemy import Engine
 
-from cotrail.configuration.settings import Settings
+from cotrail.configuration.settings import Settings, settings
+from cotrail.core.binding import Binding
+from cotrail.errors import InputError
 from cotrail.models.execution.ledger import Ledger
+from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.systems.registry import find_system
 from cotrail.tasks.roll_call import call
 from cotrail.workers.celery_app import app
@@ -105,6 +108,71 @@ def test_workers_of_all_hosts_are_listed_with_what_they_do(
     started["first"].send_signal(signal.SIGSTOP)
     rows = {(each["host"], each["pid"]): each for each in listed()["workers"]}
     assert rows[host, started["first"].pid]["state"] == "silent"
+
+
+@pytest.fixture
+def key_holders(variables: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Starts generation workers, each with a key of this kind or without one."""
+    processes: list[psutil.Popen] = []
+
+    def start(name: str, **keys: str) -> None:
+        ready = {"COTRAIL_READY_FILE": str(tmp_path / f"{name}.ready"), "COTRAIL_HOME": str(tmp_path)}
+        with (tmp_path / f"{name}.log").open("wb") as log:
+            environment = {**os.environ, **variables, **ready, **keys}
+            command = [str(COTRAIL), "worker", "generation", "--name", name]
+            processes.append(psutil.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log))
+        wait_until((tmp_path / f"{name}.ready").exists, f"{name} is ready", 120)
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+MODEL = """
+[models.m]
+engine = "openai"
+url = "https://localhost/v1"
+model = "m"
+context = 99
+key_variable = "A_TEST_KEY"
+"""
+
+
+def test_workers_say_which_keys_they_have_and_never_what_they_hold(
+    variables: dict[str, str],
+    servers: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key_holders: Callable[..., None],
+) -> None:
+    for name, value in {**variables, "COTRAIL_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+    (tmp_path / "models.toml").write_text(MODEL)
+    asking = app_of(servers)
+    pinned = Binding(model="m@0", profile="fast", temperature=0, seed=0)
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["x"]}\n')
+
+    def submit() -> "subprocess.CompletedProcess[str]":
+        line = [str(COTRAIL), "submit", "--system", "no-retrieval", "--dataset", "jsonl", "--model", "m"]
+        return subprocess.run(
+            [*line, "--questions", tmp_path / "q.jsonl"], capture_output=True, text=True, cwd=tmp_path
+        )
+
+    done = submit()
+    assert (done.returncode, "no worker that generates answers" in done.stderr) == (0, True), done.stderr
+    key_holders("keyless")
+    done = submit()
+    assert (done.returncode, done.stdout, "A_TEST_KEY" in done.stderr) == (2, "", True), done.stderr
+    with pytest.raises(InputError, match="A_TEST_KEY, which holds the key of a model, isn't set in any worker"):
+        check_worker_keys(lambda: asking, pinned)
+    key_holders("keyed", A_TEST_KEY="sentinel-key-0123456789")
+    assert "isn't set in 1 of 2 workers" in check_worker_keys(lambda: asking, pinned)[0]
+    answered = call(asking, servers.broker, ("A_TEST_KEY", "ANOTHER"))
+    assert {each.name: each.variables for each in answered.present} == {"keyless": (), "keyed": ("A_TEST_KEY",)}
+    assert "sentinel" not in repr(answered)
+    assert check_worker_keys(lambda: asking, Binding(model="smollm2-135m@0", profile="", temperature=0, seed=0)) == ()
 
 
 def test_without_redis_those_that_hold_steps_are_listed_and_that_is_said(

@@ -99,6 +99,14 @@ def test_pauses_that_nobody_tells_grow() -> None:
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12.5"}, 12.5),
         ({"x-ratelimit-remaining-tokens": "3", "x-ratelimit-reset-tokens": "12.5"}, None),
         ({"retry-after-ms": "-4", "retry-after": "soon"}, None),
+        ({"retry-after": "-4"}, None),
+        ({"retry-after": "0"}, None),
+        ({"retry-after-ms": "0", "retry-after": "7"}, 7),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after": "1000000000"}, LONGEST_PAUSE),
+        ({"retry-after": "-9", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}, 2),
         ({"retry-after-ms": "nan"}, None),
         ({"retry-after": "999999999"}, LONGEST_PAUSE),
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "9999999999h" * 4}, None),
@@ -127,6 +135,12 @@ def test_the_limits_that_headers_tell() -> None:
     )
     assert told == Limits(requests=500, tokens=200_000, output_tokens=8000)
     assert Limits(requests=60).within(told) == Limits(requests=60, tokens=200_000, output_tokens=8000)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "0.001", "1e-300", "nan", "inf", "1e12", "many", "", "1,000"])
+def test_a_limit_that_makes_no_sense_is_none(value: str) -> None:
+    names = ("x-ratelimit-limit-requests", "x-ratelimit-limit-tokens", "anthropic-ratelimit-output-tokens-limit")
+    assert told_limits(dict.fromkeys(names, value)) == Limits()
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset-tokens"]), st.text()))

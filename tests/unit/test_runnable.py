@@ -63,6 +63,9 @@ def test_a_host_that_only_submits_needs_no_library(given: Given, home: Path, mon
     assert submitted(given, home, OPENAI, settings={"splitter": "en_core_web_none@3.8.0"})
 
 
+WEIGHTS = struct.pack("<Q", 2) + b"{}"
+"""A safetensors file of no tensors."""
+
 EVIDENCE = """
 [embedders.e]
 engine = "sentence-transformers"
@@ -76,7 +79,8 @@ path = "script.json"
 
 def test_a_model_that_compares_needs_its_library_too(given: Given, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "folder").mkdir()
-    (home / "folder" / "model.safetensors").write_bytes(b"")
+    (home / "folder" / "model.safetensors").write_bytes(WEIGHTS)
+    (home / "folder" / "tokenizer.json").write_text("{}")
     compared = {"system": "rethinking", "embedder": "e", "entailer": "prompted", "demonstrations": None}
     said = refused(given, home, EVIDENCE, **compared)
     assert "there is no model in" in said
@@ -180,12 +184,76 @@ def test_files_that_are_none_of_a_model_are_refused_wherever_workers_are(
     assert said in refused(given, home, f"[models.m]\n{table}\n")
 
 
+def text(content: str) -> bytes:
+    return struct.pack("<Q", len(content)) + content.encode()
+
+
+def gguf(*, tokenizer: bool = False, template: str = "", tensors: bool = False) -> bytes:
+    """A GGUF file, of one tensor at most, which begins behind its end."""
+    values = {"tokenizer.ggml.model": "gpt2"} if tokenizer else {}
+    values |= {"tokenizer.chat_template": template} if template else {}
+    head = struct.pack("<4sIQQ", b"GGUF", 3, int(tensors), len(values))
+    said = b"".join(text(name) + struct.pack("<I", 8) + text(value) for name, value in values.items())
+    return head + said + (text("t") + struct.pack("<IQIQ", 1, 8, 0, 4096) if tensors else b"")
+
+
+CONFIG = b'{"model_type": "bert"}'
+TENSOR = b'{"t": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}'
+CUT = struct.pack("<Q", len(TENSOR)) + TENSOR + b"1234"
+
+DAMAGED: dict[str, tuple[dict[str, bytes], str]] = {
+    "a GGUF file's tensors": ({"m.gguf": gguf(tokenizer=True, tensors=True)}, "its tensors are cut off"),
+    "a GGUF file's head": ({"m.gguf": gguf(tokenizer=True)[:-3]}, "is no GGUF file, or damaged: it is cut off"),
+    "a GGUF file's tokenizer": ({"m.gguf": gguf()}, r"m.gguf holds no tokenizer (`tokenizer.ggml.model`)"),
+    "a GGUF file's template": (
+        {"m.gguf": gguf(tokenizer=True, template="{% for m in %}")},
+        "m.gguf: the model's chat template can't be read: Expected an expression",
+    ),
+    "a folder's weights": ({"m/model.safetensors": CUT}, "model.safetensors is cut off, as by a download"),
+    "no weights": ({"m/model.safetensors": b"<html>not found"}, "model.safetensors is no safetensors file"),
+    "no tokenizer": ({"m/tokenizer.json": b""}, "m has no tokenizer (tokenizer.json, tokenizer.model, vocab.txt"),
+    "half a tokenizer": ({"m/tokenizer.json": b'{"model": '}, "tokenizer.json can't be read: Input data was truncated"),
+}
+
+
+def damage(home: Path, changes: dict[str, bytes]) -> str:
+    """Writes a model, a whole folder but for these files, of which empty ones are missing; returns its path."""
+    whole = {"config.json": CONFIG, "model.safetensors": WEIGHTS, "tokenizer.json": b"{}"}
+    in_folder = any("/" in name for name in changes)
+    files = ({f"m/{name}": content for name, content in whole.items()} if in_folder else {}) | changes
+    for name, content in files.items():
+        if content:
+            (home / name).parent.mkdir(exist_ok=True)
+            (home / name).write_bytes(content)
+    return "m" if in_folder else "m.gguf"
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_what_is_damaged_is_refused_with_what_to_do(case: str, given: Given, home: Path) -> None:
+    changes, said = DAMAGED[case]
+    path = damage(home, changes)
+    assert said in refused(given, home, f'[models.m]\nengine = "transformers"\npath = "{path}"\n')
+    if not path.endswith(".gguf"):
+        return
+    assert said in refused(given, home, f'[models.m]\nengine = "llamacpp"\npath = "{path}"\n')
+
+
+@pytest.mark.parametrize("case", [case for case, (changes, _) in DAMAGED.items() if "m.gguf" not in changes])
+def test_models_that_compare_are_looked_at_too(case: str, given: Given, home: Path) -> None:
+    changes, said = DAMAGED[case]
+    damage(home, changes)
+    table = EVIDENCE.replace('path = "folder"', 'path = "m"')
+    compared = {"system": "rethinking", "embedder": "e", "entailer": "prompted", "demonstrations": None}
+    assert said in refused(given, home, table, **compared)
+
+
 def test_files_of_models_are_accepted(given: Given, home: Path) -> None:
-    (home / "model.gguf").write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, 0))
+    (home / "model.gguf").write_bytes(gguf(tokenizer=True))
     assert submitted(given, home, '[models.m]\nengine = "llamacpp"\npath = "model.gguf"\n')
     (home / "model").mkdir()
     (home / "model" / "config.json").write_text('{"model_type": "gpt2"}')
-    (home / "model" / "model.safetensors").write_bytes(b"")
+    (home / "model" / "model.safetensors").write_bytes(WEIGHTS)
+    (home / "model" / "tokenizer_config.json").write_text("{}")
     assert submitted(given, home, '[models.m]\nengine = "transformers"\npath = "model"\n')
 
 

@@ -49,6 +49,9 @@ def test_a_thought_may_open_in_the_prompt(size: int) -> None:
     assert split("Hm.[/THINK]Yes.", size, inside=True) == ("Hm.", "Yes.")
     assert split("Hm.</think>Yes.", size, waits=True) == ("Hm.", "Yes.")
     assert split("No thought.", size, waits=True) == ("", "No thought.")
+    assert split("First. <think>Hm.</think>Second.", size, waits=True) == ("Hm.", "First. Second.")
+    assert split("<think>A</think>One. <think>B</think>Two.", size, waits=True) == ("A\n\nB", "One. Two.")
+    assert split("The tag <think> opens one.", size, waits=True) == ("", "The tag <think> opens one.")
     assert split("Hm.", size, inside=True) == ("Hm.", "")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 
 import msgspec
 import tomli_w
@@ -13,17 +13,17 @@ from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint
-from cotrail.engines.language_models.gguf_metadata import gguf_metadata
+from cotrail.engines.language_models.gguf_metadata import check_gguf
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.template_files import files_lack, template_source
+from cotrail.engines.language_models.template_files import check_template, files_lack
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.model_folders import check_pretrained
 from cotrail.engines.model_identity import model_identity, weights_digest
-from cotrail.engines.models_file import EngineTable, listed
+from cotrail.engines.models_file import LANGUAGE_MODEL, EngineTable, engine_of, listed, tables_of
 from cotrail.engines.optional_packages import Library, check_library, installed_with
 from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.engines.script_files import read_script
@@ -105,7 +105,8 @@ class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
 
     def check(self) -> None:
         """See `ModelEngine`."""
-        gguf_metadata(self.path)
+        check_gguf(self.path)
+        check_template(self.path)
         check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
@@ -137,7 +138,9 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
         """See `ModelEngine`."""
         if self.path.is_dir():
             check_pretrained(self.path)
-        template_source(self.path)
+        else:
+            check_gguf(self.path)
+        check_template(self.path)
         check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
@@ -301,6 +304,7 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
 
 BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
+_Servers = OpenAI | Anthropic | Gemini
 _Engines = LlamaCpp | Transformers | OpenAI | Anthropic | Gemini | Scripted | Oracle
 
 
@@ -319,6 +323,22 @@ def find_model(path: Path, name: str) -> ModelSpec:
     if name not in specs:
         raise unknown_model(path, name, sorted(specs))
     return specs[name]
+
+
+def served_table(path: Path, name: str) -> dict[str, Any] | None:
+    """The table of a served model as it stands in the file, or that of PROVIDER/MODEL; it may lack fields.
+
+    None where there is none, or it is of another engine. Raises InputError where the file is no list of models.
+    """
+    table = tables_of(path, LANGUAGE_MODEL).get(name) or provided(name)
+    tags = {each.__struct_config__.tag for each in get_args(_Servers)}
+    return table if table is not None and table.get("engine") in tags else None
+
+
+def make_server(path: Path, name: str, table: dict[str, Any]) -> Server:
+    """The served model of a table; path: of the file that it is for. Raises InputError."""
+    server: Server = engine_of(path, LANGUAGE_MODEL, name, table, _Servers)
+    return server
 
 
 def unknown_model(path: Path, name: str, names: Iterable[str]) -> UnknownNameError:

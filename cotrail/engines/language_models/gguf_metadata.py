@@ -19,6 +19,12 @@ _NUMBERS = {
     for kind, code in {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?"}.items()
 } | {kind: struct.Struct(f"<{code}") for kind, code in {10: "Q", 11: "q", 12: "d"}.items()}
 _STRING, _ARRAY = 8, 9
+_TENSORS = ""
+"""Under which the number of tensors stands among the values; no value has an empty name."""
+
+_ALIGNMENT = 32
+"""Of the tensors in bytes, where the file doesn't say."""
+
 _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
 
 
@@ -29,12 +35,18 @@ class GgufMetadata:
         try:
             with path.open("rb") as file:
                 self._values = _read(file)
+                _check_whole(file, path.stat().st_size, self._values)
         except OSError as error:
             raise InputError(f"the model file {path} can't be read: {error.strerror}") from error
-        except (struct.error, KeyError, ValueError, OverflowError, MemoryError) as error:
+        except (KeyError, ValueError, OverflowError, MemoryError, ZeroDivisionError, TypeError) as error:
             raise InputError(
                 f"{path} is no GGUF file, or damaged: {error}; its path must be a model in that format, as model.gguf"
             ) from error
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Return whether the file has its model's tokenizer, without which no text can be read."""
+        return "tokenizer.ggml.model" in self._values
 
     @property
     def chat_template(self) -> str | None:
@@ -83,6 +95,15 @@ def gguf_metadata(path: Path) -> GgufMetadata:
     return _metadata(path, status.st_size, status.st_mtime_ns)
 
 
+def check_gguf(path: Path) -> None:
+    """Raises InputError where a file isn't a whole model with its tokenizer."""
+    if not gguf_metadata(path).has_tokenizer:
+        raise InputError(
+            f"{path} holds no tokenizer (`tokenizer.ggml.model`), so that it can't read a text: take a file with the "
+            "whole model; a part of one, as an adapter or a projector, is none"
+        )
+
+
 @lru_cache(maxsize=8)
 def _metadata(path: Path, size: int, mtime_ns: int) -> GgufMetadata:  # noqa: ARG001 - a changed file is read again
     return GgufMetadata(path)
@@ -92,9 +113,24 @@ def _read(file: BinaryIO) -> dict[str, Any]:
     if file.read(len(MAGIC)) != MAGIC:
         raise ValueError(f"it doesn't begin with {MAGIC.decode()}")
     _number(file, _UINT32)  # the format's version
-    _number(file, _UINT64)  # the number of tensors
-    count = _number(file, _UINT64)
-    return {_string(file): _value(file, _number(file, _UINT32)) for _ in range(count)}
+    tensors, count = _number(file, _UINT64), _number(file, _UINT64)
+    values = {_string(file): _value(file, _number(file, _UINT32)) for _ in range(count)}
+    return values | {_TENSORS: tensors}
+
+
+def _check_whole(file: BinaryIO, size: int, values: dict[str, Any]) -> None:
+    """Raises ValueError where the file ends before its last tensor begins; file: read up to its tensors' places."""
+    last = -1
+    for _ in range(values[_TENSORS]):
+        _string(file)
+        for _ in range(_number(file, _UINT32)):
+            _number(file, _UINT64)
+        _number(file, _UINT32)  # its type
+        last = max(last, _number(file, _UINT64))
+    alignment = values.get("general.alignment", _ALIGNMENT)
+    begin = -(-file.tell() // alignment) * alignment
+    if last >= 0 and size <= begin + last:
+        raise ValueError("its tensors are cut off, as by a download that broke off")
 
 
 def _value(file: BinaryIO, kind: int) -> Any:
@@ -108,8 +144,14 @@ def _value(file: BinaryIO, kind: int) -> Any:
 
 def _string(file: BinaryIO) -> str:
     # Pieces of a vocabulary may end within a character.
-    return file.read(_number(file, _UINT64)).decode(errors="replace")
+    return _exactly(file, _number(file, _UINT64)).decode(errors="replace")
 
 
 def _number(file: BinaryIO, layout: struct.Struct) -> Any:
-    return layout.unpack(file.read(layout.size))[0]
+    return layout.unpack(_exactly(file, layout.size))[0]
+
+
+def _exactly(file: BinaryIO, size: int) -> bytes:
+    if len(read := file.read(size)) < size:
+        raise ValueError("it is cut off, as by a download that broke off")
+    return read

@@ -29,6 +29,16 @@ def template_source(path: Path) -> str | None:
     return named
 
 
+def check_template(path: Path) -> None:
+    """Raises InputError where a model's chat template can't be read; a model without one passes."""
+    source = template_source(path)
+    if source is not None:
+        try:
+            ChatTemplate(source)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+
 def gguf_template(path: Path, variables: Mapping[str, Any]) -> ChatTemplate | None:
     """The chat template of a GGUF file, with the control tokens of its vocabulary; None where it has none.
 

@@ -168,7 +168,7 @@ class ThoughtSplitter:
         """Takes what stands between marks."""
         match self._state:
             case _State.START if piece.strip():
-                self._state = _State.WAITING if self._waits else _State.TEXT
+                self._state = _State.WAITING if self._waits and not self._any_thought else _State.TEXT
                 return self._take(self._layout(piece))
             case _State.START:
                 if not self._thoughts.characters:
@@ -209,9 +209,12 @@ class ThoughtSplitter:
             case _State.THOUGHT:
                 self._depth += self._marks == self._by_opening[mark]
                 self._think(mark)
-            case _State.TEXT:
+            case _State.TEXT | _State.WAITING:
+                # Whoever writes opening marks hasn't begun with a thought that has none.
+                text, self._held = self._held.text, GrowingText()
                 self._state, self._marks = _State.QUOTED, self._by_opening[mark]
                 self._held.add(mark)
+                return text
             case _:
                 self._held.add(mark)
         return ""

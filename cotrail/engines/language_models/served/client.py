@@ -109,12 +109,23 @@ _retried_while_away = retry(
 )
 
 
+class Witness(Protocol):
+    """Learns what a server says beside its answers."""
+
+    def answered(self, headers: Mapping[str, str]) -> None:
+        """A response came, with these headers."""
+
+    def refused(self, status: int, reported: Reported) -> None:
+        """The server refused a request; no message has the key."""
+
+
 class ServerClient:
     """Sends requests to one server; used in one thread only.
 
     headers: of each request, by its key, which is empty where it needs none.
     learn: takes the headers of each response, of a server whose refusals are the caller's to wait for; None for one
         that is asked again here.
+    witness: sees every response too.
     """
 
     def __init__(
@@ -122,9 +133,11 @@ class ServerClient:
         endpoint: ServerAddress,
         headers: Callable[[str], dict[str, str]],
         learn: Callable[[Mapping[str, str]], None] | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._learn = learn
+        self._witness = witness
         key = key_of(endpoint)
         self._secrets = Secrets((key,))
         self._http = httpx2.AsyncClient(
@@ -147,6 +160,8 @@ class ServerClient:
         Raises StepError, TransientStepError, UnavailableError, BlockedError.
         """
         async with self._answer(self._endpoint.url + path, body) as response:
+            if self._witness:
+                self._witness.answered(response.headers)
             if not response.is_success:
                 raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
             if not streams:
@@ -190,6 +205,16 @@ class ServerClient:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 return None
 
+    async def listing(self) -> list[dict[str, Any]]:
+        """What the server says of the models that it has; empty where it doesn't say."""
+        try:
+            async with self._http.stream("GET", f"{self._endpoint.url}/models") as response:
+                content = msgspec.json.decode(await _read(response), type=dict[str, Any]) if response.is_success else {}
+        except (httpx2.HTTPError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return []
+        models = content.get("data") or content.get("models")
+        return [each for each in models if isinstance(each, dict)] if isinstance(models, list) else []
+
     @asynccontextmanager
     async def _answer(self, url: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
         try:
@@ -230,6 +255,8 @@ class ServerClient:
         self, status: int, reported: Reported, headers: Mapping[str, str] = MappingProxyType({})
     ) -> CotrailError:
         hidden = replace(reported, message=self._said(reported.message))
+        if self._witness:
+            self._witness.refused(status, hidden)
         return step_error(self._endpoint, status, hidden, pause_asked(headers))
 
     def _said(self, message: str) -> str:

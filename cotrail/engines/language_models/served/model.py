@@ -23,7 +23,7 @@ from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
-from cotrail.engines.language_models.served.client import ServerClient
+from cotrail.engines.language_models.served.client import ServerClient, Witness
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
@@ -36,7 +36,7 @@ from cotrail.engines.language_models.served.request import Order, tokenizer_requ
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.thoughts import check_marks, thought_of
-from cotrail.engines.language_models.served.tokenizer import Counter, Tokenized
+from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
@@ -53,11 +53,18 @@ class ServedModel:
     """A model that a server runs; no request is sent before the first prompt.
 
     endpoint, name: its address, and the identity's name; protocol: the one of its `api`.
-    limiter: shares out what its account may use, where a provider runs it.
+    limiter: shares out what its account may use, where a provider runs it. witness: sees every response.
     Raises BlockedError where its API key isn't set, and InputError where its chat template can't be used.
     """
 
-    def __init__(self, endpoint: Endpoint, name: str, protocol: WireProtocol, limiter: RateLimiter) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        name: str,
+        protocol: WireProtocol,
+        limiter: RateLimiter,
+        witness: Witness | None = None,
+    ) -> None:
         self._endpoint = endpoint
         self._identity = model_identity(name, endpoint.digest)
         self._protocol = protocol
@@ -67,7 +74,8 @@ class ServedModel:
         lacking = {capability: endpoint_lacks(endpoint, capability) for capability in get_args(Capability)}
         self._lacking = {capability: reason for capability, reason in lacking.items() if reason}
         self._pacing = Pacing(endpoint, limiter) if endpoint.is_hosted else None
-        self._client = ServerClient(endpoint, protocol.headers, self._pacing.learn if self._pacing else None)
+        learn = self._pacing.learn if self._pacing else None
+        self._client = ServerClient(endpoint, protocol.headers, learn, witness)
         self._event_loop = EventLoopThread(self._client)
         # No bound method, which would refer to this model: it would then be freed by the garbage collector only.
         ask = partial(_tokenized, endpoint, self._client, self._event_loop) if protocol.has_tokenizer else _uncounted
@@ -79,6 +87,11 @@ class ServedModel:
     def identity(self) -> str:
         """See `LanguageModel`."""
         return self._identity
+
+    @property
+    def dialect(self) -> Dialect:
+        """The server's extensions of OpenAI's protocol, known after the first request."""
+        return self._counter.dialect
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`; raises BlockedError where the server's key, address or table has to be corrected.

@@ -14,6 +14,14 @@ LONGEST_PAUSE = 3600.0
 MOST_A_MINUTE = 1e9
 """The highest limit that a header is believed."""
 
+LEAST_A_MINUTE: Mapping[Dimension, float] = {
+    "requests": 1.0,
+    "input_tokens": 100.0,
+    "output_tokens": 100.0,
+    "tokens": 100.0,
+}
+"""The lowest limits that a header is believed: by lower ones a single request would hold up all others for hours."""
+
 _NAMES: Mapping[str, Dimension] = {
     "requests": "requests",
     "tokens": "tokens",
@@ -31,23 +39,23 @@ def told_limits(headers: Mapping[str, str]) -> Limits:
     told: dict[str, float] = {}
     for name, dimension in _NAMES.items():
         found = (headers.get(f"x-ratelimit-limit-{name}"), headers.get(f"anthropic-ratelimit-{name}-limit"))
-        values = [value for text in found if (value := _number(text)) and value <= MOST_A_MINUTE]
+        values = [value for text in found if (value := _number(text)) is not None]
+        values = [value for value in values if LEAST_A_MINUTE[dimension] <= value <= MOST_A_MINUTE]
         if values:
             told[dimension] = min(values)
     return Limits(**{dimension: told.get(dimension, 0.0) for dimension in DIMENSIONS})
 
 
 def pause_asked(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait behind a refusal; None where the headers don't say.
+    """Seconds to wait behind a refusal; None where the headers don't say, or name a time that is over.
 
     `retry-after-ms` comes before `retry-after`, as in OpenAI's client, and both before the times at which limits are
     reset, of which the latest of those that are used up counts.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
+    # Whoever refuses a request and says not to wait is wrong: asked at once, and again, it would refuse those too.
+    if milliseconds := _number(headers.get("retry-after-ms")):
         return min(milliseconds / 1000, LONGEST_PAUSE)
-    seconds = seconds_to_wait(headers.get("retry-after"))
-    if seconds is not None:
+    if seconds := seconds_to_wait(headers.get("retry-after")):
         return min(seconds, LONGEST_PAUSE)
     resets = [
         reset

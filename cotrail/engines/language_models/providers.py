@@ -54,7 +54,13 @@ PROVIDERS: Mapping[str, Provider] = {
         families=(Family(names=("gemini-2.5", "gemini-3"), table=_THINKS),),
     ),
     "mistral": Provider(
-        table=_chat("https://api.mistral.ai/v1", "MISTRAL_API_KEY", continues="prefix", batch="mistral"),
+        table=_chat(
+            "https://api.mistral.ai/v1",
+            "MISTRAL_API_KEY",
+            continues="prefix",
+            omits=["seed", "stream_options"],
+            batch="mistral",
+        ),
         families=(Family(names=("magistral",), table=_THINKS),),
     ),
     "deepseek": Provider(
@@ -64,7 +70,10 @@ PROVIDERS: Mapping[str, Provider] = {
     "together": Provider(table=_chat("https://api.together.xyz/v1", "TOGETHER_API_KEY")),
     "fireworks": Provider(table=_chat("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY")),
     "groq": Provider(table=_chat("https://api.groq.com/openai/v1", "GROQ_API_KEY")),
-    "xai": Provider(table=_chat("https://api.x.ai/v1", "XAI_API_KEY")),
+    "xai": Provider(
+        table=_chat("https://api.x.ai/v1", "XAI_API_KEY"),
+        families=(Family(names=("grok-3-mini", "grok-4", "grok-5"), table=_THINKS),),
+    ),
     "ollama": Provider(table=_chat("http://localhost:11434/v1", None)),
 }
 """All providers by name."""

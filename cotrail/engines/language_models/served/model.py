@@ -231,7 +231,7 @@ class ServedModel:
             case "tags" if self._template is not None and order.prompt.has_roles:
                 return ThoughtSplitter(inside=begins_inside("".join(self._template.pieces(order.prompt))))
             case "tags":
-                return ThoughtSplitter(waits=True)
+                return ThoughtSplitter(waits=True, ends=self._endpoint.api != "completions")
         return None
 
     def _check_lacking(self, needs: frozenset[Capability]) -> None:

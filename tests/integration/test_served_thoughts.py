@@ -126,6 +126,15 @@ def test_a_refusal_is_no_answer(open_served: Make, served: Served, said: list[An
         check_answered(result)
 
 
+def test_a_table_is_found_out_once_a_message_is_whole(open_served: Make, served: Served) -> None:
+    said = [delta(content=piece) for piece in pieces(f"{THOUGHT}</think>{TEXT}")]
+    served.replies = [streamed(events(*said[:4], finish="length")), streamed(events(*said))]
+    model = open_served(served.url, api="chat")
+    asked(model)
+    with pytest.raises(BlockedError, match='thinks = "inside"'):
+        asked(model)
+
+
 def test_what_a_server_refuses_is_not_sent(open_served: Make, served: Served) -> None:
     served.replies = [streamed(events(delta(content=TEXT)))]
     model = open_served(

@@ -190,7 +190,7 @@ class ServedModel:
         endpoint = self._endpoint
         check_marks(endpoint, stream.text_read)
         ended, stop = stream.ending()
-        self._seen_whole = self._seen_whole or ended != "length"
+        self._seen_whole = self._seen_whole or not stream.was_cut
         text, calls = self._with_calls(request, stream)
         counts = stream.counts or TokenCounts(
             prompt=self._tokens(order.prompt), cached=0, generated=stream.pieces, estimated=True

@@ -29,6 +29,7 @@ class ServerStream:
     splitter: tells thoughts from text where the model writes both into one field.
     reads_on: how many more characters are read at most once the part that was asked for is complete, to learn what the
         whole message cost.
+    was_cut: whether the message reached its most tokens, maybe behind the part that was asked for.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.
     """
@@ -53,6 +54,7 @@ class ServerStream:
         self.counts: TokenCounts | None = None
         self.events: list[tuple[str, Any]] = []
         self.served_by = ""
+        self.was_cut = False
         self._until = until
         self._stop = stop
         self._knows_stop = knows_stop
@@ -151,6 +153,7 @@ class ServerStream:
     def _add(self, delta: Delta) -> bool:
         self.counts = delta.counts or self.counts
         self.served_by = delta.served_by or self.served_by
+        self.was_cut = self.was_cut or delta.finish == "length"
         self._thought.add(self._thought_pieces.take(delta.thought))
         for call in delta.calls:
             self._calls.take(call)

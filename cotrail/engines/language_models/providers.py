@@ -42,6 +42,8 @@ def _chat(url: str, key_variable: str | None, **more: Any) -> dict[str, Any]:
 
 
 _THINKS = {"thinks": "field"}
+_THINKS_ON = {**_THINKS, "hands_back": "all"}
+"""For models that want the thoughts of former turns too, or write worse without them."""
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
@@ -61,10 +63,10 @@ PROVIDERS: Mapping[str, Provider] = {
             omits=["seed", "stream_options"],
             batch="mistral",
         ),
-        families=(Family(names=("magistral",), table=_THINKS),),
+        families=(Family(names=("magistral",), table=_THINKS_ON),),
     ),
     "deepseek": Provider(
-        table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS, thought_tokens=THOUGHT_TOKENS)
+        table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS_ON, thought_tokens=THOUGHT_TOKENS)
     ),
     "openrouter": Provider(table=_chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")),
     "together": Provider(table=_chat("https://api.together.xyz/v1", "TOGETHER_API_KEY")),

@@ -72,7 +72,8 @@ def test_a_long_pause_gives_the_step_back(hosted: Make, served: Served) -> None:
         (429, {"code": "insufficient_quota", "message": "You exceeded your quota"}, QuotaError, "used up"),
         (402, {"message": "Pay"}, QuotaError, "used up"),
         (400, {"type": "billing_error", "message": "Credit is low"}, QuotaError, "used up"),
-        (403, {"message": "You are not allowed to request logprobs"}, StepError, "logprobs"),
+        (403, {"message": "You are not allowed to request logprobs"}, BlockedError, '"logprobs" to omits'),
+        (403, {"message": "Your input was flagged by the moderation"}, StepError, "flagged"),
         (403, {"message": "Invalid API key"}, BlockedError, "key_variable"),
         (
             400,

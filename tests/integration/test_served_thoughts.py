@@ -1,5 +1,6 @@
 """A served model's thoughts are recorded apart from its text, wherever the server writes them."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -93,6 +94,7 @@ def test_marks_that_the_table_does_not_know_of_block(
         ({}, events(delta(reasoning_content="Hm, and"), finish="length")),
         ({"thinks": "tags"}, events(delta(content="<think>Hm, and"), finish="length")),
         ({"thinks": "inside"}, events(delta(content="Hm, and"), finish="length")),
+        ({"thinks": "tags"}, events(delta(content="Hm, and"), finish="length")),
         ({"thinks": "hidden"}, events(delta(content=""), finish="length")),
         ({}, events(delta(content=""), finish="length")),
         ({}, events(delta(content=""), completion_tokens_details={"reasoning_tokens": 20})),
@@ -122,6 +124,15 @@ def test_a_refusal_is_no_answer(open_served: Make, served: Served, said: list[An
     assert result.ended == "refused"
     with pytest.raises(UnansweredError, match="refused to answer"):
         check_answered(result)
+
+
+def test_a_table_is_found_out_once_a_message_is_whole(open_served: Make, served: Served) -> None:
+    said = [delta(content=piece) for piece in pieces(f"{THOUGHT}</think>{TEXT}")]
+    served.replies = [streamed(events(*said[:4], finish="length")), streamed(events(*said))]
+    model = open_served(served.url, api="chat")
+    asked(model)
+    with pytest.raises(BlockedError, match='thinks = "inside"'):
+        asked(model)
 
 
 def test_what_a_server_refuses_is_not_sent(open_served: Make, served: Served) -> None:
@@ -169,6 +180,26 @@ def test_thoughts_are_handed_back_as_they_came(open_served: Make, served: Served
     joined = [{"type": "reasoning.text", "index": 0, "text": "Hm.<|x|>", "signature": "s=="}, details[2]]
     assert message.get("reasoning_details") == (None if hands_back == "none" else joined)
     assert "carried" not in message
+
+
+def test_halves_of_a_character_in_two_events_are_one(open_served: Make, served: Served) -> None:
+    thoughts = (delta(reasoning="Hm \ud83d"), delta(reasoning="\ude00 \ud83d!"))
+    said = events(*thoughts, delta(content="Brenn \ud83d"), delta(content="\ude00."))
+    served.replies = [streamed(said)]
+    result = asked(open_served(served.url, api="chat", thinks="field", hands_back="all"))
+    assert (result.text, result.thoughts) == ("Brenn \U0001f600.", "Hm \U0001f600 \ufffd!")
+    assert json.loads(result.carried) == {"reasoning": result.thoughts}
+
+
+def test_events_without_data_keep_a_connection_alive(open_served: Make, served: Served) -> None:
+    served.replies = [streamed(["", *events(delta(content=TEXT)), "\n\nevent: ping", "\n\nretry: 9"])]
+    assert asked(open_served(served.url, api="chat")).text == "Brenn built it."
+
+
+def test_what_the_server_counted_is_read_once_its_text_has_ended(open_served: Make, served: Served) -> None:
+    served.replies = [streamed(events(delta(content=TEXT)))]
+    result = asked(open_served(served.url, api="chat", thinks="tags"))
+    assert (result.generated_tokens, result.estimated) == (20, False)
 
 
 def test_thoughts_before_the_users_last_turn_are_not_handed_back_with_calls() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
-from cotrail.engines.language_models.served.refusals import message_in, step_error
+from cotrail.engines.language_models.served.refusals import Reported, message_in, reported_in, step_error
 from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
@@ -75,10 +75,49 @@ def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[E
         "context_length_exceeded",
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str) -> None:
-    error = step_error(ENDPOINT, 400, message)
+@pytest.mark.parametrize("param", ["", "messages", "max_tokens"])
+def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str, param: str) -> None:
+    error = step_error(ENDPOINT, 400, Reported(message, param=param))
     assert type(error) is PromptTooLongError
     assert message in str(error)
+
+
+@pytest.mark.parametrize(
+    ("content", "setting"),
+    [
+        ({"error": {"message": "no", "param": "stop", "code": None}}, '"stop" to omits'),
+        ({"error": {"message": "no", "param": "top_logprobs", "code": 400}}, '"logprobs" to omits'),
+        ({"error": {"message": "no", "param": "max_tokens", "code": "unsupported_parameter"}}, "max_completion_tokens"),
+        ({"error": {"message": "no", "param": "max_completion_tokens"}}, 'limit_field = "max_tokens"'),
+        ({"error": {"message": "no", "param": "reasoning.effort"}}, "another effort"),
+        ({"error": {"message": "no", "param": "response_format"}}, '"structure" to without'),
+        ({"error": {"message": "no", "param": "verbosity", "code": "unsupported_parameter"}}, "correct its table"),
+        ({"error": {"message": "temperature: Extra inputs are not permitted"}}, '"temperature" to omits'),
+        ({"error": {"message": "`temperature` and `top_p` cannot both be specified"}}, '"temperature" to omits'),
+        ({"code": "invalid", "error": "Argument not supported on this model: stop"}, '"stop" to omits'),
+        ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "no"}]}, '"seed" to omits'),
+        ({"message": {"detail": [{"loc": ["body", "seed"], "msg": "no"}]}, "param": None}, '"seed" to omits'),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_field_that_a_server_refuses_blocks_with_the_setting_to_make(
+    status: int, content: object, setting: str
+) -> None:
+    error = step_error(ENDPOINT, status, reported_in(json.dumps(content).encode()))
+    assert type(error) is BlockedError
+    assert setting in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Invalid value", "param": "messages", "code": "invalid_value"},
+        {"message": "Please stop. That is unknown."},
+        {"message": "'messages[0].content' isn't supported"},
+    ],
+)
+def test_a_request_that_is_refused_for_what_it_asks_fails_its_step(error: dict[str, str]) -> None:
+    assert type(step_error(ENDPOINT, 400, reported_in(json.dumps({"error": error}).encode()))) is StepError
 
 
 def test_without_a_key_the_field_that_names_one_is_pointed_at() -> None:

@@ -17,8 +17,8 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Asked, Prompt, assistant, system, user
 from cotrail.engines.language_models.catalogue import catalogue
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.calls import Calls
-from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta
+from cotrail.engines.language_models.served.calls import Calls, Function
+from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Refused
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order
 from cotrail.errors import InputError, StepError, TransientStepError
@@ -89,6 +89,109 @@ def test_a_text_that_ended_for_no_known_reason_is_tried_again(reason: str) -> No
     answer = {"candidates": [{"content": {"parts": [{"text": "It"}]}, "finishReason": reason}]}
     with pytest.raises(TransientStepError, match=reason):
         PROTOCOLS["gemini"].reader().read(json.dumps(answer))
+
+
+UNKNOWN: dict[str, Any] = {"type": "later", "delta": [1], "index": "a", "item": 1, "response": "x", "message": {}}
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_events_of_unknown_types_say_nothing(api: str) -> None:
+    reader = PROTOCOLS[api].reader()  # type: ignore[index]
+    assert reader.read(json.dumps(UNKNOWN)) == Delta()
+    later = {"type": "content_block_delta", "delta": {"type": "later", "text": 5}}
+    assert reader.read(json.dumps(later)) == Delta()
+
+
+def test_what_gemini_leaves_empty_may_be_null() -> None:
+    part = {"text": "It", "thought": None, "thoughtSignature": None, "functionCall": None}
+    call = {"functionCall": {"name": "search", "args": None, "id": None}, "text": None}
+    reader = PROTOCOLS["gemini"].reader()
+    said = [
+        {"candidates": [{"content": {"parts": [part, call]}, "finishReason": None}], "modelVersion": None},
+        {"candidates": [{"content": None, "finishReason": "STOP"}], "usageMetadata": None},
+    ]
+    first, last = (reader.read(json.dumps(each)) for each in said)
+    assert (first.text, [piece.function for piece in first.calls]) == ("It", [Function("search", "{}")])
+    assert last.finish == "done"
+
+
+def test_comments_before_an_answer_are_no_part_of_it_and_go_back_whole() -> None:
+    comment = {"type": "message", "phase": "commentary", "content": [{"type": "output_text", "text": "I look."}]}
+    answer = {"type": "message", "phase": "final_answer", "content": [{"type": "output_text", "text": "Brenn."}]}
+    response = {"model": "m-2026", "status": "completed", "output": [comment, answer], "usage": {"output_tokens": 3}}
+    whole, streamed = PROTOCOLS["responses"].reader(), PROTOCOLS["responses"].reader()
+    events: list[dict[str, Any]] = []
+    for index, item in enumerate((comment, answer)):
+        text = item["content"][0]["text"]  # type: ignore[index]
+        events += [
+            {"type": "response.output_item.added", "output_index": index, "item": item | {"content": []}},
+            {"type": "response.output_text.delta", "output_index": index, "delta": text},
+            {"type": "response.output_item.done", "output_index": index, "item": item},
+        ]
+    events.append({"type": "response.completed", "response": response})
+    read = summed(streamed, [streamed.read(json.dumps(event)) for event in events])
+    assert read == summed(whole, [whole.whole(response)])
+    assert (read.text, read.thought, read.carried) == ("Brenn.", "I look.", {"items": [comment]})
+
+
+def chunk(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": fields, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
+def test_a_text_that_a_server_broke_off_is_tried_again(reason: str) -> None:
+    with pytest.raises(TransientStepError, match=reason):
+        PROTOCOLS["chat"].reader().read(json.dumps(chunk(reason, content="It")))
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("", None), ("model_length", "length"), ("max_tokens", "length"), ("content_filter: SAFETY", "refused")],
+)
+def test_servers_have_words_of_their_own_for_why_a_text_ended(reason: str, finish: str | None) -> None:
+    delta = PROTOCOLS["chat"].reader().read(json.dumps(chunk(reason, content="It")))
+    assert (delta.finish, delta.ended) == (finish, finish is not None)
+
+
+def test_an_error_of_vllms_within_a_stream_is_one() -> None:
+    with pytest.raises(Refused, match="no"):
+        PROTOCOLS["chat"].reader().read(json.dumps({"object": "error", "message": "no", "code": 400}))
+
+
+def carried(*chunks: dict[str, Any]) -> dict[str, Any]:
+    reader = PROTOCOLS["chat"].reader()
+    for each in chunks:
+        reader.read(json.dumps(each))
+    return reader.carried
+
+
+def test_signatures_of_chunks_go_back() -> None:
+    def thinking(*texts: str, **more: Any) -> dict[str, Any]:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text} for text in texts], **more}
+
+    reference = {"type": "reference", "reference_ids": [1]}
+    pieces = [thinking("Hm, "), thinking("so."), {"type": "thinking", "thinking": [reference]}]
+    signed = [thinking(signature="s==", closed=True), {"type": "text", "text": "Brenn."}]
+    said = carried(
+        *(chunk(content=[piece]) for piece in pieces), chunk(content=signed), chunk(content=[thinking("And")])
+    )
+    first = thinking("Hm, so.", signature="s==", closed=True)
+    first["thinking"].append(reference)
+    assert json.loads(json.dumps(said)) == {"content": [first, thinking("And")]}
+
+
+def test_details_that_are_whole_go_back_as_they_came() -> None:
+    details: list[dict[str, Any]] = [
+        {"type": "reasoning.text", "text": "One.", "signature": "a"},
+        {"type": "reasoning.text", "text": "Two.", "signature": None},
+        {"type": "reasoning.encrypted", "data": "A"},
+        {"type": "reasoning.encrypted", "data": "B"},
+    ]
+    reader = PROTOCOLS["chat"].reader()
+    reader.whole({"choices": [{"message": {"content": "It", "reasoning_details": details}, "finish_reason": "stop"}]})
+    assert reader.carried == {"reasoning_details": details}
+    streamed = [{name: value for name, value in each.items() if value} for each in details]
+    assert carried(*(chunk(reasoning_details=[each]) for each in details)) == {"reasoning_details": streamed}
 
 
 def body(prompt: Prompt, max_tokens: int = 50, sampling: Sampling = GREEDY, **table: Any) -> dict[str, Any]:

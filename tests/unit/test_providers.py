@@ -38,6 +38,9 @@ def test_families_of_models_have_what_they_need(path: Path) -> None:
     assert (thinking.api, thinking.thinks, thinking.thought_tokens) == ("responses", "hidden", 8000)
     assert engine(path, "anthropic/claude-sonnet-4-6").api == "anthropic"
     assert engine(path, "gemini/gemini-3-pro").thinks == "field"
+    assert engine(path, "deepseek/deepseek-chat").hands_back == "all"
+    assert engine(path, "mistral/magistral-medium").omits == ("seed", "stream_options")
+    assert (engine(path, "xai/grok-3").thinks, engine(path, "xai/grok-4").thinks) == (None, "field")
     with pytest.raises(InputError, match="thinks"):
         check_capabilities(find_model(path, "openai/o4-mini"), frozenset({"scores"}))
 

@@ -55,6 +55,22 @@ def test_a_thought_may_open_in_the_prompt(size: int) -> None:
     assert split("Hm.", size, inside=True) == ("Hm.", "")
 
 
+def test_a_model_that_ends_its_texts_was_still_thinking_where_it_was_cut() -> None:
+    for ends, expected in ((True, ("Hm, and", "")), (False, ("", "Hm, and"))):
+        splitter = ThoughtSplitter(waits=True, ends=ends)
+        assert (splitter.feed("Hm, and"), splitter.end(cut=True), splitter.thoughts) == ("", *reversed(expected))
+
+
+def test_nothing_waits_for_a_thought_once_one_was_closed() -> None:
+    splitter = ThoughtSplitter(waits=True)
+    assert [splitter.feed(piece) for piece in ("<think>Hm.</think>Yes", ". <think>Or", "?</think>So")] == [
+        "Yes",
+        ". ",
+        "So",
+    ]
+    assert splitter.thoughts == "Hm.\n\nOr?"
+
+
 def test_an_open_mark_in_a_text_that_was_cut_off_opens_a_thought() -> None:
     assert split("Text. <think>and so on", 3, cut=True) == ("<think>and so on", "Text. ")
 

@@ -42,6 +42,8 @@ def _chat(url: str, key_variable: str | None, **more: Any) -> dict[str, Any]:
 
 
 _THINKS = {"thinks": "field"}
+_THINKS_ON = {**_THINKS, "hands_back": "all"}
+"""For models that want the thoughts of former turns too, or write worse without them."""
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
@@ -54,17 +56,26 @@ PROVIDERS: Mapping[str, Provider] = {
         families=(Family(names=("gemini-2.5", "gemini-3"), table=_THINKS),),
     ),
     "mistral": Provider(
-        table=_chat("https://api.mistral.ai/v1", "MISTRAL_API_KEY", continues="prefix", batch="mistral"),
-        families=(Family(names=("magistral",), table=_THINKS),),
+        table=_chat(
+            "https://api.mistral.ai/v1",
+            "MISTRAL_API_KEY",
+            continues="prefix",
+            omits=["seed", "stream_options"],
+            batch="mistral",
+        ),
+        families=(Family(names=("magistral",), table=_THINKS_ON),),
     ),
     "deepseek": Provider(
-        table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS, thought_tokens=THOUGHT_TOKENS)
+        table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS_ON, thought_tokens=THOUGHT_TOKENS)
     ),
     "openrouter": Provider(table=_chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")),
     "together": Provider(table=_chat("https://api.together.xyz/v1", "TOGETHER_API_KEY")),
     "fireworks": Provider(table=_chat("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY")),
     "groq": Provider(table=_chat("https://api.groq.com/openai/v1", "GROQ_API_KEY")),
-    "xai": Provider(table=_chat("https://api.x.ai/v1", "XAI_API_KEY")),
+    "xai": Provider(
+        table=_chat("https://api.x.ai/v1", "XAI_API_KEY"),
+        families=(Family(names=("grok-3-mini", "grok-4", "grok-5"), table=_THINKS),),
+    ),
     "ollama": Provider(table=_chat("http://localhost:11434/v1", None)),
 }
 """All providers by name."""

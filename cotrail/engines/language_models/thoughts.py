@@ -79,9 +79,13 @@ class ThoughtSplitter:
     inside: whether the prompt ends in the opening mark, so that the model begins with a thought.
     waits: whether the model may have begun with a thought though it writes no opening mark. The text then counts as
         such only once the model ends, as everything before a closing mark is a thought.
+    ends: whether the model ends its texts by itself, as it does in a conversation: without a mark, one that reached its
+        most tokens and those of a thought is a thought, if it waits.
     """
 
-    def __init__(self, marks: Sequence[Marks] = MARKS, *, inside: bool = False, waits: bool = False) -> None:
+    def __init__(
+        self, marks: Sequence[Marks] = MARKS, *, inside: bool = False, waits: bool = False, ends: bool = False
+    ) -> None:
         self._by_opening = {each.opening: each for each in marks}
         self._by_closing = {each.closing: each for each in marks}
         self._pattern = mark_pattern(tuple(marks))
@@ -91,6 +95,7 @@ class ThoughtSplitter:
         self._state = _State.THOUGHT if inside else _State.START
         self._depth = 1
         self._waits = waits
+        self._ends = ends
         self._rest = ""
         self._held = GrowingText()
         self._thoughts = GrowingText()
@@ -146,6 +151,8 @@ class ThoughtSplitter:
         held = self._held.text
         self._held = GrowingText()
         match self._state:
+            case _State.WAITING if cut and self._ends:
+                self._thoughts.add(held)
             case _State.WAITING:
                 return text + held
             case _State.QUOTED if cut:

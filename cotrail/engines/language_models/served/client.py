@@ -170,7 +170,8 @@ class ServerClient:
             response.stream = _bounded(response)
             try:
                 async for event in httpx2.EventSource(response):
-                    if stream.take(event.data):
+                    # An event without data keeps the connection alive.
+                    if event.data and stream.take(event.data):
                         return
             except Refused as refused:
                 raise self._refusal(refused.status, Reported(refused.message, refused.kinds)) from None

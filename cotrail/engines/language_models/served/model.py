@@ -214,7 +214,7 @@ class ServedModel:
         endpoint = self._endpoint
         check_marks(endpoint, stream.text_read)
         ended, stop = stream.ending()
-        self._seen_whole = self._seen_whole or ended != "length"
+        self._seen_whole = self._seen_whole or not stream.was_cut
         text, calls = self._with_calls(request, stream)
         counts = stream.counts or TokenCounts(
             prompt=self._tokens(order.prompt), cached=0, generated=stream.pieces, estimated=True
@@ -255,7 +255,7 @@ class ServedModel:
             case "tags" if self._template is not None and order.prompt.has_roles:
                 return ThoughtSplitter(inside=begins_inside("".join(self._template.pieces(order.prompt))))
             case "tags":
-                return ThoughtSplitter(waits=True)
+                return ThoughtSplitter(waits=True, ends=self._endpoint.api != "completions")
         return None
 
     def _check_lacking(self, needs: frozenset[Capability]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.engines.language_models.served.refused_fields import located, refused_field, setting_for
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import (
     BlockedError,
@@ -78,7 +79,10 @@ def step_error(
 
 def _lasting(endpoint: ServerAddress, status: int, said: Reported, sentence: str) -> CotrailError:
     """The error for a status that waiting doesn't change."""
+    field = refused_field(said.param, said.message)
     match status:
+        case 400 | 403 | 422 if field and not _TOO_LONG.search(said.message):
+            return BlockedError(_field_refused(sentence, field))
         case 403 if _OF_THE_REQUEST.search(said.message):
             return StepError(sentence)
         case 401 | 403:
@@ -90,20 +94,16 @@ def _lasting(endpoint: ServerAddress, status: int, said: Reported, sentence: str
             )
         case 408:
             return TransientStepError(sentence)
-        case 400 if set(said.kinds) & set(_REFUSED_FIELDS):
-            return BlockedError(_field_refused(sentence, said.param))
+        case 400 | 422 if set(said.kinds) & set(_REFUSED_FIELDS):
+            return BlockedError(_field_refused(sentence, ""))
         case _ if 400 <= status < 500:
             is_too_long = _TOO_LONG.search(said.message)
             return PromptTooLongError(f"{sentence}; {endpoint.for_long_texts}") if is_too_long else StepError(sentence)
     return TransientStepError(sentence)
 
 
-def _field_refused(sentence: str, param: str) -> str:
-    todo = {
-        "max_tokens": 'set limit_field = "max_completion_tokens" in its table of the list of models',
-        "reasoning_effort": "set another effort in its table of the list of models, or none",
-    }.get(param, f'add "{param}" to omits in its table of the list of models' if param else "correct its table")
-    return f"{sentence}; {todo}, start the workers again and submit the run anew"
+def _field_refused(sentence: str, field: str) -> str:
+    return f"{sentence}; {setting_for(field)}, start the workers again and submit the run anew"
 
 
 _STATUSES = {
@@ -142,7 +142,7 @@ def reported_in(body: bytes) -> Reported:
     error = content.get("error", content) if isinstance(content, Mapping) else content
     fields = error if isinstance(error, Mapping) else {}
     kinds = tuple(str(fields[name]) for name in ("code", "type", "status") if fields.get(name))
-    return Reported(error_message(content), kinds, str(fields.get("param") or ""))
+    return Reported(error_message(content), kinds, str(fields.get("param") or "") or located(content))
 
 
 def error_message(content: Any) -> str:

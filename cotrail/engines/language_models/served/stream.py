@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cotrail.common.storable_text import storable
+from cotrail.common.storable_text import StorablePieces
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
 from cotrail.core.results import MOST_CHARACTERS
@@ -29,6 +29,7 @@ class ServerStream:
     splitter: tells thoughts from text where the model writes both into one field.
     reads_on: how many more characters are read at most once the part that was asked for is complete, to learn what the
         whole message cost.
+    was_cut: whether the message reached its most tokens, maybe behind the part that was asked for.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.
     """
@@ -48,10 +49,12 @@ class ServerStream:
         self.reader = reader
         self._written = GrowingText()
         self._thought = GrowingText()
+        self._text_pieces, self._thought_pieces = StorablePieces(), StorablePieces()
         self.pieces = 0
         self.counts: TokenCounts | None = None
         self.events: list[tuple[str, Any]] = []
         self.served_by = ""
+        self.was_cut = False
         self._until = until
         self._stop = stop
         self._knows_stop = knows_stop
@@ -76,7 +79,8 @@ class ServerStream:
         self._is_enough = self._add(self.reader.read(data)) or self._is_enough
         if self._is_enough:
             self._reads_on -= len(data)
-        return self._is_enough and self._reads_on < 0
+        # Once the text has ended, only its token counts are still to come.
+        return self._is_enough and self._reads_on < 0 and self._finish is None
 
     def take_whole(self, answer: Mapping[str, Any]) -> None:
         """Takes an answer that is no stream; raises as `take` does."""
@@ -149,10 +153,12 @@ class ServerStream:
     def _add(self, delta: Delta) -> bool:
         self.counts = delta.counts or self.counts
         self.served_by = delta.served_by or self.served_by
-        self._thought.add(storable(delta.thought))
+        self.was_cut = self.was_cut or delta.finish == "length"
+        self._thought.add(self._thought_pieces.take(delta.thought))
         for call in delta.calls:
             self._calls.take(call)
-        piece = self._split(self._without_echo(storable(delta.text or ""), is_last=delta.finish is not None), delta)
+        said = self._text_pieces.take(delta.text or "")
+        piece = self._split(self._without_echo(said, is_last=delta.finish is not None), delta)
         if self._is_enough:
             return self._read_behind(piece, delta)
         if delta.text is not None:

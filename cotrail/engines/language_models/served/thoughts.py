@@ -1,9 +1,8 @@
 """Thoughts of a served model: what is recorded of them, and how a table that doesn't know of them is found out."""
 
-import msgspec
-
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.served.protocols.decoding import encoded
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.thinking import Thinking, Thought
 from cotrail.engines.language_models.thoughts import MARKS
@@ -21,7 +20,7 @@ def thought_of(thinking: Thinking, stream: ServerStream, counts: TokenCounts, *,
     return Thought(
         text=text,
         kind=_kind(thinking, stream, counts),
-        carried=msgspec.json.encode(carried).decode() if carried else "",
+        carried=encoded(carried) if carried else "",
     )
 
 

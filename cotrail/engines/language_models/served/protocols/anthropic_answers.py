@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece, Function
-from cotrail.engines.language_models.served.protocols.decoding import converted, decoded
+from cotrail.engines.language_models.served.protocols.decoding import converted, decoded, encoded, event_of
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.token_counts import TokenCounts
@@ -23,6 +23,15 @@ _FINISHES: Mapping[str, Finish] = {
     "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
+
+
+_EVENTS = frozenset(
+    {
+        *("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"),
+        "error",
+    }
+)
+"""Types of the events that say something here."""
 
 
 class _OutputDetails(Struct, frozen=True):
@@ -62,7 +71,7 @@ class _Event(Struct, frozen=True):
     index: int = 0
     message: _Message | None = None
     content_block: dict[str, Any] = {}
-    delta: _Piece = _Piece()
+    delta: dict[str, Any] = {}
     usage: _Usage | None = None
     error: Any = None
 
@@ -72,12 +81,13 @@ class MessageReader:
 
     def __init__(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._grown: dict[tuple[int, str], list[str]] = {}
         self._usage: dict[str, Any] = {}
 
     @property
     def carried(self) -> dict[str, Any]:
         """See `AnswerReader`: the blocks of thoughts, with their signatures."""
-        thoughts = [block for _, block in sorted(self._blocks.items())]
+        thoughts = [self._whole_block(index) for index in sorted(self._blocks)]
         return {"content": thoughts} if thoughts else {}
 
     @property
@@ -87,7 +97,7 @@ class MessageReader:
 
     def read(self, data: str) -> Delta:
         """See `AnswerReader`."""
-        event = converted(decoded(data), _Event)
+        event = event_of(decoded(data), _EVENTS, _Event)
         match event.type:
             case "message_start" if event.message:
                 return Delta(counts=self._counts(event.message.usage), served_by=event.message.model)
@@ -96,7 +106,7 @@ class MessageReader:
             case "content_block_delta":
                 return self._add(event.index, event.delta)
             case "message_delta":
-                return Delta(counts=self._counts(event.usage), finish=_finish(event.delta.stop_reason))
+                return Delta(counts=self._counts(event.usage), finish=_finish(converted(event.delta, _Piece)))
             case "message_stop":
                 return Delta(ended=True)
             case "error":
@@ -117,7 +127,7 @@ class MessageReader:
             thought="".join(part.thought for part in parts),
             calls=tuple(call for part in parts for call in part.calls),
             counts=self._counts(message.usage),
-            finish=_finish(message.stop_reason),
+            finish=_finish(message),
             ended=True,
             served_by=message.model,
         )
@@ -126,31 +136,41 @@ class MessageReader:
         """Takes a block, or the beginning of one."""
         match block.get("type"):
             case "thinking" | "redacted_thinking":
+                # What stands between two thoughts is for readers; what is handed back is the blocks.
+                between = "\n\n" if self._blocks and block["type"] == "thinking" else ""
                 self._blocks[index] = block
-                return Delta(thought=converted(block, _Piece).thinking)
+                return Delta(thought=between + converted(block, _Piece).thinking)
             case "tool_use":
-                arguments = msgspec.json.encode(block["input"]).decode() if block.get("input") else ""
+                arguments = encoded(block["input"]) if block.get("input") else ""
                 said = Function(name=str(block.get("name", "")), arguments=arguments)
                 return Delta(calls=(CallPiece(index=index, id=str(block.get("id", "")), function=said),))
             case "text":
                 return Delta(text=converted(block, _Piece).text)
         return Delta()
 
-    def _add(self, index: int, piece: _Piece) -> Delta:
-        match piece.type:
+    def _add(self, index: int, delta: dict[str, Any]) -> Delta:
+        match delta.get("type"):
             case "text_delta":
-                return Delta(text=piece.text)
+                return Delta(text=converted(delta, _Piece).text)
             case "thinking_delta" | "signature_delta":
+                piece = converted(delta, _Piece)
                 self._grow(index, thinking=piece.thinking, signature=piece.signature)
                 return Delta(thought=piece.thinking)
             case "input_json_delta":
-                return Delta(calls=(CallPiece(index=index, function=Function(arguments=piece.partial_json)),))
+                arguments = converted(delta, _Piece).partial_json
+                return Delta(calls=(CallPiece(index=index, function=Function(arguments=arguments)),))
         return Delta()
 
     def _grow(self, index: int, **texts: str) -> None:
-        block = self._blocks.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
-        grown = {name: block.get(name, "") + text for name, text in texts.items() if text}
-        self._blocks[index] = block | grown
+        self._blocks.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
+        for name, text in texts.items():
+            self._grown.setdefault((index, name), []).append(text)
+
+    def _whole_block(self, index: int) -> dict[str, Any]:
+        """A block with what was added to it."""
+        block = self._blocks[index]
+        grown = {name: "".join(texts) for (at, name), texts in self._grown.items() if at == index}
+        return block | {name: block.get(name, "") + text for name, text in grown.items() if text}
 
     def _counts(self, usage: _Usage | None) -> TokenCounts | None:
         """The counts with those of former events, of which later ones repeat only some."""
@@ -176,5 +196,5 @@ def refused(error: Any) -> Refused:
     return Refused(status_meant(kind), str(described.get("message") or kind or error), kind)
 
 
-def _finish(reason: str | None) -> Finish | None:
-    return None if reason is None else _FINISHES.get(reason, "end")
+def _finish(ended: _Piece | _Message) -> Finish | None:
+    return None if ended.stop_reason is None else _FINISHES.get(ended.stop_reason, "end")

@@ -1,9 +1,11 @@
 """Answers in the form of OpenAI's completions and chats, with the fields that other servers add to it."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece
@@ -13,21 +15,36 @@ from cotrail.engines.language_models.served.refusals import error_message, statu
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError
 
+T = TypeVar("T")
+
 END = "[DONE]"
 
 _REFUSALS = ("content_filter", "refusal")
 
+_LENGTHS = ("length", "model_length", "max_tokens")
+"""Reasons of texts that reached their most tokens; `model_length` is Mistral's for the whole context."""
 
-class _Text(Struct, frozen=True):
-    text: str = ""
+_BROKEN = ("error", "abort", "insufficient_system_resource")
+"""Reasons of texts that the server couldn't bring to an end."""
 
 
-class _ContentPart(Struct, frozen=True):
-    """A part of Mistral's content: its `thinking` is a list of texts."""
+class _ContentPart(Struct, frozen=True, omit_defaults=True):
+    """A part of Mistral's content: its `thinking` is a list of texts and references."""
 
     type: str = ""
     text: str | None = None
-    thinking: tuple[_Text, ...] = ()
+    thinking: tuple[dict[str, Any], ...] = ()
+    signature: str | None = None
+    closed: bool | None = None
+
+    @property
+    def thought(self) -> str:
+        return "".join(each.get("text") or "" for each in self.thinking)
+
+    @property
+    def ends(self) -> bool:
+        """Return whether no later part belongs to the same thought."""
+        return bool(self.signature or self.closed)
 
 
 class _Message(Struct, frozen=True):
@@ -59,7 +76,7 @@ class _Message(Struct, frozen=True):
     @property
     def thought(self) -> str:
         if self.parts:
-            return "".join(each.text for part in self.parts for each in part.thinking)
+            return "".join(part.thought for part in self.parts)
         said = self.reasoning_content or self.reasoning
         return said or "".join(_detail_text(each) for each in self.reasoning_details or ())
 
@@ -83,13 +100,17 @@ class _Choice(Struct, frozen=True):
 
     @property
     def finish(self) -> Finish | None:
-        if self.finish_reason in _REFUSALS or self.said.refusal:
+        """Why the text ended; raises TransientStepError where the server broke it off."""
+        # Gemini's layer for OpenAI's clients says more behind a colon.
+        reason = (self.finish_reason or "").partition(":")[0]
+        if reason in _REFUSALS or self.said.refusal:
             return "refused"
-        match self.finish_reason:
-            case None:
-                return None
-            case "length":
-                return "length"
+        if not reason:
+            return None
+        if reason in _BROKEN:
+            raise TransientStepError(f"the server broke its text off ({self.finish_reason})")
+        if reason in _LENGTHS:
+            return "length"
         if self.stop_reason is UNSET:
             return "done"
         return "stop" if isinstance(self.stop_reason, str) else "end"
@@ -140,16 +161,19 @@ class ChunkReader:
 
     def __init__(self) -> None:
         self._thoughts: dict[str, list[str]] = {}
+        self._thinking: list[_ContentPart] = []
         self._details: list[dict[str, Any]] = []
+        self._is_whole = False
 
     @property
     def carried(self) -> dict[str, Any]:
         """See `AnswerReader`; under the names in which the server wrote them."""
-        carried: dict[str, Any] = {name: "".join(texts) for name, texts in self._thoughts.items() if name != "thinking"}
-        if "thinking" in self._thoughts:
-            texts = "".join(self._thoughts["thinking"])
-            carried["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": texts}]}]
-        return carried | ({"reasoning_details": list(self._joined_details())} if self._details else {})
+        carried: dict[str, Any] = {name: "".join(texts) for name, texts in self._thoughts.items()}
+        if self._thinking:
+            carried["content"] = list(_joined_thinking(self._thinking))
+        if self._details:
+            carried["reasoning_details"] = self._details if self._is_whole else list(_joined_details(self._details))
+        return carried
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
@@ -161,10 +185,14 @@ class ChunkReader:
         """See `AnswerReader`."""
         if data == END:
             return Delta(ended=True)
-        return self._delta(converted(decoded(data), _Chunk))
+        content = decoded(data)
+        if isinstance(content, dict) and content.get("object") == "error":
+            raise _refused(content)
+        return self._delta(converted(content, _Chunk))
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
         """See `AnswerReader`."""
+        self._is_whole = True
         delta = self._delta(converted(answer, _Chunk))
         if delta.finish is None:
             raise TransientStepError("the server's answer doesn't say why its text ended")
@@ -188,41 +216,59 @@ class ChunkReader:
             counts=counts,
             logprobs=choice.logprobs,
             finish=choice.finish,
-            ended=choice.finish_reason is not None,
+            ended=bool(choice.finish_reason),
             served_by=served_by,
         )
 
     def _keep(self, said: _Message) -> None:
-        thinking = "".join(each.text for part in said.parts for each in part.thinking)
-        for name, text in (
-            ("reasoning_content", said.reasoning_content),
-            ("reasoning", said.reasoning),
-            ("thinking", thinking),
-        ):
+        for name, text in (("reasoning_content", said.reasoning_content), ("reasoning", said.reasoning)):
             if text:
                 self._thoughts.setdefault(name, []).append(text)
+        self._thinking += (part for part in said.parts if part.type == "thinking")
         self._details += said.reasoning_details or ()
 
-    def _joined_details(self) -> Iterator[dict[str, Any]]:
-        """OpenRouter's details, the pieces of each put together."""
-        last: dict[str, Any] = {}
-        for piece in map(_said, self._details):
-            if last and all(piece.get(name) == last.get(name) for name in ("type", "index")):
-                last = last | piece | {name: last.get(name, "") + piece[name] for name in _GROWING & piece.keys()}
-                continue
-            if last:
-                yield last
-            last = piece
-        if last:
-            yield last
+
+def _joined_thinking(parts: Iterable[_ContentPart]) -> Iterator[dict[str, Any]]:
+    """Mistral's thoughts, the pieces of each put together."""
+    for pieces in _runs(parts, lambda last, _: not last.ends):
+        items = [item for piece in pieces for item in piece.thinking]
+        texts = _runs(items, lambda last, item: last.get("type") == item.get("type") == "text")
+        thinking = tuple(run[0] | ({"text": "".join(each["text"] for each in run)} if run[1:] else {}) for run in texts)
+        yield msgspec.to_builtins(replace(pieces[-1], thinking=thinking))
+
+
+def _joined_details(details: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """OpenRouter's details, the pieces of each put together."""
+    for pieces in _runs(map(_said, details), _goes_on):
+        joined = {name: value for piece in pieces for name, value in piece.items()}
+        grown = {name: "".join(piece.get(name, "") for piece in pieces) for name in _GROWING & joined.keys()}
+        yield joined | grown
+
+
+_GROWING = frozenset({"text", "summary"})
+"""Fields of a detail of which an event has a part; what is encrypted comes whole."""
+
+
+def _goes_on(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
+    """Return whether a piece belongs to the same detail as the one before, which its signature ends."""
+    is_same = all(piece.get(name) == last.get(name) for name in ("type", "index"))
+    return is_same and bool(_GROWING & (last.keys() | piece.keys())) and not last.get("signature")
+
+
+def _runs(values: Iterable[T], goes_on: Callable[[T, T], bool]) -> Iterator[list[T]]:
+    """The values in lists of those that belong together with the one before."""
+    run: list[T] = []
+    for value in values:
+        if run and not goes_on(run[-1], value):
+            yield run
+            run = []
+        run.append(value)
+    if run:
+        yield run
 
 
 def _said(detail: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in detail.items() if value is not None}
-
-
-_GROWING = frozenset({"text", "summary", "data"})
-"""Fields of a detail of which an event has a part."""
 
 
 def _detail_text(detail: Mapping[str, Any]) -> str:

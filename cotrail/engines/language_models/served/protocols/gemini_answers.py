@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece, Function
-from cotrail.engines.language_models.served.protocols.decoding import converted, decoded
+from cotrail.engines.language_models.served.protocols.decoding import converted, decoded, encoded
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError
@@ -21,28 +20,28 @@ _MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_
 _UNEXPLAINED = frozenset({"OTHER", "FINISH_REASON_UNSPECIFIED"})
 """Reasons that give none: what was written may lack its end."""
 
-_ENDS: Mapping[str, Finish] = {"STOP": "done", "MAX_TOKENS": "length"}
+_ENDS: Mapping[str, Finish] = {"STOP": "done", "MAX_TOKENS": "length", "CONTINUATION": "length"}
 
 
 class _FunctionCall(Struct, frozen=True):
-    name: str = ""
-    args: dict[str, Any] = {}
-    id: str = ""
+    name: str | None = None
+    args: dict[str, Any] | None = None
+    id: str | None = None
 
 
 class _Part(Struct, frozen=True, rename="camel"):
     text: str | None = None
-    thought: bool = False
-    thought_signature: str = ""
+    thought: bool | None = None
+    thought_signature: str | None = None
     function_call: _FunctionCall | None = None
 
 
 class _Content(Struct, frozen=True):
-    parts: tuple[_Part, ...] | None = ()
+    parts: tuple[_Part, ...] | None = None
 
 
 class _Candidate(Struct, frozen=True, rename="camel"):
-    content: _Content = _Content()
+    content: _Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
 
@@ -74,7 +73,7 @@ class _Feedback(Struct, frozen=True, rename="camel"):
 class _Answer(Struct, frozen=True, rename="camel"):
     candidates: tuple[_Candidate, ...] | None = None
     usage_metadata: _Usage | None = None
-    model_version: str = ""
+    model_version: str | None = None
     prompt_feedback: _Feedback | None = None
     error: Any = None
 
@@ -118,9 +117,9 @@ class ContentReader:
         if not answer.candidates:
             blocked = answer.prompt_feedback is not None and answer.prompt_feedback.block_reason
             finish: Finish | None = "refused" if blocked else None
-            return Delta(counts=counts, finish=finish, ended=bool(blocked), served_by=answer.model_version)
+            return Delta(counts=counts, finish=finish, ended=bool(blocked), served_by=answer.model_version or "")
         candidate = answer.candidates[0]
-        parts = candidate.content.parts or ()
+        parts = (candidate.content or _Content()).parts or ()
         texts = [part.text for part in parts if part.text is not None and not part.thought]
         finish = _finish(candidate)
         return Delta(
@@ -130,7 +129,7 @@ class ContentReader:
             counts=counts,
             finish=finish,
             ended=finish is not None,
-            served_by=answer.model_version,
+            served_by=answer.model_version or "",
         )
 
     def _keep(self, part: _Part) -> CallPiece | None:
@@ -141,8 +140,8 @@ class ContentReader:
             return None
         index = len(self._call_signatures)
         self._call_signatures.append(part.thought_signature or None)
-        arguments = msgspec.json.encode(part.function_call.args).decode()
-        return CallPiece(index, part.function_call.id or f"{index}", Function(part.function_call.name, arguments))
+        arguments = encoded(part.function_call.args or {})
+        return CallPiece(index, part.function_call.id or f"{index}", Function(part.function_call.name or "", arguments))
 
 
 def _finish(candidate: _Candidate) -> Finish | None:

@@ -7,11 +7,21 @@ from msgspec import Struct
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece, Function
-from cotrail.engines.language_models.served.protocols.decoding import converted, decoded
+from cotrail.engines.language_models.served.protocols.decoding import converted, decoded, event_of
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError
+
+_EVENTS = frozenset(
+    {
+        *("response.output_item.added", "response.output_item.done", "response.output_text.delta"),
+        *("response.refusal.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta"),
+        *("response.reasoning_summary_part.added", "response.completed", "response.incomplete", "response.failed"),
+        "error",
+    }
+)
+"""Types of the events that say something here."""
 
 
 class _InputDetails(Struct, frozen=True):
@@ -57,6 +67,18 @@ class _Item(Struct, frozen=True):
     call_id: str = ""
     name: str = ""
     arguments: str = ""
+    phase: str | None = None
+
+    @property
+    def is_commentary(self) -> bool:
+        """What the model says about its work before its answer, which is no part of that."""
+        return self.type == "message" and self.phase == "commentary"
+
+    @property
+    def thoughts(self) -> tuple[_Part, ...]:
+        if self.type == "reasoning":
+            return self.content or self.summary or ()
+        return (self.content or ()) if self.is_commentary else ()
 
 
 class _Incomplete(Struct, frozen=True):
@@ -87,15 +109,16 @@ class ResponseReader:
     """Reads what OpenAI's responses answer."""
 
     def __init__(self) -> None:
-        self._reasoning: list[dict[str, Any]] = []
+        self._before_answer: list[dict[str, Any]] = []
+        self._commentaries: set[int | None] = set()
         self._has_whole_thoughts = False
         self._has_refused = False
-        self._has_summary = False
+        self._has_thoughts = False
 
     @property
     def carried(self) -> dict[str, Any]:
-        """See `AnswerReader`: the items of thoughts, encrypted."""
-        return {"items": list(self._reasoning)} if self._reasoning else {}
+        """See `AnswerReader`: the items of thoughts, encrypted, and of comments on them."""
+        return {"items": list(self._before_answer)} if self._before_answer else {}
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
@@ -104,11 +127,14 @@ class ResponseReader:
 
     def read(self, data: str) -> Delta:
         """See `AnswerReader`."""
-        event = converted(decoded(data), _Event)
+        event = event_of(decoded(data), _EVENTS, _Event)
         said = event.delta if isinstance(event.delta, str) else ""
         match event.type:
+            case "response.output_item.added" if event.item and converted(event.item, _Item).is_commentary:
+                self._commentaries.add(event.output_index)
+                return Delta(thought=self._between_thoughts())
             case "response.output_text.delta":
-                return Delta(text=said)
+                return Delta(thought=said) if event.output_index in self._commentaries else Delta(text=said)
             case "response.refusal.delta":
                 self._has_refused = True
                 return Delta(text=said)
@@ -118,7 +144,7 @@ class ResponseReader:
                 self._has_whole_thoughts = True
                 return Delta(thought=said)
             case "response.reasoning_summary_part.added":
-                return Delta(thought=self._between_summaries())
+                return Delta(thought=self._between_thoughts())
             case "response.output_item.done" if event.item is not None:
                 return Delta(calls=tuple(self._keep(event.item, event.output_index)))
             case "response.completed" | "response.incomplete" | "response.failed" if event.response:
@@ -132,13 +158,14 @@ class ResponseReader:
         response = converted(answer, _Response)
         items = [converted(item, _Item) for item in response.output]
         calls = [call for place, item in enumerate(response.output) for call in self._keep(item, place)]
-        parts = [part for item in items if item.type == "message" for part in item.content or ()]
+        said = [item for item in items if item.type == "message" and not item.is_commentary]
+        parts = [part for item in said for part in item.content or ()]
         self._has_refused = any(part.refusal for part in parts)
         self._has_whole_thoughts = any(item.content for item in items if item.type == "reasoning")
         end = self._end(response)
         return Delta(
             text="".join(part.refusal or part.text for part in parts) if parts else None,
-            thought="\n\n".join(part.text for item in items if item.type == "reasoning" for part in _thoughts(item)),
+            thought="\n\n".join(part.text for item in items for part in item.thoughts),
             calls=tuple(calls),
             counts=end.counts,
             finish=end.finish,
@@ -146,16 +173,18 @@ class ResponseReader:
             served_by=end.served_by,
         )
 
-    def _between_summaries(self) -> str:
-        """What stands before a summary: nothing before the first one."""
-        before, self._has_summary = self._has_summary, True
+    def _between_thoughts(self) -> str:
+        """What stands before a summary or a comment: nothing before the first one."""
+        before, self._has_thoughts = self._has_thoughts, True
         return "\n\n" if before else ""
 
     def _keep(self, item: dict[str, Any], index: int | None) -> Iterator[CallPiece]:
         """Keeps what is handed back of a whole item; yields its call."""
         match item.get("type"):
             case "reasoning":
-                self._reasoning.append(item)
+                self._before_answer.append(item)
+            case "message" if converted(item, _Item).is_commentary:
+                self._before_answer.append(item)
             case "function_call":
                 call = converted(item, _Item)
                 yield CallPiece(index, call.call_id, Function(name=call.name, arguments=call.arguments))
@@ -181,10 +210,6 @@ class ResponseReader:
             case None if response.status == "completed":
                 return "end"
         raise TransientStepError(f"the server's answer is {response.status or 'of no status'}, and says no reason")
-
-
-def _thoughts(item: _Item) -> tuple[_Part, ...]:
-    return item.content or item.summary or ()
 
 
 def _refused(error: Any) -> Refused:

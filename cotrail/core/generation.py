@@ -8,8 +8,8 @@ Capability = Literal["turns", "continue", "scores", "tools", "sampling", "struct
 """What an action may ask beyond the continuation of plain text. `turns`: conversations, laid out by the model's own
 chat template. `continue`: a last turn of the assistant's is continued in place. `scores`: the log
 probability of each token written. `tools`: tools are shown to the model, and its calls of them are read. `sampling`:
-`top_k` and a repetition penalty. `structure`: JSON by a schema, or one of several words; a model that can't be held to
-these is asked again where it wrote something else, so that only plain continuations lack it."""
+`top_k` and a repetition penalty. `structure`: JSON by a schema, or one of several words, to which models in the worker
+are held while they write; a model that can't be held to these is asked again where it wrote something else."""
 
 Until = Literal["sentence", "line", "chain", "end", "stop"]
 """Where a generation ends at the latest: behind the first whole sentence, at the line's end, before what begins a

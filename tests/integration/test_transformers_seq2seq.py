@@ -413,3 +413,27 @@ def test_models_that_know_tokens_by_their_places_are_refused(tmp_path: Path) -> 
     tokenizer().save_pretrained(tmp_path)
     with pytest.raises(InputError, match="bart isn't supported"):
         TransformersModel(tmp_path, "bart", "fast", 1, 64)
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_one_of_several_words_is_written_beside_texts_that_stay_the_same(make_model: Make, profile: Profile) -> None:
+    words = ("the sea of Holm", "Brenn", "abc")
+    asked: list[tuple[str, ...]] = [(), words, (), words[1:]]
+    requests = [
+        GenerationRequest(prompt, "line", 20, choices=choices)
+        for prompt, choices in zip(PROMPTS[:4], asked, strict=True)
+    ]
+    alone = make_model(profile)
+    expected = [alone.generate(request).raw for request in requests]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(make_model(profile, slots=4).generate, requests))
+    assert [result.raw for result in results] == expected
+    assert results[1].text in words
+    assert results[3].text in words[1:]
+
+
+def test_json_that_its_vocabulary_cannot_write_harms_nobody(make_model: Make) -> None:
+    model = make_model()
+    free = model.generate(GenerationRequest(PROMPTS[0], "line", 20))
+    assert model.generate(GenerationRequest(PROMPTS[0], "line", 20, schema='{"type": "object"}')).generated_tokens > 1
+    assert model.generate(GenerationRequest(PROMPTS[0], "line", 20)).raw == free.raw

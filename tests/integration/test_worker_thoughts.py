@@ -154,6 +154,34 @@ def test_what_decides_how_a_model_thinks_is_in_its_identity(folder: Path) -> Non
     assert TransformersModel(folder, "m", "fast", 1, 1024).identity in identities
 
 
+NAMED: dict[str, Any] = {"properties": {"name": {"enum": ["Brenn", "Vell"]}}, "required": ["name"]}
+ANSWER = json.dumps({"type": "object", "additionalProperties": False, **NAMED})
+
+
+@pytest.mark.parametrize("thinking", [{}, {"template": {"opens": True}}], ids=["tags", "inside"])
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_a_thought_is_written_freely_and_the_text_behind_it_in_its_form(
+    learned: Make, profile: Profile, thinking: dict[str, Any]
+) -> None:
+    model = learned(profile, **thinking)
+    result = ask(model, until="end", schema=ANSWER)
+    assert result.thoughts == THOUGHT
+    assert json.loads(result.text)["name"] in ("Brenn", "Vell")
+    assert ask(model, until="end", choices=("Vell", "A bridge")).text in ("Vell", "A bridge")
+
+
+def test_prompts_of_every_form_come_out_together_as_alone(learned: Make) -> None:
+    forms: list[dict[str, Any]] = [{}, {"schema": ANSWER}, {"choices": ("Vell", "Holm")}, {}]
+    prompts = [ENDLESS, BRIDGE, ENDLESS, BRIDGE]
+    alone = [
+        ask(learned(thought_tokens=25), prompt, "end", **form) for prompt, form in zip(prompts, forms, strict=True)
+    ]
+    model = learned(slots=4, thought_tokens=25)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda prompt, form: ask(model, prompt, "end", **form), prompts, forms))
+    assert [(each.raw, each.thoughts) for each in together] == [(each.raw, each.thoughts) for each in alone]
+
+
 FEW_SHOT = "".join(
     f"Q: What is {name}?\n<think>{name} is a {kind}.</think> It is a {kind}.\n\n"
     for name, kind in {"Rome": "city", "Spain": "country", "Texas": "state", "Nile": "river"}.items()
@@ -192,3 +220,22 @@ def test_a_turn_that_the_model_goes_on_in_is_no_thought(smollm2: Make) -> None:
     result = ask(smollm2(thinks="tags"), prompt, "end", 10)
     assert result.text
     assert not result.thoughts
+
+
+KINDS = ("It is a city.", "It is a river.")
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_llama_cpp_thinks_freely_and_then_writes_the_form(smollm2: Make, profile: Profile) -> None:
+    result = ask(smollm2(profile, thinks="tags"), PARIS, "end", choices=KINDS)
+    assert (result.text, result.thoughts) == ("It is a city.", "Paris is a city.")
+    assert result.prompt_tokens == ask(smollm2(profile, thinks="tags"), PARIS).prompt_tokens
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_llama_cpp_writes_the_form_behind_a_thought_that_was_closed(smollm2: Make, profile: Profile) -> None:
+    prompt = Prompt(turns=(user("Tell a long story about a fox."),))
+    model = smollm2(profile, thinks="inside", thought_tokens=12)
+    result, free = ask(model, prompt, "end", 30, schema=ANSWER), ask(model, prompt, "end", 30)
+    assert result.thoughts == free.thoughts
+    assert json.loads(result.text)["name"] in ("Brenn", "Vell")

@@ -9,6 +9,7 @@ from cotrail.core.generation import Capability, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.core.structured_output import Form
 
 Profile = Literal["fast", "deterministic"]
 """Serving profile. `fast`: prefix cache and parallel slots. `deterministic`: the same prompt always gives the same
@@ -33,6 +34,11 @@ class GenerationRequest(Struct, frozen=True):
     scored: bool = False
     schema: str = ""
     choices: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """What the text is to be."""
+        return Form(schema=self.schema, choices=self.choices)
 
     @property
     def needs(self) -> frozenset[Capability]:

@@ -71,11 +71,11 @@ class GgufMetadata:
         return {text: number for number, (text, kind) in enumerate(named) if kind == CONTROL}
 
     @property
-    def own_tokens(self) -> tuple[str, ...]:
-        """The texts of all tokens that aren't pieces of words: control tokens, and those that its authors added."""
+    def own_tokens(self) -> dict[str, int]:
+        """The texts and ids of all tokens that aren't pieces of words: control tokens, and those that were added."""
         kinds = self._values.get("tokenizer.ggml.token_type", ())
         named = zip(self._tokens, kinds, strict=False)
-        return tuple(text for text, kind in named if kind in (CONTROL, USER_DEFINED))
+        return {text: number for number, (text, kind) in enumerate(named) if kind in (CONTROL, USER_DEFINED)}
 
     @property
     def _tokens(self) -> list[str]:

@@ -300,6 +300,11 @@ class ThinkingText:
         return self._splitter.thoughts if self._splitter else ""
 
     @property
+    def has_text(self) -> bool:
+        """Return whether any of the text was written."""
+        return self._text.characters > 0
+
+    @property
     def thinks(self) -> bool:
         """Return whether a thought is open."""
         return self._splitter is not None and self._splitter.thinks

@@ -11,6 +11,7 @@ from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
+from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
@@ -62,6 +63,7 @@ class LlamaCppModel:
         metadata = gguf_metadata(path)
         self._thoughts = worker_thoughts(thinking, context, metadata.chat_template, metadata.own_tokens)
         self._shown = self._thoughts.shown_controls(metadata.controls)
+        self._own_tokens = metadata.own_tokens
         self._interrupted = Event()
         if profile == "fast":
             self._server, self._deterministic = fast_server(path, slots, context), None
@@ -91,6 +93,7 @@ class LlamaCppModel:
             max_tokens=most if self._thoughts.marks else None,
             written=self._thoughts.text(self._tokenizer.end(packed), room - most),
             shown=self._shown,
+            grammars=grammars(request.form, self._thoughts.marks, self._own_tokens),
         )
         self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
         text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
@@ -119,14 +122,14 @@ class LlamaCppModel:
     def _write(
         self, packed: Prompt, tokens: TokenIds, stream: LlamaCppStream, max_tokens: int, sampling: Sampling
     ) -> None:
-        """Has the model write, closing its thoughts where they take too many tokens."""
+        """Has the model write, in several requests where it thinks too long or is held to a form behind a thought."""
         shared = self.count_tokens(packed.shared) if self._deterministic else 0
         self._complete(tokens, shared, stream, max_tokens, sampling)
-        while stream.thinks_too_long:
+        while stream.pauses:
             if stream.written.is_hopeless:
                 stream.give_up()
                 return
-            stream.close_thought()
+            stream.go_on()
             begun = [*tokens, *self._server.tokens(stream.raw.text, begins=False, has_controls=True)]
             self._complete(begun, shared, stream, self._context - len(begun), sampling)
 

@@ -9,6 +9,7 @@ from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
 from cotrail.core.ports.cancellation import Interrupted
+from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition, why_ended
 from cotrail.engines.language_models.thoughts import ThinkingText
@@ -25,6 +26,7 @@ class LlamaCppStream:
     until, stop, scored: see `GenerationRequest`; interrupted: returns whether the generation was cancelled.
     max_tokens: the most tokens of the text, None where the request bounds them.
     written: tells thoughts from text; shown: control tokens that the server is to write as text, for it to do so.
+    grammars: what the text is held to.
     scores: the text and the log probability of each token; a character of several tokens is one with the last's.
     raw: all that was written, thoughts and marks too.
     """
@@ -39,6 +41,7 @@ class LlamaCppStream:
         max_tokens: int | None = None,
         written: ThinkingText | None = None,
         shown: Sequence[str] = (),
+        grammars: Grammars = FREE,
     ) -> None:
         self.until = until
         self.stop = stop
@@ -50,6 +53,8 @@ class LlamaCppStream:
         self.finished = False
         self._max_tokens = max_tokens
         self._shown = list(shown)
+        self._guide = Guide(grammars, self.written)
+        self._turns = False
         self._counted: TokenCounts | None = None
         self._error: Mapping[str, Any] = {}
         self.interrupted = interrupted
@@ -61,10 +66,11 @@ class LlamaCppStream:
         """The fields of a request that it decides."""
         # The probabilities are the model's own, before the samplers.
         scores = {"n_probs": 1} if self.scored else {}
-        return scores | ({"preserved_tokens": self._shown} if self._shown else {})
+        grammar = {"grammar": self._guide.grammar} if self._guide.grammar else {}
+        return scores | grammar | ({"preserved_tokens": self._shown} if self._shown else {})
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
-        """The server's callback; True ends the generation, or the part of it up to where its thought is closed."""
+        """The server's callback; True ends the generation, or the part of it up to where it `pauses`."""
         # xllamacpp passes errors as chunks too.
         if "choices" not in chunk:
             self._error = chunk.get("error", chunk)
@@ -81,7 +87,8 @@ class LlamaCppStream:
         if text and self.scored:
             self.scores.append((text, sum(each["logprob"] for each in choice["logprobs"]["content"])))
         self.finished = self._enough(text) or self._reason is not None
-        return self.finished or self.written.is_overdue or self.interrupted()
+        self._turns = self._guide.follow()
+        return self.finished or self.pauses or self.interrupted()
 
     def _new_tokens(self, timings: Mapping[str, int]) -> int:
         """Takes the counts of a chunk; returns how many tokens it has."""
@@ -95,9 +102,9 @@ class LlamaCppStream:
         return self.written.text
 
     @property
-    def thinks_too_long(self) -> bool:
-        """Return whether it stopped since the model has reached its most tokens of thoughts."""
-        return not self.finished and self.written.is_overdue
+    def pauses(self) -> bool:
+        """Return whether the rest is a request of its own: a thought takes too long, or another grammar holds."""
+        return not self.finished and (self.written.is_overdue or self._turns)
 
     @property
     def counts(self) -> TokenCounts:
@@ -107,9 +114,12 @@ class LlamaCppStream:
             counts = replace(before, generated=before.generated + counts.generated)
         return replace(counts, thought=self.written.thought_tokens)
 
-    def close_thought(self) -> None:
-        """Closes the thought in the model's place; the stream then takes what follows."""
-        self.raw.add(self.written.close())
+    def go_on(self) -> None:
+        """Prepares for the rest behind a pause, closing a thought that takes too long in the model's place."""
+        if self.written.is_overdue:
+            self.raw.add(self.written.close())
+            self._guide.follow()
+        self._turns = False
         self._counted, self.timings = self.counts, LlamaCppTimings()
 
     def give_up(self) -> None:
@@ -123,7 +133,7 @@ class LlamaCppStream:
             return
         if self.interrupted():
             raise Interrupted
-        if self.written.is_overdue:
+        if self.pauses:
             return
         message = f"llama.cpp gave up: {self._error.get('message', 'no reason known')}"
         raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)

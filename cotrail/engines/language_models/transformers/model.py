@@ -9,6 +9,7 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
@@ -17,6 +18,7 @@ from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.tool_calls import split_calls
+from cotrail.engines.language_models.transformers.constraint import Constraints
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
@@ -44,6 +46,7 @@ class TransformersModel:
         self._identity = model_identity(name, thinking.added_to(weights_digest(path, context, "transformers")))
         loaded = load(path, thinking.template)
         self._vocabulary = loaded.vocabulary
+        self._constraints = Constraints(loaded.vocabulary)
         self._thoughts = _thoughts(loaded, thinking, context)
         self._shown = self._thoughts.shown_controls(self._vocabulary.controls)
         self._template = None if loaded.encoder_decoder else loaded.template
@@ -130,7 +133,8 @@ class TransformersModel:
         most = request.max_tokens
         if not self._encoder_decoder:
             most = output_tokens(len(tokens), self._context, most)
-        room = self._context - len(tokens) - most
+        thinking = self._thoughts.text(self._end(packed), self._context - len(tokens) - most)
+        held_to = grammars(request.form, self._thoughts.marks, self._vocabulary.own_tokens)
         return Request(
             tokens,
             self._vocabulary,
@@ -142,8 +146,9 @@ class TransformersModel:
             stop=request.stop,
             scored=request.scored,
             joined=request.until == "stop" and not self._encoder_decoder,
-            thinking=self._thoughts.text(self._end(packed), room),
+            thinking=thinking,
             shown=self._shown,
+            constraint=self._constraints.of(held_to, thinking),
         )
 
 

@@ -11,7 +11,7 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.engines.language_models.thoughts import ThinkingText
 from cotrail.engines.language_models.transformers.drafting import LONGEST_PREDICTED, lookup, packed
-from cotrail.engines.language_models.transformers.sampling import Sampler, log_probability
+from cotrail.engines.language_models.transformers.sampling import Constraint, Sampler, log_probability
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
 
@@ -21,6 +21,7 @@ class Request:
     tokens: the whole prompt; shared: how many of its first tokens, the demonstrations, others are expected to share.
     chain: the question and the sentences so far, a line each, where another sentence may be asked for; otherwise empty.
     thinking: takes what is written, and tells thoughts from text; shown: the control tokens that it is to see.
+    constraint: holds the text to a form, if set.
     until, stop: where it ends; scored: whether the log probability of each token is asked for.
     joined: whether the text is shown as it stands behind the prompt, with the blank that it may begin with.
     written: the tokens so far; forced: how many of them the engine wrote. cached, drafted, accepted: as in `Generated`.
@@ -43,6 +44,7 @@ class Request:
         joined: bool = False,
         thinking: ThinkingText | None = None,
         shown: Sequence[str] = (),
+        constraint: Constraint | None = None,
     ) -> None:
         self.tokens = tokens
         self.until = until
@@ -53,7 +55,7 @@ class Request:
         self.shared = shared
         self.chain = chain
         self.vocabulary = vocabulary
-        self.sampler = Sampler(sampling, lambda: [*self.tokens, *self.written])
+        self.sampler = Sampler(sampling, lambda: [*self.tokens, *self.written], constraint)
         self.thinking = thinking or ThinkingText()
         self.written: list[int] = []
         self.forced = 0
@@ -62,9 +64,11 @@ class Request:
         self.cancellation: Cancellation | None = None
         self.cached = self.drafted = self.accepted = 0
         self.future: Future[None] = Future()
+        self._shown = shown
         self._decoded = vocabulary.written(tokens if joined else (), shown)
         self._scores: list[tuple[str, float]] = []
         self._enough = stop_condition(until, stop)
+        self._constraint = constraint
 
     @property
     def cancelled(self) -> bool:
@@ -140,6 +144,8 @@ class Request:
             return True
         if self.thinking.is_overdue:
             self._close_thought()
+        if self._constraint is not None:
+            self._constraint.take(token)
         return False
 
     def _end(self, *, cut: bool) -> None:
@@ -153,6 +159,8 @@ class Request:
         closing = self.vocabulary.encode_written(self.thinking.close())
         self.written += closing
         self.forced += len(closing)
+        # A character that the thought broke off in isn't the text's.
+        self._decoded = self.vocabulary.written(closing, self._shown)
 
     def finish(self) -> None:
         """Resolves the future; the result is in the request."""

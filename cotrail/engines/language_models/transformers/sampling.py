@@ -1,34 +1,51 @@
 """Sampling of the next token."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import torch
 
 from cotrail.core.generation import Sampling
 
 
+class Constraint(Protocol):
+    """Which tokens may come next in a text."""
+
+    def masked(self, logits: torch.Tensor) -> torch.Tensor:
+        """The logits, which are on the CPU, with those of tokens that may not come next at minus infinity."""
+
+    def take(self, token: int) -> None:
+        """Takes note of the next token, once the text has it."""
+
+
 class Sampler:
     """Samples the tokens of one request by its own seed, independent of other requests.
 
-    seen: returns the tokens of its prompt and its text so far.
+    seen: returns the tokens of its prompt and its text so far; constraint: which tokens may come next, None for all.
     """
 
-    def __init__(self, sampling: Sampling, seen: Callable[[], Iterable[int]]) -> None:
+    def __init__(
+        self, sampling: Sampling, seen: Callable[[], Iterable[int]], constraint: Constraint | None = None
+    ) -> None:
         self._sampling = sampling
         self._seen = seen
+        self._constraint = constraint
         # On the CPU, because generators on other devices give other numbers for the same seed.
         self._chance = torch.Generator().manual_seed(sampling.seed)
 
     @property
     def greedy(self) -> bool:
         """Return whether simply the token of the highest logit is taken."""
-        return self._sampling.temperature == 0 and self._sampling.repetition_penalty == 1
+        unchanged = self._sampling.repetition_penalty == 1 and self._constraint is None
+        return unchanged and self._sampling.temperature == 0
 
     def __call__(self, logits: torch.Tensor) -> int:
         """The next token, by the logits of the whole vocabulary."""
         if self.greedy:
             return int(logits.argmax())
         sampling, logits = self._sampling, logits.float().cpu()
+        if self._constraint is not None:
+            logits = self._constraint.masked(logits)
         if sampling.repetition_penalty != 1:
             logits = penalized(logits, self._seen(), sampling.repetition_penalty)
         if sampling.temperature == 0:

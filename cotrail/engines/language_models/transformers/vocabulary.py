@@ -41,6 +41,12 @@ class Vocabulary:
         """The texts of all control tokens."""
         return tuple(self._numbers)
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """The tokenizer as its file has it (tokenizer.json)."""
+        described: dict[str, Any] = json.loads(self._tokenizer.to_str())
+        return described
+
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """The tokens of a text; special: include those that the model expects at a prompt's beginning or end."""
         if self._control.search(text):
@@ -62,9 +68,9 @@ class Vocabulary:
         return text
 
     @cached_property
-    def own_tokens(self) -> tuple[str, ...]:
-        """The texts of all tokens that aren't pieces of words: control tokens, and those that its authors added."""
-        return tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
+    def own_tokens(self) -> Mapping[str, int]:
+        """The texts and ids of all tokens that aren't pieces of words: control tokens, and those that were added."""
+        return {token.content: number for number, token in self._tokenizer.get_added_tokens_decoder().items()}
 
     def written(self, before: Sequence[int] = (), shown: Sequence[str] = ()) -> "GrowingTokens":
         """An empty text, to be written token by token.

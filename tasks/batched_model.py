@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from cotrail.core.ports.batches import BatchAnswer, TakesBatches
+from cotrail.core.ports.batched_model import TakesBatches
+from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.results import Generated

@@ -9,7 +9,7 @@ from celery.exceptions import Reject
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Outcome
-from cotrail.core.ports.batches import UnusableAnswer
+from cotrail.core.ports.batched_model import UnusableAnswer
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Failure, Result
 from cotrail.models.execution.claims import Claim, Completion

@@ -8,6 +8,7 @@ import gc
 import os
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from logging import Logger
 from typing import Any
@@ -28,7 +29,7 @@ from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.roll_call import CALL, Present, set_variables
 from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
-from cotrail.workers.batching import start_batching
+from cotrail.workers.batching import Batching
 from cotrail.workers.celery_app import app
 from cotrail.workers.health import keep_telling
 from cotrail.workers.logs import keep_bounded
@@ -118,11 +119,18 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
     if not app.amqp.queues.consume_from.keys().isdisjoint(carried_out_by("generation")):
         with refusing():
             current_runtime().engines.load(settings().model, "fast")
-        start_batching(current_runtime())
+        _look_after_batches()
     # What is loaded by now stays: frozen, it is left out of every later collection.
     gc.freeze()
     gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
     keep_telling(sender.hostname, current_runtime().problem)
+
+
+def _look_after_batches() -> None:
+    """Send and collect batches in a thread, whenever it is this process's turn."""
+    runtime = current_runtime()
+    batching = Batching(runtime.settings, runtime.ledger.engine, runtime.ledger.worker, runtime.stopping)
+    threading.Thread(target=batching.run, name="batching", daemon=True).start()
 
 
 @signals.worker_shutting_down.connect

@@ -21,7 +21,6 @@ from cotrail.models.execution import batches
 from cotrail.models.execution.batches import OpenBatch, WaitingRequests
 from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
 from cotrail.models.schema.database import reason_of
-from cotrail.tasks.runtime import Runtime
 from cotrail.workers.backoff import Backoff
 from cotrail.workers.leading import Session, session
 
@@ -273,9 +272,3 @@ def _chunks(answers: Iterator[BatchAnswer | Unanswered], size: int) -> Iterator[
             chunk = []
     if chunk:
         yield chunk
-
-
-def start_batching(runtime: Runtime) -> None:
-    """Begin to send and collect batches in a thread of a worker."""
-    batching = Batching(runtime.settings, runtime.ledger.engine, runtime.ledger.worker, runtime.stopping)
-    threading.Thread(target=batching.run, name="batching", daemon=True).start()

@@ -22,7 +22,6 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.engines.engine_catalogue import ServerTable
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.language_models.batch_services import check_batches, has_batches
 from cotrail.engines.language_models.catalogue import (
     ModelSpec,
     check_capabilities,
@@ -42,7 +41,7 @@ from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
-from cotrail.services.runs.runnable import check_here, check_key, check_model
+from cotrail.services.runs.runnable import check_batches, check_here, check_key, check_model, has_batches
 from cotrail.services.runs.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
 
@@ -76,7 +75,7 @@ def compose(
     model, profile = _choose_model(system.needs, request)
     batched = request.serving == "batch"
     if batched:
-        check_batches(model)
+        check_batches(model.name, model.engine)
     engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
     notes = tuple(engine.note for engine in engines.values() if engine.note)
@@ -134,7 +133,7 @@ def check_evidence(questions: Sequence[Question], path: Path) -> None:
 def _prices(model: ModelSpec, engines: Mapping[str, RunEngine], *, batch: bool) -> Prices:
     """The prices of a run's models; batch: whether those are asked in batches whose providers offer them."""
     models = {MODEL: model, **{role: engine.model for role, engine in engines.items() if engine.model}}
-    batched = {role: each for role, each in models.items() if batch and has_batches(each)}
+    batched = {role: each for role, each in models.items() if batch and has_batches(each.engine)}
     return {**prices_of(models), **prices_of(batched, batch=True)}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.engine_catalogue import Installable
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.optional_packages import OnLibrary, check_library
 from cotrail.engines.server_address import ServerAddress
@@ -32,6 +33,20 @@ def check_key(name: str, model: object) -> None:
         raise InputError(
             f"the model {name} needs a key, and the environment variable {variable} isn't set: set it, then run "
             "`cotrail down` and `cotrail up`, since the local stack's workers have the same environment"
+        )
+
+
+def has_batches(model: object) -> bool:
+    """Return whether a language model can be asked in batches."""
+    return isinstance(model, Endpoint) and model.batch is not None
+
+
+def check_batches(name: str, model: object) -> None:
+    """Raises InputError where a language model can't be asked in batches."""
+    if not has_batches(model):
+        raise InputError(
+            f"the model {name} can't be asked in batches: that needs a provider which offers them, and `batch` in its "
+            'table of models.toml ("openai", "anthropic" or "mistral"); or submit the run without --serving batch'
         )
 
 

@@ -1,14 +1,16 @@
 import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
 from cotrail.engines.language_models.served.refusals import Reported, message_in, reported_in, step_error
+from cotrail.engines.language_models.served.refused_fields import OMISSIBLE
 from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
@@ -145,3 +147,7 @@ def test_the_message_of_an_answer_is_found(content: object, message: str) -> Non
 def test_an_answer_of_any_bytes_has_a_message(body: bytes) -> None:
     assert message_in(body + b"?")
     assert message_in(b" ") == "nothing further"
+
+
+def test_every_field_that_can_be_left_out_is_known_to_be_refused() -> None:
+    assert set(OMISSIBLE) == set(get_args(Omitted))

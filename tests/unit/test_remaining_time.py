@@ -77,6 +77,7 @@ def counts(
     return StepCounts(
         kind=kind,
         running=running,
+        batched=0,
         finished=done,
         under_way=running,
         busy=bool(running),

@@ -3,21 +3,7 @@
 from cotrail.core.ports.batches import BatchService
 from cotrail.engines.language_models.catalogue import ModelSpec, Server
 from cotrail.engines.optional_packages import installed_with
-from cotrail.errors import BlockedError, InputError
-
-
-def has_batches(spec: ModelSpec) -> bool:
-    """Return whether a model can be asked in batches."""
-    return isinstance(spec.engine, Server) and spec.engine.batch is not None
-
-
-def check_batches(spec: ModelSpec) -> None:
-    """Raises InputError where a model can't be asked in batches."""
-    if not has_batches(spec):
-        raise InputError(
-            f"the model {spec.name} can't be asked in batches: that needs a provider which offers them, and `batch` in "
-            'its table of models.toml ("openai", "anthropic" or "mistral"); or submit the run without --serving batch'
-        )
+from cotrail.errors import BlockedError
 
 
 def open_batch_service(spec: ModelSpec) -> BatchService:

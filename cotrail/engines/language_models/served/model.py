@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from cotrail.core.calls import Call
 from cotrail.core.generation import Capability, Sampling
-from cotrail.core.ports.batches import BatchAnswer, UnusableAnswer
+from cotrail.core.ports.batched_model import UnusableAnswer
+from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Need, RateLimiter

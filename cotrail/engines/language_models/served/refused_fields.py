@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-from cotrail.engines.language_models.endpoint import Omitted
+OMISSIBLE = ("temperature", "top_p", "seed", "stop", "logprobs", "stream", "stream_options")
+"""Fields that a table can leave out: those of `Omitted`."""
 
 _LIMIT = 'set limit_field = "max_completion_tokens", or where the number is too large lower thought_tokens,'
 _EFFORT = "set another effort, or none,"
@@ -13,7 +14,7 @@ _OF_EFFORT = ("reasoning_effort", "reasoning.effort", "reasoning", "output_confi
 _OF_STRUCTURE = ("response_format", "structured_outputs", "json_schema", "text.format", "output_config.format")
 
 _SETTINGS: Mapping[str, str] = {
-    **{name: f'add "{name}" to omits' for name in get_args(Omitted)},
+    **{name: f'add "{name}" to omits' for name in OMISSIBLE},
     "top_logprobs": 'add "logprobs" to omits',
     "stop_sequences": 'add "stop" to omits',
     "max_tokens": _LIMIT,

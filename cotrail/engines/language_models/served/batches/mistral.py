@@ -11,8 +11,7 @@ from cotrail.common.input_limits import MIB
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchState, BatchStatus, Going, Unanswered
 from cotrail.engines.language_models.endpoint import VERSION
 from cotrail.engines.language_models.served.batches.answers import LineFailure, read_line
-from cotrail.engines.language_models.served.batches.openai import KEY, MOST_PAGES, PAGE
-from cotrail.engines.language_models.served.batches.requests import ProviderId, ProviderRequests
+from cotrail.engines.language_models.served.batches.requests import KEY, MOST_PAGES, PAGE, ProviderId, ProviderRequests
 
 HOURS = 24
 """How long a job may take."""

@@ -11,13 +11,7 @@ from cotrail.common.input_limits import MIB
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchState, BatchStatus, Going, Unanswered
 from cotrail.engines.language_models.endpoint import VERSION
 from cotrail.engines.language_models.served.batches.answers import LineFailure, read_line
-from cotrail.engines.language_models.served.batches.requests import ProviderId, ProviderRequests
-
-KEY = "cotrail"
-"""The field of a batch's metadata that holds its key."""
-
-PAGE, MOST_PAGES = 100, 1000
-"""Batches of a page of the list, and how many pages are looked through."""
+from cotrail.engines.language_models.served.batches.requests import KEY, MOST_PAGES, PAGE, ProviderId, ProviderRequests
 
 TOO_LARGE = ("token_limit_exceeded", "batch_size_limit_exceeded")
 """Codes of batches that failed since the account may have no more waiting."""

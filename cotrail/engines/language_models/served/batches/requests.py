@@ -22,6 +22,12 @@ IN_MEMORY = 2**24
 """Bytes of a download that are held in memory; what is more goes to a temporary file."""
 
 
+KEY = "cotrail"
+"""The field of a batch's metadata that holds its key."""
+
+PAGE, MOST_PAGES = 100, 1000
+"""Batches of a page of the list, and how many pages are looked through."""
+
 ProviderId = Annotated[str, Meta(pattern=r"^[\w.:-]{1,200}$")]
 """An id that a provider gave; it becomes part of addresses."""
 

@@ -12,15 +12,17 @@ from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
-from cotrail.errors import CorpusChangedError, TransientStepError, UnavailableError
+from cotrail.errors import BlockedError, CorpusChangedError, TransientStepError, UnavailableError
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
+from cotrail.models.execution import batches
 from cotrail.models.execution.admission import LEAST_WINDOW, admit
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
@@ -209,6 +211,32 @@ def take_over(world: World) -> None:
     fork(world.engine, replace(submission(), id="fork", origin=world.run), 2, find_system)
 
 
+def ask_in_batches(world: World) -> None:
+    def batched() -> tuple[Claim, str]:
+        claim = world.claim()
+        world.ledger.hand_over(claim, "m", "{}")
+        with world.engine.begin() as connection:
+            key = batches.form(connection, "m", "w", 100, 1000)
+        assert key is not None
+        return claim, key
+
+    def answer(claim: Claim, key: str) -> None:
+        with world.engine.begin() as connection:
+            assert batches.deliver(connection, key, [BatchAnswer(f"{key}-{claim.step_id}", 200, "{}")]) == 1
+
+    answer(*batched())
+    batched()
+    cancel(world.engine, world.run)
+    _, key = batched()
+    with world.engine.begin() as connection:
+        batches.fail(connection, key, BlockedError("no such model"))
+    claim, key = batched()
+    with world.engine.begin() as connection:
+        blocked = "UPDATE questions SET status = 'blocked', reason = '{}', finished_at = now() WHERE id = :id"
+        connection.execute(text(blocked), {"id": claim.question_id})
+    answer(claim, key)
+
+
 def prune_runs(world: World) -> None:
     finish(world)
     ended = [world.run]
@@ -232,6 +260,7 @@ SCENARIOS = (
     wait_for_a_twin,
     pause_and_cancel,
     take_over,
+    ask_in_batches,
     prune_runs,
 )
 

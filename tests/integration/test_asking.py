@@ -272,7 +272,7 @@ def test_a_model_of_anthropics_may_be_told_to_think(home: Path, start: Start, mo
 def test_a_server_that_asks_for_a_pause_is_waited_for(
     home: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.served.model.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("cotrail.engines.language_models.served.pacing.LONGEST_WAIT", 0.0)
     replies = [answer(429, {"error": {"message": "slow"}}, {"Retry-After": "0.05"})]
     server = start(lambda path, body: replies.pop() if replies else pretended.silent(path, body))
     lines: list[str] = []

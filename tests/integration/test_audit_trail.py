@@ -82,8 +82,8 @@ NAMES = {"questions": "key, NULL"} | dict.fromkeys(
 
 NAMING = {"id", "key", "run_id", "question_id", "step_id", "sequence", "position", "rank", "epoch"}
 
-UNCOVERED = {("runs", "digest", "NULL"), ("runs", "served", "NOT {0}")}
-"""A run without its digest is one that maintenance hasn't closed yet, and `served` only steers its steps' queues."""
+UNCOVERED = {("runs", "digest", "NULL"), ("runs", "served", "NOT {0}"), ("runs", "batched", "NOT {0}")}
+"""A run without its digest is one that maintenance hasn't closed yet; the others only steer how its steps are asked."""
 
 CHANGED = (PLAIN, CANCELLED, SECOND)
 """The runs that are changed."""

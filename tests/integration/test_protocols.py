@@ -11,6 +11,7 @@ from cotrail.core.actions.generate import check_answered
 from cotrail.core.calls import Call, Tool, numbered
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.generation import Until
+from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Demonstrated, Prompt, plain, system, tool, user
 from cotrail.core.results import Generated
@@ -279,9 +280,10 @@ def test_a_batch_has_the_same_request_and_reads_the_same_answer(opened: Make, se
     model: Any = opened()
     request = GenerationRequest(CHAT, "sentence", 50)
     live = model.generate(request)
-    body = model.batch_body(request)
+    body = json.loads(model.batch_body(request))
     assert served.generations[0].body == body | ({"stream": True} if dialect.api != "gemini" else {})
-    batched = model.batch_result(request, dialect.whole(thought=THOUGHT, text=TEXT))
+    whole = json.dumps(dialect.whole(thought=THOUGHT, text=TEXT))
+    batched = model.batch_result(request, BatchAnswer("line", 200, whole))
     # A stream is read to its end, but what stands behind the sentence isn't kept.
     assert replace(batched, raw=live.raw) == live
 

@@ -259,8 +259,8 @@ SCENARIOS = (
     give_up,
     wait_for_a_twin,
     pause_and_cancel,
-    take_over,
     ask_in_batches,
+    take_over,
     prune_runs,
 )
 

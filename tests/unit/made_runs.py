@@ -39,6 +39,7 @@ def record(system: str = "ircot", **fields: Any) -> RunRecord:
         "reuse": False,
         "desired_state": "active",
         "priority": 0,
+        "batched": False,
         "size": 1,
         "origin": None,
         "forked_at": None,

@@ -158,6 +158,7 @@ def test_an_unknown_embedder_is_answered_with_those_there_are(tmp_path: Path) ->
 
 def test_a_folder_without_weights_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "vocab.txt").write_text("[UNK]")
     (tmp_path / "models.toml").write_text('[embedders.mine]\nengine = "sentence-transformers"\npath = "."\n')
     with pytest.raises(InputError, match="neither model"):
         EMBEDDERS.find(tmp_path / "models.toml", "mine").identity()

@@ -211,8 +211,8 @@ def test_what_can_t_be_stored_becomes_the_replacement_character(bad: int) -> Non
     assert storable(f"a{chr(bad)}b") == "a\ufffdb"
 
 
-def test_a_pair_of_surrogates_is_not_joined_by_accident() -> None:
-    assert storable("\ud83d\ude00") == "\ufffd\ufffd"
+def test_a_pair_of_surrogates_is_joined_and_a_lone_one_replaced() -> None:
+    assert storable("\ud83d\ude00 \ud83d \ude00\ud83d") == "\U0001f600 \ufffd \ufffd\ufffd"
 
 
 def test_an_error_is_stored_by_its_class_and_message() -> None:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
+from cotrail.engines.language_models.served.probing.blamed_fields import Field, blamed
 from cotrail.engines.language_models.served.probing.probe import Outcome, Probe
-from cotrail.engines.language_models.served.probing.refused_fields import Field, blamed
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 

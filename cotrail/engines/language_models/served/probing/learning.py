@@ -10,10 +10,10 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Api, Endpoint
 from cotrail.engines.language_models.providers import THOUGHT_TOKENS
 from cotrail.engines.language_models.served.probing.abilities import Ability, abilities, asked
+from cotrail.engines.language_models.served.probing.blamed_fields import Field
 from cotrail.engines.language_models.served.probing.findings import Findings, limits_in_words, usage_in_words
 from cotrail.engines.language_models.served.probing.fitting import Fitted, fit
 from cotrail.engines.language_models.served.probing.probe import Probe
-from cotrail.engines.language_models.served.probing.refused_fields import Field
 from cotrail.engines.language_models.served.probing.thought_place import (
     ThoughtPlace,
     can_think,

@@ -17,6 +17,7 @@ from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.served.rate_headers import told_limits
 from cotrail.engines.language_models.served.refusals import Reported
+from cotrail.engines.language_models.served.refused_fields import refused_field
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.errors import (
@@ -134,11 +135,17 @@ class Probe:
                 f"{error}; check the url in its table, and that the server runs, then ask again"
             ) from error
         except (BlockedError, StepError, TransientStepError) as error:
-            if isinstance(error, BlockedError) and self._status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            if isinstance(error, BlockedError) and self._is_about_the_key:
                 raise InputError(f"{self._refusal(endpoint)}; {_key_wanted(endpoint)}") from error
             return Outcome(status=self._status, reported=self._reported, problem=str(error))
         self._count(result)
         return Outcome(result=result, dialect=model.dialect)
+
+    @property
+    def _is_about_the_key(self) -> bool:
+        reported = self._reported
+        refused = self._status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        return refused and not refused_field(reported.param, reported.message)
 
     def _count(self, result: Generated) -> None:
         self.served_by = result.served_by or self.served_by

@@ -26,6 +26,9 @@ _NAMES: Mapping[Field, tuple[str, ...]] = {
 """The names under which APIs have them; of several that a message names, the earlier ones are left out first."""
 
 
+_WORD = re.compile(r"\w+")
+
+
 class Blame(Struct, frozen=True, kw_only=True):
     """A field, and whether the refusal leaves no doubt that it is this one alone."""
 
@@ -42,10 +45,6 @@ def blamed(reported: Reported, sent: Collection[Field]) -> Blame | None:
     for field in _NAMES:
         if field in sent and told in _NAMES[field]:
             return Blame(field=field, certain=True)
-    named = [field for field in _NAMES if field in sent and _is_named(field, reported.message)]
+    words = set(_WORD.findall(reported.message))
+    named = [field for field in _NAMES if field in sent and not words.isdisjoint(_NAMES[field])]
     return Blame(field=named[0], certain=len(named) == 1) if named else None
-
-
-def _is_named(field: Field, message: str) -> bool:
-    names = "|".join(map(re.escape, _NAMES[field]))
-    return re.search(rf"(?<!\w)(?:{names})(?!\w)", message) is not None

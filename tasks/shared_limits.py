@@ -4,7 +4,7 @@ import logging
 import time
 from typing import Literal
 
-from redis import Redis, RedisError
+from redis import BlockingConnectionPool, Redis, RedisError
 
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.engines.rate_limits.pools import ProcessLimiter
@@ -18,12 +18,15 @@ PREFIX = "cotrail-limits:"
 PATIENCE_SECONDS = 1.0
 """How long Redis may take to answer."""
 
+CONNECTIONS = 8
+"""Connections to Redis of a process, which its threads share: hundreds may ask at once, and none takes long."""
+
 AWAY_SECONDS = 10.0
 """How long Redis isn't asked again after it didn't answer."""
 
 _NO_LIMITS, _NO_NEED = Limits(), Need(requests=0)
 
-Operation = Literal["reserve", "settle", "refused", "pause"]
+Operation = Literal["reserve", "line_up", "settle", "tell", "refused", "plan", "pause"]
 
 
 class SharedLimiter:
@@ -35,8 +38,14 @@ class SharedLimiter:
     def __init__(self, url: str) -> None:
         # Celery has a name of its own for Unix sockets.
         url = url.replace("redis+socket://", "unix://", 1)
-        redis = Redis.from_url(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
-        self._script = redis.register_script(SCRIPT)
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=CONNECTIONS,
+            timeout=PATIENCE_SECONDS,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+        )
+        self._script = Redis(connection_pool=pool).register_script(SCRIPT)
         self._own = ProcessLimiter()
         self._away_until = 0.0
 
@@ -45,15 +54,30 @@ class SharedLimiter:
         wait = self._ask("reserve", pool, limits, need, longest)
         return self._own.reserve(pool, need, limits, longest) if wait is None else wait
 
+    def line_up(self, pool: str, need: Need, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        wait = self._ask("line_up", pool, limits, need)
+        return self._own.line_up(pool, need, limits) if wait is None else wait
+
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """See `RateLimiter`."""
         if self._ask("settle", pool, limits, more) is None:
             self._own.settle(pool, more, limits)
 
+    def tell(self, pool: str, limits: Limits) -> None:
+        """See `RateLimiter`."""
+        self._ask("tell", pool, limits)
+        self._own.tell(pool, limits)
+
     def refused(self, pool: str, seconds: float | None) -> None:
         """See `RateLimiter`."""
         self._ask("refused", pool, last=-1.0 if seconds is None else seconds)
         self._own.refused(pool, seconds)
+
+    def plan(self, pool: str) -> int:
+        """See `RateLimiter`."""
+        plan = self._ask("plan", pool)
+        return self._own.plan(pool) if plan is None else int(plan)
 
     def pause(self, pool: str) -> float:
         """See `RateLimiter`."""

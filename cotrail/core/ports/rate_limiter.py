@@ -51,11 +51,23 @@ class RateLimiter(Protocol):
         Nothing is reserved where that is more than `longest` seconds.
         """
 
+    def line_up(self, pool: str, need: Need, limits: Limits) -> float:
+        """Returns in how many seconds a request for which nothing was reserved is to come again.
+
+        Those that wait are spread over time as they will be sent.
+        """
+
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
-        """Corrects a reservation, once it is known what the request took."""
+        """Corrects the reservation of a request that was answered, once it is known what it took."""
+
+    def tell(self, pool: str, limits: Limits) -> None:
+        """Has all know what the provider tells; the lower of these limits and the caller's own count."""
 
     def refused(self, pool: str, seconds: float | None) -> None:
         """Has all requests wait, as one was refused; seconds: how long, None where the provider doesn't say."""
+
+    def plan(self, pool: str) -> int:
+        """A number that changes where reservations don't hold any more: whoever still waits has to reserve again."""
 
     def pause(self, pool: str) -> float:
         """The seconds for which the provider is to be left alone."""

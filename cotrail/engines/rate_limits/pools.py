@@ -3,6 +3,9 @@
 Each dimension of a pool is a schedule: the time at which all that was reserved will have been allowed, at the limit's
 rate. A request is sent at that time (the generic cell rate algorithm, ITU-T I.371, without bursts). Providers hold
 limits of a minute over shorter times too, so that evenly spaced requests are the most that is never refused.
+
+What nobody tells is found out: requests begin slowly and double as long as none is refused. From then on refusals bound
+their rate. Between two refusals a provider answers just what it allows, so that is what the rate falls back to.
 """
 
 import time
@@ -19,43 +22,80 @@ MINUTE = 60.0
 USED = 0.98
 """The share of a limit that is used: clocks and networks move requests a little."""
 
+FIRST_RATE, LOWEST_RATE, HIGHEST_RATE = 20.0, 1 / MINUTE, 1e6
+"""Requests a second of a pool of which nothing is known, and the bounds of what it becomes."""
+
+DOUBLING_SECONDS = 1.0
+"""After how many seconds without a refusal the rate is doubled, where there never was one."""
+
 FIRST_PAUSE = 1.0
 """Seconds of the pause after a refusal that doesn't tell one; each further one in a row doubles it."""
 
 LONGEST_PAUSE = 60.0
 """The most seconds of such a pause."""
 
-DECREASE, INCREASE = 0.8, 1.05
-"""What a rate that isn't told is multiplied with: at a refusal, and after each `CLEAN_SECONDS` without one (AIMD)."""
+DECREASE = 0.8
+"""What a refusal leaves of the rate at least."""
+
+BELOW = 0.97
+"""What is taken of the rate that was answered since the refusal before."""
+
+INCREASE = 0.01
+"""By what share a rate grows in the first `CLEAN_SECONDS` without a refusal, twice that in the next, and so on."""
 
 CLEAN_SECONDS = 5.0
 
+INCIDENT_SECONDS = 1.0
+"""Refusals within so many seconds have one cause, and lower the rate once."""
+
+CLEAN = 20
+"""After how many such times without a refusal those before are forgotten, and the rate is doubled again."""
+
 SMOOTHING_SECONDS = 10.0
-"""Over how many seconds the rate of requests is averaged."""
+"""Over how many seconds the rate of requests is averaged; after as many without a request that begins anew."""
+
+LONGEST_LINE = 30.0
+"""Over how many seconds those that wait are spread at most. More of them come in several rounds: some may have gone."""
 
 
 class Pool(Struct):
     """What is known of an account's share of a model; all times are of one clock, in seconds.
 
     free: when all that was reserved will have been allowed, in the order of `DIMENSIONS`.
-    paused: until when it is to be left alone; refusals: how many came in a row.
-    rate: the most requests a second that refusals leave, 0 where there were none; changed: when that was last changed.
+    told: the limits that the provider tells.
+    plan: how often the schedule was made anew.
+    paused: until when it is to be left alone; refusals: how many came in a row; refused_at: when the last one counted.
+    rate: the most requests a second; changed: when that was last changed; clean: how often it has grown since a refusal.
+    refused: 1 where refusals bound the rate, else 0.
+    since: of the last refusal, or of the first request; answered: how many requests were since then.
     seen: the average of requests a second; asked: when the last one was.
+    line: when the next of those that wait is to come again.
     """
 
     free: list[float]
+    told: Limits = Limits()
+    plan: int = 0
     paused: float = 0.0
     refusals: int = 0
-    rate: float = 0.0
+    refused_at: float = 0.0
+    rate: float = FIRST_RATE
     changed: float = 0.0
+    clean: int = 0
+    refused: int = 0
+    since: float = 0.0
+    answered: int = 0
     seen: float = 0.0
     asked: float = 0.0
+    line: float = 0.0
 
 
 def reserve(pool: Pool, now: float, need: Need, limits: Limits, longest: float) -> float:
     """See `RateLimiter`; now: the time."""
-    rates = _rates(pool, now, limits)
-    start = max([now, pool.paused, *(free for free, rate in zip(pool.free, rates, strict=True) if rate)])
+    if now - max(pool.asked, pool.since) > SMOOTHING_SECONDS:
+        pool.since, pool.answered, pool.seen = now, 0, 0.0
+    _grow(pool, now)
+    rates = _rates(pool, limits)
+    start = _start(pool, now, rates)
     if start - now > longest:
         return start - now
     for place, (amount, rate) in enumerate(zip(need.values, rates, strict=True)):
@@ -66,31 +106,78 @@ def reserve(pool: Pool, now: float, need: Need, limits: Limits, longest: float) 
     return start - now
 
 
+def line_up(pool: Pool, now: float, need: Need, limits: Limits) -> float:
+    """See `RateLimiter`; now: the time."""
+    rates = _rates(pool, limits)
+    start = _start(pool, now, rates)
+    turn = pool.line if start <= pool.line <= start + LONGEST_LINE else start
+    pool.line = turn + max(amount / rate for amount, rate in zip(need.values, rates, strict=True) if rate)
+    return turn - now
+
+
 def settle(pool: Pool, more: Need, limits: Limits) -> None:
     """See `RateLimiter`."""
-    for place, (amount, limit) in enumerate(zip(more.values, limits.values, strict=True)):
-        if limit:
-            pool.free[place] += amount * MINUTE / (limit * USED)
+    pool.answered += 1
+    for place, (amount, rate) in enumerate(zip(more.values, _rates(pool, limits), strict=True)):
+        if rate:
+            pool.free[place] += amount / rate
+
+
+def tell(pool: Pool, now: float, limits: Limits) -> None:
+    """See `RateLimiter`; now: the time."""
+    if pool.told != limits:
+        pool.told = limits
+        _plan_anew(pool, now)
 
 
 def refused(pool: Pool, now: float, seconds: float | None) -> None:
     """See `RateLimiter`; a refusal within a pause is of a request that was under way, and says nothing new."""
-    if now >= pool.paused:
+    if now >= max(pool.paused, pool.refused_at + INCIDENT_SECONDS):
         pool.refusals += 1
-        pool.rate = DECREASE * (pool.rate or pool.seen)
-        pool.changed = now
+        pool.rate = _rate_left(pool, now)
+        pool.changed = pool.since = pool.refused_at = now
+        pool.answered, pool.clean, pool.refused = 0, 0, 1
     doubled = min(FIRST_PAUSE * 2 ** min(pool.refusals - 1, 10), LONGEST_PAUSE)
     pool.paused = max(pool.paused, now + (doubled if seconds is None else seconds))
+    _plan_anew(pool, pool.paused)
 
 
-def _rates(pool: Pool, now: float, limits: Limits) -> list[float]:
-    """The rates a second; that of requests also by refusals, where the provider doesn't tell it."""
-    rates = [limit * USED / MINUTE for limit in limits.values]
-    if pool.rate and now - pool.changed > CLEAN_SECONDS:
-        pool.rate, pool.changed, pool.refusals = pool.rate * INCREASE, now, 0
-    if not limits.requests:
-        rates[0] = pool.rate
-    return rates
+def _plan_anew(pool: Pool, start: float) -> None:
+    """Drops what is reserved and not sent yet: it was spaced by what doesn't hold any more."""
+    pool.plan += 1
+    pool.free = [min(free, start) for free in pool.free]
+
+
+def _start(pool: Pool, now: float, rates: list[float]) -> float:
+    """When the next request may be sent."""
+    return max([now, pool.paused, *(free for free, rate in zip(pool.free, rates, strict=True) if rate)])
+
+
+def _rates(pool: Pool, limits: Limits) -> list[float]:
+    """The rates a second, 0 where nothing is known; that of requests also by refusals."""
+    rates = [limit * USED / MINUTE for limit in limits.within(pool.told).values]
+    return [min(rates[0] or pool.rate, pool.rate), *rates[1:]]
+
+
+def _grow(pool: Pool, now: float) -> None:
+    """Has the rate of requests grow where none was refused for a while."""
+    pool.changed = pool.changed or now
+    unrefused, factor = now - max(pool.changed, pool.paused), 1.0
+    if not pool.refused and unrefused > DOUBLING_SECONDS:
+        factor = 2.0
+    elif unrefused > CLEAN_SECONDS:
+        pool.clean, pool.refusals = pool.clean + 1, 0
+        pool.refused = int(pool.clean < CLEAN)
+        factor += INCREASE * pool.clean
+    if factor > 1:
+        pool.rate, pool.changed = min(pool.rate * factor, HIGHEST_RATE), now
+
+
+def _rate_left(pool: Pool, now: float) -> float:
+    """The rate behind a refusal: a little less than was answered before, within what was asked for and most of that."""
+    seconds = max(now - pool.since, 0.1)
+    asked = min(pool.rate, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS))) if pool.seen else pool.rate
+    return max(LOWEST_RATE, min(asked, max(BELOW * pool.answered / seconds, DECREASE * asked)))
 
 
 class ProcessLimiter:
@@ -106,15 +193,30 @@ class ProcessLimiter:
         with self._lock:
             return reserve(self._pool(pool), self._clock(), need, limits, longest)
 
+    def line_up(self, pool: str, need: Need, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        with self._lock:
+            return line_up(self._pool(pool), self._clock(), need, limits)
+
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """See `RateLimiter`."""
         with self._lock:
             settle(self._pool(pool), more, limits)
 
+    def tell(self, pool: str, limits: Limits) -> None:
+        """See `RateLimiter`."""
+        with self._lock:
+            tell(self._pool(pool), self._clock(), limits)
+
     def refused(self, pool: str, seconds: float | None) -> None:
         """See `RateLimiter`."""
         with self._lock:
             refused(self._pool(pool), self._clock(), seconds)
+
+    def plan(self, pool: str) -> int:
+        """See `RateLimiter`."""
+        with self._lock:
+            return self._pool(pool).plan
 
     def pause(self, pool: str) -> float:
         """See `RateLimiter`."""

@@ -147,7 +147,9 @@ class ServedModel:
                 if attempt == ATTEMPTS or (error.seconds or 0) > LONGEST_WAIT:
                     raise
         result = self._result(order, request, stream)
-        used = Need(input_tokens=result.prompt_tokens, output_tokens=result.generated_tokens)
+        # Anthropic's limits leave out what was read from its cache.
+        uncounted = result.cached_prompt_tokens if self._endpoint.api == "anthropic" else 0
+        used = Need(input_tokens=result.prompt_tokens - uncounted, output_tokens=result.generated_tokens)
         pacing.settle(need, reserved, used)
         return result
 

@@ -12,8 +12,17 @@ from cotrail.errors import BusyError
 
 logger = logging.getLogger(__name__)
 
-LONGEST_WAIT = 20.0
-"""Seconds that a step waits for its turn at most; where it takes longer, the step is given back."""
+LONGEST_WAIT = 4.0
+"""Seconds that a step waits for its turn at most; where it takes longer, the step is given back.
+
+Steps that were given back are sent again once a second: what waits here meanwhile keeps the account busy.
+"""
+
+EARLY = LONGEST_WAIT / 2
+"""How many seconds before its turn a step that was given back is to come again."""
+
+SOONEST = 0.5
+"""The fewest seconds for which a step is given back."""
 
 SMOOTHING = 0.1
 """Weight of the latest text in the mean share of the most tokens that texts have."""
@@ -32,8 +41,9 @@ class Pacing:
             input_tokens=set_.input_tokens or 0.0 if set_ else 0.0,
             output_tokens=set_.output_tokens or 0.0 if set_ else 0.0,
         )
-        self._limits = self._set
+        self._told = Limits()
         self._share = 1.0
+        self._answers = 0
         self._lock = Lock()
 
     def wait(self, need: Need, sleep: Callable[[float], None]) -> Need:
@@ -42,17 +52,20 @@ class Pacing:
         need: what it may take at most; sleep: waits for seconds, and raises Interrupted where the step is cancelled.
         """
         reserved = Need(input_tokens=need.input_tokens, output_tokens=need.output_tokens * self._share)
-        seconds = self._limiter.reserve(self._pool, reserved, self._limits, LONGEST_WAIT)
-        if seconds > LONGEST_WAIT:
-            raise BusyError(f"waiting for {self._limit_in_words()}", seconds)
-        sleep(seconds)
-        # Others may have been refused meanwhile.
-        while (seconds := self._limiter.pause(self._pool)) > 0:
+        while True:
+            plan = self._limiter.plan(self._pool)
+            seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)
             if seconds > LONGEST_WAIT:
-                self._limiter.settle(self._pool, _negative(reserved), self._limits)
-                raise BusyError(f"waiting for {self._name}, which asked for a pause of {duration(seconds)}", seconds)
+                raise self._busy(reserved)
             sleep(seconds)
-        return reserved
+            if not seconds or self._limiter.plan(self._pool) == plan:
+                return reserved
+
+    def _busy(self, need: Need) -> BusyError:
+        pause = self._limiter.pause(self._pool)
+        turn = self._limiter.line_up(self._pool, need, self._set)
+        asked = f"{self._name}, which asked for a pause of {duration(pause)}" if pause else self._limits_in_words()
+        return BusyError(f"waiting for {asked}", max(turn - EARLY, pause, SOONEST))
 
     def settle(self, need: Need, reserved: Need, used: Need) -> None:
         """Corrects the reservation of a request that was answered; need: what it might have taken at most."""
@@ -61,10 +74,12 @@ class Pacing:
             input_tokens=used.input_tokens - reserved.input_tokens,
             output_tokens=used.output_tokens - reserved.output_tokens,
         )
-        self._limiter.settle(self._pool, more, self._limits)
+        self._limiter.settle(self._pool, more, self._set)
         if need.output_tokens:
             with self._lock:
-                self._share += SMOOTHING * (min(1.0, used.output_tokens / need.output_tokens) - self._share)
+                self._answers += 1
+                weight = max(SMOOTHING, 1 / self._answers)
+                self._share += weight * (min(1.0, used.output_tokens / need.output_tokens) - self._share)
 
     def refused(self, seconds: float | None) -> None:
         """Has all requests of the account wait, as one was refused."""
@@ -73,16 +88,13 @@ class Pacing:
     def learn(self, headers: Mapping[str, str]) -> None:
         """Takes the limits that a response tells; those that the table sets are never exceeded."""
         told = told_limits(headers)
-        limits = self._set.within(told) if any(told.values) else self._limits
-        if limits != self._limits:
-            logger.info("%s: the limits a minute are now %s", self._name, limits)
-            self._limits = limits
+        if any(told.values) and told != self._told:
+            logger.info("%s: the limits a minute are now %s", self._name, told)
+            self._told = told
+            self._limiter.tell(self._pool, told)
 
-    def _limit_in_words(self) -> str:
-        requests = self._limits.requests
-        return f"the limits of {self._name}" + (f", {requests:g} requests a minute" if requests else "")
-
-
-def _negative(need: Need) -> Need:
-    requests, input_tokens, output_tokens, _ = need.values
-    return Need(requests=-requests, input_tokens=-input_tokens, output_tokens=-output_tokens)
+    def _limits_in_words(self) -> str:
+        limits = self._set.within(self._told)
+        known = zip(("requests", "tokens read", "tokens written", "tokens"), limits.values, strict=True)
+        words = ", ".join(f"{limit:,.0f} {what}" for what, limit in known if limit)
+        return f"the limits of {self._name}" + (f": {words} a minute" if words else "")

@@ -98,7 +98,7 @@ class LimitedServer:
     async def start(self) -> str:
         """Begins to listen; returns the address."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return "http://127.0.0.1:{}/v1".format(self._server.sockets[0].getsockname()[1])
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     def close(self) -> None:
         """Listens no longer."""
@@ -158,7 +158,7 @@ class LimitedServer:
         choice = {"index": 0, "message": {"role": "assistant", "content": "Brenn."}, "finish_reason": "stop"}
         return 200, {"choices": [choice], "usage": usage}, headers
 
-    def _told(self, waits: Mapping[str, float]) -> dict[str, str]:
+    def _told(self, waits: Mapping[Dimension, float]) -> dict[str, str]:
         """The headers of a response; waits: how long by dimension, where it is a refusal."""
         longest = max(waits.values(), default=0.0)
         form = self.script.headers

@@ -24,7 +24,7 @@ from benchmarks.limits_client import Order
 from benchmarks.servers import own_servers
 from cotrail.engines.language_models.endpoint import Limits
 
-WARM_UP_SECONDS = 20.0
+WARM_UP_SECONDS = 15.0
 """How long processes ask before anything is counted."""
 
 STEPS = 320
@@ -76,7 +76,7 @@ CASES = (
         processes=(4,),
     ),
     Case(name="requests, only Retry-After", script=replace(_BY_REQUESTS, headers="retry-after"), processes=(4,)),
-    Case(name="requests, nothing told", script=replace(_BY_REQUESTS, headers="none"), processes=PROCESSES),
+    Case(name="requests, nothing told", script=replace(_BY_REQUESTS, headers="none"), processes=(4,)),
     Case(name="output, nothing told", script=replace(_BY_OUTPUT, headers="none"), processes=(4,)),
 )
 
@@ -84,7 +84,7 @@ CASES = (
 def main(
     only: Annotated[list[str], typer.Option(help="Measure only the cases of this name.")] = [],  # noqa: B006
     processes: Annotated[list[int], typer.Option(help="Only with so many processes.")] = [],  # noqa: B006
-    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 30.0,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measure each case with each number of processes; print what was used and refused."""

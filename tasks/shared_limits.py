@@ -2,6 +2,9 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Literal
 
 from redis import BlockingConnectionPool, Redis, RedisError
@@ -32,7 +35,7 @@ Operation = Literal["reserve", "line_up", "settle", "tell", "refused", "plan", "
 class SharedLimiter:
     """See `RateLimiter`. Without Redis each process keeps limits of its own, as everything here is soft.
 
-    url: of Redis.
+    url: of Redis; asking_now: how many threads ask hosted models.
     """
 
     def __init__(self, url: str) -> None:
@@ -48,6 +51,19 @@ class SharedLimiter:
         self._script = Redis(connection_pool=pool).register_script(SCRIPT)
         self._own = ProcessLimiter()
         self._away_until = 0.0
+        self._lock = Lock()
+        self.asking_now = 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """See `RateLimiter`."""
+        with self._lock:
+            self.asking_now += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.asking_now -= 1
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
         """See `RateLimiter`."""

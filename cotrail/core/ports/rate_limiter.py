@@ -1,5 +1,6 @@
 """Port of the limits that a provider sets to an account: how many requests and tokens a minute."""
 
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -44,6 +45,9 @@ class Need(Struct, frozen=True, kw_only=True):
 
 class RateLimiter(Protocol):
     """Shares out what accounts may use, among all that use them; pool: an account's share of one model."""
+
+    def asking(self) -> AbstractContextManager[None]:
+        """A block in which a thread does nothing but wait: for its turn, and for the answer."""
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
         """Reserves what a request takes; returns in how many seconds it may be sent.

@@ -74,6 +74,9 @@ _LATER = (
     *("limit_field", "omits", "extra"),
 )
 
+IN_FLIGHT = 256
+"""How many requests a server is sent at once unless its table says otherwise."""
+
 VERSION = "/v1"
 """End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
 
@@ -97,7 +100,8 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     without: what the server can't do, so that runs that need it are refused as they are submitted.
     key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
     revision: a free description of the weights behind the name, since what a server holds can't be digested.
-    in_flight: the most requests under way at once; further ones wait.
+    in_flight: the most requests under way at once, further ones wait; None for 256, and for as many as its account's
+        limits let under way where a provider runs the model.
     timeout_seconds: how long the server may be silent, before its first token and between tokens.
     thinks, thought_tokens, template, hands_back: see `Thinking`; effort: how much it thinks, in the server's words.
     limit_field: the field that bounds what is written, where it isn't `max_tokens`.
@@ -117,7 +121,7 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     without: tuple[Absent, ...] = ()
     key_variable: VariableName | None = None
     revision: str = ""
-    in_flight: Annotated[int, Meta(ge=1)] = 256
+    in_flight: Annotated[int, Meta(ge=1)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
     thinks: Thinks | None = None
     thought_tokens: Annotated[int, Meta(ge=0)] = 0
@@ -187,6 +191,11 @@ class Endpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return whether a provider runs the model, which charges for it and limits its use."""
         told = self.account or self.limits or self.price or self.batch
         return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
+
+    @property
+    def most_in_flight(self) -> int | None:
+        """The most requests under way at once; None where only the account's limits bound them."""
+        return self.in_flight or (None if self.is_hosted else IN_FLIGHT)
 
     @property
     def account_name(self) -> str:

@@ -10,6 +10,7 @@ their rate. Between two refusals a provider answers just what it allows, so that
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import exp
 from threading import Lock
 
@@ -187,6 +188,10 @@ class ProcessLimiter:
         self._clock = clock
         self._lock = Lock()
         self._pools: dict[str, Pool] = {}
+
+    def asking(self) -> AbstractContextManager[None]:
+        """See `RateLimiter`."""
+        return nullcontext()
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
         """See `RateLimiter`."""

@@ -124,7 +124,7 @@ class ServerClient:
             headers={"Accept-Encoding": "identity"} | headers(key),
             # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
-            limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
+            limits=httpx2.Limits(max_connections=endpoint.most_in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
         )
 

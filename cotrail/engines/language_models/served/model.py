@@ -84,7 +84,8 @@ class ServedModel:
         """
         order = self._order(request)
         if self._pacing is not None:
-            return self._paced(self._pacing, order, request, cancellation)
+            with self._pacing.asking():
+                return self._paced(self._pacing, order, request, cancellation)
         stream = self._stream(order, request)
         self._complete(self._protocol.body(order), stream, cancellation)
         return self._result(order, request, stream)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from threading import Lock
 
 from cotrail.common.humanize import duration
@@ -45,6 +46,10 @@ class Pacing:
         self._share = 1.0
         self._answers = 0
         self._lock = Lock()
+
+    def asking(self) -> AbstractContextManager[None]:
+        """A block in which a thread does nothing but wait: for its turn, and for the answer."""
+        return self._limiter.asking()
 
     def wait(self, need: Need, sleep: Callable[[float], None]) -> Need:
         """Waits until a request may be sent; returns what was reserved for it. Raises BusyError.

@@ -1,7 +1,7 @@
 """A server of OpenAI's chat API that holds limits as providers do, and answers nothing of sense.
 
-Its limits are token buckets. The one of requests holds over a second too (60 a minute are one a second), those of tokens
-over a minute. Output is reserved by `max_tokens` and settled afterwards. A request that doesn't fit is refused with 429.
+Its limits are token buckets. The one of requests holds a second's worth (60 a minute are one a second), those of tokens
+hold a minute's. Output is reserved by `max_tokens` and settled afterwards. A request that doesn't fit is refused (429).
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Script(Struct, frozen=True, kw_only=True):
 
 
 class Bucket:
-    """A token bucket; rate: of what it gives in a minute; seconds: of that rate that it holds; full: so many at first."""
+    """A token bucket; rate: what it gives in a minute; seconds: of that rate that it holds; full: those at first."""
 
     def __init__(self, rate: float, seconds: float, full: float) -> None:
         self.rate = rate

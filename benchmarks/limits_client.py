@@ -1,7 +1,7 @@
 """A process that asks a hosted model as a worker does: many steps at once, which come again later where they must.
 
-`python -m benchmarks.limits_client` reads an `Order` from its input as JSON, prints a line once it is ready, begins at a
-second line, and goes on until its input ends.
+`python -m benchmarks.limits_client` reads an `Order` from its input as JSON, prints a line once it is ready, begins at
+the next line of its input, and goes on until that ends.
 """
 
 import random

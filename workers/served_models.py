@@ -31,7 +31,7 @@ It is what one server is asked at once unless `in_flight` says otherwise.
 """
 
 MOST_THREADS = 4096
-"""The number of threads, which begin as they are needed. Most of them wait: for a server, or for an account's limits."""
+"""The number of threads, which begin as they are needed; most only wait, for a server or for an account's limits."""
 
 ROOM_SECONDS = 0.2
 """How often it is looked how many steps of hosted models are under way, and as many more messages are let in."""

@@ -203,7 +203,8 @@ class RunSpeed:
 
     def _stands_still(self, progress: Progress) -> bool:
         idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
-        return progress.state != RunState.RUNNING or bool(progress.blockage or progress.outages) or idle
+        away = any(not outage.answers for outage in progress.outages)
+        return progress.state != RunState.RUNNING or bool(progress.blockage) or away or idle
 
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"

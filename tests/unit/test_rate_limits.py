@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
-from cotrail.engines.rate_limits.pools import USED, ProcessLimiter
+from cotrail.engines.rate_limits.pools import DOUBLING_SECONDS, FIRST_RATE, LONGEST_LINE, USED, ProcessLimiter
 
 
 class Clock:
@@ -76,6 +76,78 @@ def test_a_refusal_pauses_all_and_slows_down_who_is_told_no_limit() -> None:
         limiter.reserve("a", Need(), unknown, 9)
     limiter.reserve("a", Need(), unknown, 9)
     assert limiter.reserve("a", Need(), unknown, 9) < spacing
+
+
+def test_those_that_find_no_room_come_again_as_they_will_be_sent() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    for _ in range(4):
+        limiter.reserve("a", Need(), limits, 4)
+    turns = [limiter.line_up("a", Need(), limits) for _ in range(5)]
+    assert turns == pytest.approx([(4 + place) / USED for place in range(5)])
+    # Some may be gone: many are asked in several rounds, the first of which begins where there is room.
+    turns = [limiter.line_up("a", Need(), limits) for _ in range(100)]
+    assert max(turns) <= LONGEST_LINE + 5 / USED
+    assert turns.count(pytest.approx(4 / USED)) == 3
+
+
+def test_the_limits_that_one_is_told_hold_for_all_within_those_of_the_table() -> None:
+    clock = Clock()
+    limiter = ProcessLimiter(clock)
+    limiter.tell("a", Limits(requests=60, output_tokens=600))
+    limiter.reserve("a", Need(output_tokens=20), Limits(), 9)
+    assert limiter.reserve("a", Need(), Limits(), 9) == pytest.approx(2 / USED)
+    limiter.tell("b", Limits(requests=60))
+    limiter.reserve("b", Need(), Limits(requests=30), 9)
+    assert limiter.reserve("b", Need(), Limits(requests=30), 9) == pytest.approx(2 / USED)
+
+
+def test_whoever_waits_reserves_again_where_limits_change_or_a_request_is_refused() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    plans = [limiter.plan("a")]
+    for _ in range(5):
+        limiter.reserve("a", Need(), limits, 9)
+    for change in (lambda: limiter.refused("a", 2.0), lambda: limiter.tell("a", Limits(requests=120))):
+        change()
+        plans.append(limiter.plan("a"))
+    assert len(set(plans)) == 3
+    limiter.tell("a", Limits(requests=120))
+    assert limiter.plan("a") == plans[-1]
+    # What was reserved before is dropped, and the pause is kept.
+    assert limiter.reserve("a", Need(), limits, 9) == pytest.approx(2)
+
+
+def test_an_account_of_which_nothing_is_known_is_asked_twice_as_often_each_second_until_it_refuses() -> None:
+    clock = Clock()
+    limiter, sent = ProcessLimiter(clock), []
+    for _ in range(4):
+        began = clock.now
+        sent.append(0)
+        while clock.now - began <= DOUBLING_SECONDS:
+            clock.now += limiter.reserve("a", Need(), Limits(), 9)
+            sent[-1] += 1
+    assert sent == [pytest.approx(FIRST_RATE * 2**doubled, rel=0.1) for doubled in range(4)]
+
+
+def test_a_rate_that_is_not_told_falls_to_what_was_answered_and_stays_near_it() -> None:
+    """A server that takes ten a second, and those of a second at once."""
+    clock = Clock()
+    limiter, level, at = ProcessLimiter(clock), 10.0, clock.now
+    answered, refused = [], []
+    while clock.now < 1400:
+        clock.now += limiter.reserve("a", Need(), Limits(), 9)
+        level, at = min(10.0, level + (clock.now - at) * 10), clock.now
+        if level < 1:
+            refused.append(clock.now)
+            limiter.refused("a", 0.2)
+            continue
+        level -= 1
+        answered.append(clock.now)
+        limiter.settle("a", Need(requests=0), Limits())
+    late = [sum(1 for when in times if when > 1100) for times in (answered, refused)]
+    assert late[0] >= 0.9 * 10 * 300
+    assert late[1] <= 0.02 * late[0]
 
 
 def test_pauses_that_nobody_tells_grow() -> None:

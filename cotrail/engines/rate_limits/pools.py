@@ -66,7 +66,7 @@ class Pool(Struct):
     told: the limits that the provider tells.
     plan: how often the schedule was made anew.
     paused: until when it is to be left alone; refusals: how many came in a row; refused_at: when the last one counted.
-    rate: the most requests a second; changed: when that was last changed; clean: how often it has grown since a refusal.
+    rate: the most requests a second; changed: when that was last changed; clean: how often it grew since a refusal.
     refused: 1 where refusals bound the rate, else 0.
     since: of the last refusal, or of the first request; answered: how many requests were since then.
     seen: the average of requests a second; asked: when the last one was.

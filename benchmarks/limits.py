@@ -6,8 +6,10 @@ scripted server (`benchmarks/limited_server.py`) and processes that ask it (`ben
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,7 +57,7 @@ _BY_OUTPUT = Script(limits={"output_tokens": OUTPUT}, headers="anthropic")
 
 CASES = (
     Case(name="requests", script=_BY_REQUESTS),
-    Case(name="requests, refused ones count", script=replace(_BY_REQUESTS, counts_refused=True)),
+    Case(name="requests, refused ones count", script=replace(_BY_REQUESTS, counts_refused=True), processes=(4,)),
     Case(name="requests, 60 a minute", script=Script(limits={"requests": 60}), processes=(4,)),
     Case(name="input", script=_BY_INPUT),
     Case(name="output", script=_BY_OUTPUT),
@@ -84,25 +86,27 @@ CASES = (
 def main(
     only: Annotated[list[str], typer.Option(help="Measure only the cases of this name.")] = [],  # noqa: B006
     processes: Annotated[list[int], typer.Option(help="Only with so many processes.")] = [],  # noqa: B006
+    at_once: Annotated[int, typer.Option(min=1, help="How many cases are measured at the same time.")] = 3,
     seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 30.0,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measure each case with each number of processes; print what was used and refused."""
     measured = []
+    wanted = [(case, number) for case in CASES if not only or case.name in only for number in case.processes]
+    wanted = [(case, number) for case, number in wanted if not processes or number in processes]
     with own_servers() as settings:
-        for case in CASES:
-            if only and case.name not in only:
-                continue
-            for number in case.processes:
-                if processes and number not in processes:
-                    continue
-                errors.print(f"{case.name}, {number} processes", style="dim")
-                measured.append(asyncio.run(measure(case, number, settings.broker, seconds)))
-                errors.print(json.dumps(measured[-1]), style="dim")
+        while wanted:
+            group, wanted = wanted[:at_once], wanted[at_once:]
+            measured += asyncio.run(measure_together(group, settings.broker, seconds))
+            for row in measured[-len(group) :]:
+                errors.print_json(data=row, indent=None)
     report = {
         "command": machine.command("benchmarks.limits"),
         "seconds": seconds,
         "warm_up_seconds": WARM_UP_SECONDS,
+        "at_once": at_once,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "load": [round(load, 1) for load in os.getloadavg()],
         "measured": measured,
         "machine": machine.describe(),
         "versions": machine.versions("redis", "httpx2"),
@@ -112,7 +116,13 @@ def main(
     _print(measured)
 
 
-async def measure(case: Case, processes: int, broker: str, seconds: float) -> dict[str, Any]:
+async def measure_together(cases: Sequence[tuple[Case, int]], broker: str, seconds: float) -> list[dict[str, Any]]:
+    """Several cases, which begin together, each with a server, an account and processes of its own."""
+    started = asyncio.Barrier(len(cases))
+    return await asyncio.gather(*(measure(case, number, broker, seconds, started) for case, number in cases))
+
+
+async def measure(case: Case, processes: int, broker: str, seconds: float, started: asyncio.Barrier) -> dict[str, Any]:
     """One case: what was used of the limit that is used most, and the share of requests that was refused."""
     server = LimitedServer(case.script)
     order = Order(
@@ -124,6 +134,7 @@ async def measure(case: Case, processes: int, broker: str, seconds: float) -> di
         limits=case.limits,
     )
     clients = await asyncio.gather(*(_started(order) for _ in range(processes)))
+    await started.wait()
     await asyncio.gather(*(_say(client, b"\n") for client in clients))
     await asyncio.sleep(WARM_UP_SECONDS)
     first, server.seen = server.seen, Seen()

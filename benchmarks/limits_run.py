@@ -58,6 +58,8 @@ def main(
     report = {
         "command": machine.command("benchmarks.limits_run"),
         "seconds": seconds,
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "load": [round(load, 1) for load in os.getloadavg()],
         "measured": measured,
         "machine": machine.describe(),
         "versions": machine.versions("celery", "redis", "httpx2", "psycopg"),

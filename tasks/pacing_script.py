@@ -3,7 +3,9 @@
 Times are those of Redis, so that clocks of machines don't matter. A pool that nobody uses for an hour is forgotten.
 """
 
+from cotrail.core.ports.rate_limiter import OUTDATED
 from cotrail.engines.rate_limits.pools import (
+    APART,
     BELOW,
     CLEAN,
     CLEAN_SECONDS,
@@ -26,7 +28,8 @@ SCRIPT = f"""
 local now = redis.call('TIME')
 now = tonumber(now[1]) + tonumber(now[2]) / 1000000
 local names = {{'free1', 'free2', 'free3', 'free4', 'told1', 'told2', 'told3', 'told4', 'plan', 'paused',
-    'refusals', 'refused_at', 'rate', 'changed', 'clean', 'refused', 'since', 'answered', 'seen', 'asked', 'line'}}
+    'refusals', 'refused_at', 'rate', 'changed', 'clean', 'refused', 'since', 'answered', 'seen', 'asked', 'line',
+    'left'}}
 local values = redis.call('HMGET', KEYS[1], unpack(names))
 local pool = {{}}
 for place, name in ipairs(names) do pool[name] = tonumber(values[place] or '0') end
@@ -62,7 +65,7 @@ local function grow()
     elseif unrefused > {CLEAN_SECONDS} then
         pool.clean, pool.refusals = pool.clean + 1, 0
         if pool.clean >= {CLEAN} then pool.refused = 0 else pool.refused = 1 end
-        factor = 1 + {INCREASE} * pool.clean
+        factor = 1 + {INCREASE} * pool.clean ^ 2
     end
     if factor > 1 then pool.rate, pool.changed = math.min(pool.rate * factor, {HIGHEST_RATE}), now end
 end
@@ -107,6 +110,15 @@ function change.line_up()
     end
     pool.line = turn + seconds
     return turn - now
+end
+
+function change.leave()
+    if pool.plan ~= last then return {OUTDATED} end
+    local interval = {USED} / {APART} / rates()[1]
+    local late = pool.left - math.max(0, (1 - interval) / 2) - now
+    if late > 0 then return late end
+    pool.left = math.max(pool.left, now) + interval
+    return 0
 end
 
 function change.settle()

@@ -18,18 +18,19 @@ logger = logging.getLogger(__name__)
 PREFIX = "cotrail-limits:"
 """Beginning of the keys in Redis."""
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 2.0
 """How long Redis may take to answer."""
 
-CONNECTIONS = 8
-"""Connections to Redis of a process, which its threads share: hundreds may ask at once, and none takes long."""
+CONNECTIONS, TURN_SECONDS = 8, 30.0
+"""Connections to Redis of a process, which its threads share, and how long one of them may wait for its turn: hundreds
+may ask at once, and none takes long."""
 
 AWAY_SECONDS = 10.0
 """How long Redis isn't asked again after it didn't answer."""
 
 _NO_LIMITS, _NO_NEED = Limits(), Need(requests=0)
 
-Operation = Literal["reserve", "line_up", "settle", "tell", "refused", "plan", "pause"]
+Operation = Literal["reserve", "line_up", "leave", "settle", "tell", "refused", "plan", "pause"]
 
 
 class SharedLimiter:
@@ -44,7 +45,7 @@ class SharedLimiter:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=CONNECTIONS,
-            timeout=PATIENCE_SECONDS,
+            timeout=TURN_SECONDS,
             socket_timeout=PATIENCE_SECONDS,
             socket_connect_timeout=PATIENCE_SECONDS,
         )
@@ -74,6 +75,11 @@ class SharedLimiter:
         """See `RateLimiter`."""
         wait = self._ask("line_up", pool, limits, need)
         return self._own.line_up(pool, need, limits) if wait is None else wait
+
+    def leave(self, pool: str, plan: int, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        wait = self._ask("leave", pool, limits, last=plan)
+        return self._own.leave(pool, plan, limits) if wait is None else wait
 
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """See `RateLimiter`."""

@@ -11,6 +11,10 @@ Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
 DIMENSIONS: tuple[Dimension, ...] = ("requests", "input_tokens", "output_tokens", "tokens")
 
 
+OUTDATED = -1.0
+"""What `RateLimiter.leave` returns for a reservation that doesn't hold any more."""
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """What may be used in a minute; 0 where nothing is known."""
 
@@ -59,6 +63,13 @@ class RateLimiter(Protocol):
         """Returns in how many seconds a request for which nothing was reserved is to come again.
 
         Those that wait are spread over time as they will be sent.
+        """
+
+    def leave(self, pool: str, plan: int, limits: Limits) -> float:
+        """Returns 0 where a request whose time has come may be sent, else for how many seconds it has to wait still.
+
+        Some come late, and the next mustn't follow them too closely. plan: by which it was reserved; where that doesn't
+        hold any more, OUTDATED is returned, and it has to be reserved again.
         """
 
     def settle(self, pool: str, more: Need, limits: Limits) -> None:

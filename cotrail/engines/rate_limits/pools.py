@@ -16,12 +16,15 @@ from threading import Lock
 
 from msgspec import Struct
 
-from cotrail.core.ports.rate_limiter import DIMENSIONS, Limits, Need
+from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Limits, Need
 
 MINUTE = 60.0
 
 USED = 0.98
 """The share of a limit that is used: clocks and networks move requests a little."""
+
+APART = 0.985
+"""The share of a limit at which requests leave at least, where some are late: they catch up, but not all at once."""
 
 FIRST_RATE, LOWEST_RATE, HIGHEST_RATE = 20.0, 1 / MINUTE, 1e6
 """Requests a second of a pool of which nothing is known, and the bounds of what it becomes."""
@@ -41,8 +44,9 @@ DECREASE = 0.8
 BELOW = 0.97
 """What is taken of the rate that was answered since the refusal before."""
 
-INCREASE = 0.01
-"""By what share a rate grows in the first `CLEAN_SECONDS` without a refusal, twice that in the next, and so on."""
+INCREASE = 0.001
+"""By what share a rate grows after the first `CLEAN_SECONDS` without a refusal, by four times that after the next, by
+nine times after the third and so on: slowly near the rate that was refused, and then faster (as CUBIC does)."""
 
 CLEAN_SECONDS = 5.0
 
@@ -70,7 +74,7 @@ class Pool(Struct):
     refused: 1 where refusals bound the rate, else 0.
     since: of the last refusal, or of the first request; answered: how many requests were since then.
     seen: the average of requests a second; asked: when the last one was.
-    line: when the next of those that wait is to come again.
+    line: when the next of those that wait is to come again; left: when the next of those that are sent may leave.
     """
 
     free: list[float]
@@ -88,6 +92,7 @@ class Pool(Struct):
     seen: float = 0.0
     asked: float = 0.0
     line: float = 0.0
+    left: float = 0.0
 
 
 def reserve(pool: Pool, now: float, need: Need, limits: Limits, longest: float) -> float:
@@ -114,6 +119,18 @@ def line_up(pool: Pool, now: float, need: Need, limits: Limits) -> float:
     turn = pool.line if start <= pool.line <= start + LONGEST_LINE else start
     pool.line = turn + max(amount / rate for amount, rate in zip(need.values, rates, strict=True) if rate)
     return turn - now
+
+
+def leave(pool: Pool, now: float, plan: int, limits: Limits) -> float:
+    """See `RateLimiter`; now: the time. A second's worth may be uneven by half, as providers hold as much together."""
+    if pool.plan != plan:
+        return OUTDATED
+    interval = USED / APART / _rates(pool, limits)[0]
+    late = pool.left - max(0.0, (1 - interval) / 2) - now
+    if late > 0:
+        return late
+    pool.left = max(pool.left, now) + interval
+    return 0.0
 
 
 def settle(pool: Pool, more: Need, limits: Limits) -> None:
@@ -169,7 +186,7 @@ def _grow(pool: Pool, now: float) -> None:
     elif unrefused > CLEAN_SECONDS:
         pool.clean, pool.refusals = pool.clean + 1, 0
         pool.refused = int(pool.clean < CLEAN)
-        factor += INCREASE * pool.clean
+        factor += INCREASE * pool.clean**2
     if factor > 1:
         pool.rate, pool.changed = min(pool.rate * factor, HIGHEST_RATE), now
 
@@ -202,6 +219,11 @@ class ProcessLimiter:
         """See `RateLimiter`."""
         with self._lock:
             return line_up(self._pool(pool), self._clock(), need, limits)
+
+    def leave(self, pool: str, plan: int, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        with self._lock:
+            return leave(self._pool(pool), self._clock(), plan, limits)
 
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """See `RateLimiter`."""

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from threading import Lock
 
 from cotrail.common.humanize import duration
-from cotrail.core.ports.rate_limiter import Limits, Need, RateLimiter
+from cotrail.core.ports.rate_limiter import OUTDATED, Limits, Need, RateLimiter
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.rate_headers import told_limits
 from cotrail.errors import BusyError
@@ -26,7 +26,22 @@ SOONEST = 0.5
 """The fewest seconds for which a step is given back."""
 
 SMOOTHING = 0.1
-"""Weight of the latest text in the mean share of the most tokens that texts have."""
+"""Weight of the latest request in the mean of what requests take."""
+
+
+class _Share:
+    """The mean share that requests take of what was expected: of an estimate, or of the most that they may take."""
+
+    def __init__(self) -> None:
+        self.mean = 1.0
+        self._number = 0
+        self._lock = Lock()
+
+    def add(self, used: float, expected: float) -> None:
+        if expected:
+            with self._lock:
+                self._number += 1
+                self.mean += max(SMOOTHING, 1 / self._number) * (used / expected - self.mean)
 
 
 class Pacing:
@@ -43,9 +58,7 @@ class Pacing:
             output_tokens=set_.output_tokens or 0.0 if set_ else 0.0,
         )
         self._told = Limits()
-        self._share = 1.0
-        self._answers = 0
-        self._lock = Lock()
+        self._read, self._written = _Share(), _Share()
 
     def asking(self) -> AbstractContextManager[None]:
         """A block in which a thread does nothing but wait: for its turn, and for the answer."""
@@ -56,19 +69,23 @@ class Pacing:
 
         need: what it may take at most; sleep: waits for seconds, and raises Interrupted where the step is cancelled.
         """
-        reserved = Need(input_tokens=need.input_tokens, output_tokens=need.output_tokens * self._share)
+        reserved = Need(
+            input_tokens=need.input_tokens * self._read.mean, output_tokens=need.output_tokens * self._written.mean
+        )
         while True:
             plan = self._limiter.plan(self._pool)
-            seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)
+            seconds = self._limiter.reserve(self._pool, reserved, self._limits, LONGEST_WAIT)
             if seconds > LONGEST_WAIT:
                 raise self._busy(reserved)
             sleep(seconds)
-            if not seconds or self._limiter.plan(self._pool) == plan:
+            while (late := self._limiter.leave(self._pool, plan, self._limits)) > 0:
+                sleep(late)
+            if late != OUTDATED:
                 return reserved
 
     def _busy(self, need: Need) -> BusyError:
         pause = self._limiter.pause(self._pool)
-        turn = self._limiter.line_up(self._pool, need, self._set)
+        turn = self._limiter.line_up(self._pool, need, self._limits)
         asked = f"{self._name}, which asked for a pause of {duration(pause)}" if pause else self._limits_in_words()
         return BusyError(f"waiting for {asked}", max(turn - EARLY, pause, SOONEST))
 
@@ -79,12 +96,9 @@ class Pacing:
             input_tokens=used.input_tokens - reserved.input_tokens,
             output_tokens=used.output_tokens - reserved.output_tokens,
         )
-        self._limiter.settle(self._pool, more, self._set)
-        if need.output_tokens:
-            with self._lock:
-                self._answers += 1
-                weight = max(SMOOTHING, 1 / self._answers)
-                self._share += weight * (min(1.0, used.output_tokens / need.output_tokens) - self._share)
+        self._limiter.settle(self._pool, more, self._limits)
+        self._read.add(used.input_tokens, need.input_tokens)
+        self._written.add(used.output_tokens, need.output_tokens)
 
     def refused(self, seconds: float | None) -> None:
         """Has all requests of the account wait, as one was refused."""
@@ -98,8 +112,13 @@ class Pacing:
             self._told = told
             self._limiter.tell(self._pool, told)
 
+    @property
+    def _limits(self) -> Limits:
+        """What is known here; others may know more, which the limiter has."""
+        return self._set.within(self._told)
+
     def _limits_in_words(self) -> str:
-        limits = self._set.within(self._told)
+        limits = self._limits
         known = zip(("requests", "tokens read", "tokens written", "tokens"), limits.values, strict=True)
         words = ", ".join(f"{limit:,.0f} {what}" for what, limit in known if limit)
         return f"the limits of {self._name}" + (f": {words} a minute" if words else "")

@@ -89,7 +89,12 @@ def test_a_run_at_its_limits_says_so_goes_on_and_holds_up_no_other(
 ) -> None:
     run = submit(cotrail, home, "slow")
     seen: list[Outage] = []
-    eventually(lambda: seen.extend(waits(engine, run)) or seen, "it is seen what the run waits for")
+
+    def look() -> bool:
+        seen.extend(waits(engine, run))
+        return bool(seen)
+
+    eventually(look, "it is seen what the run waits for")
     other = submit(cotrail, home, "scripted")
     eventually(lambda: open_questions(engine, other) == 0, "another model's run has ended")
     assert (seen[0].busy, seen[0].what) == (True, "the model server")
@@ -107,10 +112,10 @@ def test_a_pause_that_a_provider_asks_for_is_waited_for_by_all_steps(
 ) -> None:
     run = submit(cotrail, home, "pausing")
     eventually(lambda: [each for each in waits(engine, run) if each.steps == QUESTIONS], "all steps wait")
-    [details] = [json.loads(cotrail("show", run, "--json"))["outages"]]
-    assert details[0]["busy"]
-    assert details[0]["next_seconds"] > 200
-    assert "429: slow down" in details[0]["message"] or "gpt (pausing), which asked for a pause of" in str(details)
+    [outage] = json.loads(cotrail("show", run, "--json"))["outages"]
+    assert outage["busy"]
+    assert outage["next_seconds"] > 200
+    assert "429: slow down" in outage["message"] or "gpt (pausing), which asked for a pause of" in outage["message"]
     assert len(providers["pausing"].generations) == 1
     cotrail("cancel", run)
 

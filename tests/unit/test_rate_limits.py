@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.rate_limiter import Limits, Need
+from cotrail.core.ports.rate_limiter import OUTDATED, Limits, Need
 from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
-from cotrail.engines.rate_limits.pools import DOUBLING_SECONDS, FIRST_RATE, LONGEST_LINE, USED, ProcessLimiter
+from cotrail.engines.rate_limits.pools import APART, DOUBLING_SECONDS, FIRST_RATE, LONGEST_LINE, USED, ProcessLimiter
 
 
 class Clock:
@@ -88,7 +88,7 @@ def test_those_that_find_no_room_come_again_as_they_will_be_sent() -> None:
     # Some may be gone: many are asked in several rounds, the first of which begins where there is room.
     turns = [limiter.line_up("a", Need(), limits) for _ in range(100)]
     assert max(turns) <= LONGEST_LINE + 5 / USED
-    assert turns.count(pytest.approx(4 / USED)) == 3
+    assert sum(turn == pytest.approx(4 / USED) for turn in turns) == 3
 
 
 def test_the_limits_that_one_is_told_hold_for_all_within_those_of_the_table() -> None:
@@ -108,14 +108,31 @@ def test_whoever_waits_reserves_again_where_limits_change_or_a_request_is_refuse
     plans = [limiter.plan("a")]
     for _ in range(5):
         limiter.reserve("a", Need(), limits, 9)
-    for change in (lambda: limiter.refused("a", 2.0), lambda: limiter.tell("a", Limits(requests=120))):
-        change()
-        plans.append(limiter.plan("a"))
+    limiter.refused("a", 2.0)
+    plans.append(limiter.plan("a"))
+    limiter.tell("a", Limits(requests=120))
+    plans.append(limiter.plan("a"))
     assert len(set(plans)) == 3
     limiter.tell("a", Limits(requests=120))
     assert limiter.plan("a") == plans[-1]
     # What was reserved before is dropped, and the pause is kept.
     assert limiter.reserve("a", Need(), limits, 9) == pytest.approx(2)
+
+
+def test_the_next_request_leaves_later_where_one_was_late() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    assert limiter.leave("a", 0, limits) == 0
+    clock.now += 0.9
+    assert limiter.leave("a", 0, limits) == pytest.approx(1 / APART - 0.9)
+    clock.now += 5
+    assert limiter.leave("a", 0, limits) == 0
+    assert limiter.leave("a", 0, limits) == pytest.approx(1 / APART)
+    assert limiter.leave("a", 1, limits) == OUTDATED
+    # Of many in a second, half may be late together.
+    many = Limits(requests=1200)
+    assert [limiter.leave("b", 0, many) for _ in range(9)] == [0] * 9
+    assert any(limiter.leave("b", 0, many) for _ in range(3))
 
 
 def test_an_account_of_which_nothing_is_known_is_asked_twice_as_often_each_second_until_it_refuses() -> None:

@@ -41,13 +41,17 @@ errors = Console(stderr=True)
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """What is measured; limits: of the client's table; change: what the limits are multiplied with half-way."""
+    """What is measured; limits: of the client's table; change: what the limits are multiplied with half-way.
+
+    longer: how many times longer it is counted, where requests are few.
+    """
 
     name: str
     script: Script
     processes: tuple[int, ...] = PROCESSES
     limits: Limits | None = None
     change: float = 1.0
+    longer: float = 1.0
 
 
 _TAIL = {"most": 2048, "written": (60, 1.0)}
@@ -58,7 +62,7 @@ _BY_OUTPUT = Script(limits={"output_tokens": OUTPUT}, headers="anthropic")
 CASES = (
     Case(name="requests", script=_BY_REQUESTS),
     Case(name="requests, refused ones count", script=replace(_BY_REQUESTS, counts_refused=True), processes=(4,)),
-    Case(name="requests, 60 a minute", script=Script(limits={"requests": 60}), processes=(4,)),
+    Case(name="requests, 60 a minute", script=Script(limits={"requests": 60}), processes=(4,), longer=5),
     Case(name="input", script=_BY_INPUT),
     Case(name="output", script=_BY_OUTPUT),
     Case(name="output, heavy tail", script=replace(_BY_OUTPUT, **_TAIL)),
@@ -124,6 +128,7 @@ async def measure_together(cases: Sequence[tuple[Case, int]], broker: str, secon
 
 async def measure(case: Case, processes: int, broker: str, seconds: float, started: asyncio.Barrier) -> dict[str, Any]:
     """One case: what was used of the limit that is used most, and the share of requests that was refused."""
+    seconds *= case.longer
     server = LimitedServer(case.script)
     order = Order(
         url=await server.start(),

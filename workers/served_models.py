@@ -22,7 +22,6 @@ from kombu.entity import Queue
 
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.routing import served_queue
-from cotrail.tasks.runtime import current_runtime
 
 THREAD_COUNT = 256
 """The number of steps of served models that a worker carries out at once, without those of hosted ones.
@@ -66,6 +65,10 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
     messages: messaging.Consumer | None = None
     looking: Any = None
 
+    def hosted(self) -> int:
+        """Return how many steps of hosted models are under way."""
+        raise NotImplementedError
+
     def include_if(self, consumer: Consumer) -> bool:
         """Include this step where there are threads for them."""
         return hasattr(consumer.controller, "served_pool")
@@ -79,7 +82,7 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
         self.messages.consume()
 
         def make_room() -> None:
-            channel.qos.prefetch_count = min(THREAD_COUNT + current_runtime().engines.hosted, MOST_THREADS)
+            channel.qos.prefetch_count = min(THREAD_COUNT + self.hosted(), MOST_THREADS)
 
         self.looking = consumer.timer.call_repeatedly(ROOM_SECONDS, make_room)
 

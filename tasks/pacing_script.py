@@ -73,8 +73,12 @@ end
 local function rate_left()
     local seconds = math.max(now - pool.since, 0.1)
     local asked = pool.rate
-    if pool.seen > 0 then asked = math.min(asked, pool.seen / (1 - math.exp(-seconds / {SMOOTHING_SECONDS}))) end
-    local left = math.max({BELOW} * pool.answered / seconds, {DECREASE} * asked)
+    if pool.seen > 0 and pool.refused == 0 then
+        asked = math.min(asked, pool.seen / (1 - math.exp(-seconds / {SMOOTHING_SECONDS})))
+    end
+    local least = asked * {DECREASE}
+    if pool.refusals == 1 then least = asked * {BELOW} end
+    local left = math.max({BELOW} * pool.answered / seconds, least)
     return math.max({LOWEST_RATE}, math.min(asked, left))
 end
 
@@ -141,7 +145,10 @@ function change.tell()
         changed = changed or pool[name] ~= limits[place]
         pool[name] = limits[place]
     end
-    if changed then plan_anew(now) end
+    if changed then
+        pool.refused, pool.line = 0, 0
+        plan_anew(now)
+    end
     return 0
 end
 
@@ -149,12 +156,13 @@ function change.refused()
     if now >= math.max(pool.paused, pool.refused_at + {INCIDENT_SECONDS}) then
         pool.refusals = pool.refusals + 1
         pool.rate = rate_left()
-        pool.changed, pool.since, pool.refused_at = now, now, now
+        pool.changed, pool.refused_at = now, now
         pool.answered, pool.clean, pool.refused = 0, 0, 1
     end
     local seconds = last
     if seconds < 0 then seconds = math.min({FIRST_PAUSE} * 2 ^ math.min(pool.refusals - 1, 10), {LONGEST_PAUSE}) end
     pool.paused = math.max(pool.paused, now + seconds)
+    if pool.answered == 0 then pool.since = pool.paused end
     plan_anew(pool.paused)
     return 0
 end

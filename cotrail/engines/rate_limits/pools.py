@@ -39,10 +39,10 @@ LONGEST_PAUSE = 60.0
 """The most seconds of such a pause."""
 
 DECREASE = 0.8
-"""What a refusal leaves of the rate at least."""
+"""What a refusal behind another one leaves of the rate at least."""
 
 BELOW = 0.97
-"""What is taken of the rate that was answered since the refusal before."""
+"""What is taken of the rate that was answered since the refusal before; a single refusal leaves as much."""
 
 INCREASE = 0.001
 """By what share a rate grows after the first `CLEAN_SECONDS` without a refusal, by four times that after the next, by
@@ -145,6 +145,7 @@ def tell(pool: Pool, now: float, limits: Limits) -> None:
     """See `RateLimiter`; now: the time."""
     if pool.told != limits:
         pool.told = limits
+        pool.refused, pool.line = 0, 0.0  # what refusals taught was of other limits
         _plan_anew(pool, now)
 
 
@@ -153,10 +154,12 @@ def refused(pool: Pool, now: float, seconds: float | None) -> None:
     if now >= max(pool.paused, pool.refused_at + INCIDENT_SECONDS):
         pool.refusals += 1
         pool.rate = _rate_left(pool, now)
-        pool.changed = pool.since = pool.refused_at = now
+        pool.changed = pool.refused_at = now
         pool.answered, pool.clean, pool.refused = 0, 0, 1
     doubled = min(FIRST_PAUSE * 2 ** min(pool.refusals - 1, 10), LONGEST_PAUSE)
     pool.paused = max(pool.paused, now + (doubled if seconds is None else seconds))
+    if not pool.answered:
+        pool.since = pool.paused
     _plan_anew(pool, pool.paused)
 
 
@@ -194,8 +197,12 @@ def _grow(pool: Pool, now: float) -> None:
 def _rate_left(pool: Pool, now: float) -> float:
     """The rate behind a refusal: a little less than was answered before, within what was asked for and most of that."""
     seconds = max(now - pool.since, 0.1)
-    asked = min(pool.rate, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS))) if pool.seen else pool.rate
-    return max(LOWEST_RATE, min(asked, max(BELOW * pool.answered / seconds, DECREASE * asked)))
+    asked = pool.rate
+    if pool.seen and not pool.refused:
+        asked = min(asked, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS)))
+    # A single refusal may be due to a request that was late.
+    least = asked * (BELOW if pool.refusals == 1 else DECREASE)
+    return max(LOWEST_RATE, min(asked, max(BELOW * pool.answered / seconds, least)))
 
 
 class ProcessLimiter:

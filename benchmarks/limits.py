@@ -1,7 +1,7 @@
 """What of a hosted model's limits is used, and how many requests are refused, by 1, 4 and 16 processes.
 
-`python -m benchmarks.limits [--only NAME]... [--seconds N] [--output FILE]` starts its own Redis, and for each case a
-scripted server (`benchmarks/limited_server.py`) and processes that ask it (`benchmarks/limits_client.py`).
+`python -m benchmarks.limits [--only NAME]... [--seconds N] [--output FILE]` starts its own Redis, and for each case
+an account (`benchmarks/limited_account.py`), its server, and processes that ask it (`benchmarks/limits_client.py`).
 """
 
 import asyncio
@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.limited_server import MINUTE, LimitedServer, Script, Seen
+from benchmarks.limited_account import MINUTE, Account, Script, Seen
+from benchmarks.limited_server import LimitedServer
 from benchmarks.limits_client import Order
 from benchmarks.servers import own_servers
 from cotrail.engines.language_models.endpoint import Limits
@@ -54,7 +55,6 @@ class Case(Struct, frozen=True, kw_only=True):
     longer: float = 1.0
 
 
-_TAIL = {"most": 2048, "written": (60, 1.0)}
 _BY_REQUESTS = Script(limits={"requests": REQUESTS})
 _BY_INPUT = Script(limits={"input_tokens": INPUT}, headers="anthropic")
 _BY_OUTPUT = Script(limits={"output_tokens": OUTPUT}, headers="anthropic")
@@ -62,10 +62,14 @@ _BY_OUTPUT = Script(limits={"output_tokens": OUTPUT}, headers="anthropic")
 CASES = (
     Case(name="requests", script=_BY_REQUESTS),
     Case(name="requests, refused ones count", script=replace(_BY_REQUESTS, counts_refused=True), processes=(4,)),
-    Case(name="requests, 60 a minute", script=Script(limits={"requests": 60}), processes=(4,), longer=5),
+    Case(name="requests, 60 a minute", script=Script(limits={"requests": 60}), processes=(4,), longer=2),
     Case(name="input", script=_BY_INPUT),
     Case(name="output", script=_BY_OUTPUT),
-    Case(name="output, heavy tail", script=replace(_BY_OUTPUT, **_TAIL)),
+    Case(
+        name="output, heavy tail",
+        # What is reserved for those under way takes most of the bucket.
+        script=replace(_BY_OUTPUT, most=2048, written=(60, 1.0), full=MINUTE),
+    ),
     Case(
         name="all three",
         script=replace(_BY_OUTPUT, limits={"requests": REQUESTS, "input_tokens": INPUT, "output_tokens": OUTPUT}),
@@ -91,7 +95,7 @@ def main(
     only: Annotated[list[str], typer.Option(help="Measure only the cases of this name.")] = [],  # noqa: B006
     processes: Annotated[list[int], typer.Option(help="Only with so many processes.")] = [],  # noqa: B006
     at_once: Annotated[int, typer.Option(min=1, help="How many cases are measured at the same time.")] = 3,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 60.0,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measure each case with each number of processes; print what was used and refused."""
@@ -129,7 +133,8 @@ async def measure_together(cases: Sequence[tuple[Case, int]], broker: str, secon
 async def measure(case: Case, processes: int, broker: str, seconds: float, started: asyncio.Barrier) -> dict[str, Any]:
     """One case: what was used of the limit that is used most, and the share of requests that was refused."""
     seconds *= case.longer
-    server = LimitedServer(case.script)
+    account = Account(case.script)
+    server = LimitedServer(account)
     order = Order(
         url=await server.start(),
         broker=broker,
@@ -142,20 +147,19 @@ async def measure(case: Case, processes: int, broker: str, seconds: float, start
     await started.wait()
     await asyncio.gather(*(_say(client, b"\n") for client in clients))
     await asyncio.sleep(WARM_UP_SECONDS)
-    first, server.seen = server.seen, Seen()
+    first, account.seen = account.seen, Seen()
     await asyncio.sleep(seconds / 2)
-    server.change(case.change)
+    account.change(case.change)
     await asyncio.sleep(seconds / 2)
-    seen, server.seen = server.seen, Seen()
+    seen, account.seen = account.seen, Seen()
     await asyncio.gather(*map(_ended, clients))
     server.close()
-    mean = (1 + case.change) / 2
-    shares = {name: seen.used[name] / (rate * mean * seconds / MINUTE) for name, rate in case.script.limits.items()}
+    shares = seen.shares(case.script.limits, seconds * (1 + case.change) / 2)
     return {
         "case": case.name,
         "processes": processes,
         "used": round(max(shares.values()), 4),
-        "refused": round(seen.refused / (seen.answered + seen.refused), 4),
+        "refused": round(seen.refused_share, 4),
         "requests": seen.answered + seen.refused,
         "most_under_way": seen.most_under_way,
         "refused_before": first.refused,

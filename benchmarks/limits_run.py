@@ -1,7 +1,7 @@
 """What of a hosted model's limits a run uses through real workers: admission, queues, steps that are given back.
 
 `python -m benchmarks.limits_run [--workers N]... [--output FILE]` starts its own PostgreSQL and Redis, a scripted
-server (`benchmarks/limited_server.py`), maintenance, and generation workers. A question is one step of its model.
+server (`benchmarks/limited_server.py`), maintenance and generation workers. A question is one step of its model.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ from sqlalchemy import func, select
 from benchmarks import machine
 from benchmarks.contenders.cotrail import submission
 from benchmarks.contenders.workers import running, worker
-from benchmarks.limited_server import MINUTE, LimitedServer, Script, Seen
+from benchmarks.limited_account import MINUTE, Account, Script, Seen
+from benchmarks.limited_server import LimitedServer
 from benchmarks.limits import WARM_UP_SECONDS
 from benchmarks.servers import own_servers
 from cotrail.configuration.settings import Settings
@@ -46,7 +47,7 @@ SCRIPT = Script(limits={"requests": REQUESTS}, answers=(5.0, 15.0))
 
 def main(
     workers: Annotated[list[int], typer.Option(help="How many generation workers.")] = [1, 4],  # noqa: B006
-    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each case is counted.")] = 60.0,
     output: Annotated[Path | None, typer.Option(help="Write the result into this file as well, as JSON.")] = None,
 ) -> None:
     """Measure each number of workers in turn; print what was used and refused."""
@@ -71,20 +72,21 @@ def main(
 async def measure(workers: int, seconds: float) -> dict[str, Any]:
     """One number of workers: what was used of the limit, and the share of requests that was refused."""
     warm_up = WARM_UP_SECONDS + SCRIPT.answers[1]
-    server = LimitedServer(SCRIPT)
+    account = Account(SCRIPT)
+    server = LimitedServer(account)
     url = await server.start()
     with own_servers() as settings, running(_commands(workers), _environment(settings, url)):
         _submit(settings, round(REQUESTS / MINUTE * (warm_up + seconds) * 1.5))
         await asyncio.sleep(warm_up)
-        server.seen = Seen()
+        account.seen = Seen()
         await asyncio.sleep(seconds)
-        seen, server.seen = server.seen, Seen()
+        seen, account.seen = account.seen, Seen()
         given_back = _given_back(settings)
     server.close()
     return {
         "workers": workers,
-        "used": round(seen.answered / (REQUESTS * seconds / MINUTE), 4),
-        "refused": round(seen.refused / (seen.answered + seen.refused), 4),
+        "used": round(seen.shares(SCRIPT.limits, seconds)["requests"], 4),
+        "refused": round(seen.refused_share, 4),
         "requests": seen.answered + seen.refused,
         "most_under_way": seen.most_under_way,
         "given_back": given_back,

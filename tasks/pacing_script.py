@@ -9,8 +9,10 @@ from cotrail.engines.rate_limits.pools import (
     BELOW,
     CLEAN,
     CLEAN_SECONDS,
+    CREDIT_SECONDS,
     DECREASE,
     DOUBLING_SECONDS,
+    FEW,
     FIRST_PAUSE,
     FIRST_RATE,
     HIGHEST_RATE,
@@ -27,8 +29,8 @@ from cotrail.engines.rate_limits.pools import (
 SCRIPT = f"""
 local now = redis.call('TIME')
 now = tonumber(now[1]) + tonumber(now[2]) / 1000000
-local names = {{'free1', 'free2', 'free3', 'free4', 'told1', 'told2', 'told3', 'told4', 'plan', 'paused',
-    'refusals', 'refused_at', 'rate', 'changed', 'clean', 'refused', 'since', 'answered', 'seen', 'asked', 'line',
+local names = {{'free1', 'free2', 'free3', 'free4', 'told1', 'told2', 'told3', 'told4', 'told_at', 'plan', 'paused',
+    'refusals', 'refused_at', 'rate', 'changed', 'clean', 'refused', 'since', 'sent', 'seen', 'asked', 'line',
     'left'}}
 local values = redis.call('HMGET', KEYS[1], unpack(names))
 local pool = {{}}
@@ -72,13 +74,14 @@ end
 
 local function rate_left()
     local seconds = math.max(now - pool.since, 0.1)
-    local asked = pool.rate
+    for place = 1, 4 do limits[place] = pool['told' .. place] end
+    local asked = rates()[1]
     if pool.seen > 0 and pool.refused == 0 then
         asked = math.min(asked, pool.seen / (1 - math.exp(-seconds / {SMOOTHING_SECONDS})))
     end
     local least = asked * {DECREASE}
-    if pool.refusals == 1 then least = asked * {BELOW} end
-    local left = math.max({BELOW} * pool.answered / seconds, least)
+    if pool.refusals == 1 and pool.sent < {FEW} then least = asked * {BELOW} end
+    local left = math.max({BELOW} * pool.sent / seconds, least)
     return math.max({LOWEST_RATE}, math.min(asked, left))
 end
 
@@ -86,7 +89,8 @@ local change = {{}}
 
 function change.reserve()
     if now - math.max(pool.asked, pool.since) > {SMOOTHING_SECONDS} then
-        pool.since, pool.answered, pool.seen = now, 0, 0
+        pool.since, pool.sent, pool.seen = now, 0, 0
+        for place = 1, 4 do pool['free' .. place] = math.max(pool['free' .. place], now) end
     end
     grow()
     local rates = rates()
@@ -94,8 +98,9 @@ function change.reserve()
     if start - now <= last then
         for place = 1, 4 do
             if rates[place] > 0 then
-                local name = 'free' .. place
-                pool[name] = math.max(pool[name], start) + amounts[place] / rates[place]
+                local name, earliest = 'free' .. place, start
+                if place > 1 then earliest = start - {CREDIT_SECONDS} end
+                pool[name] = math.max(pool[name], earliest) + amounts[place] / rates[place]
             end
         end
         pool.seen = pool.seen * math.exp((pool.asked - start) / {SMOOTHING_SECONDS}) + 1 / {SMOOTHING_SECONDS}
@@ -122,11 +127,11 @@ function change.leave()
     local late = pool.left - math.max(0, (1 - interval) / 2) - now
     if late > 0 then return late end
     pool.left = math.max(pool.left, now) + interval
+    pool.sent = pool.sent + 1
     return 0
 end
 
 function change.settle()
-    pool.answered = pool.answered + 1
     for place, rate in ipairs(rates()) do
         if rate > 0 then pool['free' .. place] = pool['free' .. place] + amounts[place] / rate end
     end
@@ -139,6 +144,8 @@ local function plan_anew(start)
 end
 
 function change.tell()
+    if now - last < pool.told_at then return 0 end
+    pool.told_at = now - last
     local changed = false
     for place = 1, 4 do
         local name = 'told' .. place
@@ -153,16 +160,17 @@ function change.tell()
 end
 
 function change.refused()
+    pool.sent = math.max(0, pool.sent - 1)
     if now >= math.max(pool.paused, pool.refused_at + {INCIDENT_SECONDS}) then
+        if pool.sent >= {FEW} then pool.refusals = 0 end
         pool.refusals = pool.refusals + 1
         pool.rate = rate_left()
-        pool.changed, pool.refused_at = now, now
-        pool.answered, pool.clean, pool.refused = 0, 0, 1
+        pool.changed, pool.since, pool.refused_at = now, now, now
+        pool.sent, pool.clean, pool.refused = 0, 0, 1
     end
     local seconds = last
     if seconds < 0 then seconds = math.min({FIRST_PAUSE} * 2 ^ math.min(pool.refusals - 1, 10), {LONGEST_PAUSE}) end
     pool.paused = math.max(pool.paused, now + seconds)
-    if pool.answered == 0 then pool.since = pool.paused end
     plan_anew(pool.paused)
     return 0
 end

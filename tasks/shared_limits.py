@@ -86,10 +86,10 @@ class SharedLimiter:
         if self._ask("settle", pool, limits, more) is None:
             self._own.settle(pool, more, limits)
 
-    def tell(self, pool: str, limits: Limits) -> None:
+    def tell(self, pool: str, limits: Limits, age: float) -> None:
         """See `RateLimiter`."""
-        self._ask("tell", pool, limits)
-        self._own.tell(pool, limits)
+        self._ask("tell", pool, limits, last=age)
+        self._own.tell(pool, limits, age)
 
     def refused(self, pool: str, seconds: float | None) -> None:
         """See `RateLimiter`."""

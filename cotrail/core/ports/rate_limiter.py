@@ -75,8 +75,12 @@ class RateLimiter(Protocol):
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """Corrects the reservation of a request that was answered, once it is known what it took."""
 
-    def tell(self, pool: str, limits: Limits) -> None:
-        """Has all know what the provider tells; the lower of these limits and the caller's own count."""
+    def tell(self, pool: str, limits: Limits, age: float) -> None:
+        """Has all know what the provider tells; the lower of these limits and the caller's own count.
+
+        age: how many seconds ago the request was sent to which it told them. Answers overtake each other: that to the
+        latest request counts.
+        """
 
     def refused(self, pool: str, seconds: float | None) -> None:
         """Has all requests wait, as one was refused; seconds: how long, None where the provider doesn't say."""

@@ -1,11 +1,12 @@
 """Pools of what accounts may use, in this process.
 
 Each dimension of a pool is a schedule: the time at which all that was reserved will have been allowed, at the limit's
-rate. A request is sent at that time (the generic cell rate algorithm, ITU-T I.371, without bursts). Providers hold
-limits of a minute over shorter times too, so that evenly spaced requests are the most that is never refused.
+rate. A request is sent at that time (the generic cell rate algorithm, ITU-T I.371). Providers hold limits of a minute
+over shorter times too, so that evenly spaced requests are the most that is never refused. Tokens, of which requests
+take more or less, may make up for the last few seconds, or several limits together would leave a part of each unused.
 
 What nobody tells is found out: requests begin slowly and double as long as none is refused. From then on refusals bound
-their rate. Between two refusals a provider answers just what it allows, so that is what the rate falls back to.
+their rate. Between two refusals a provider takes just what it allows, so that is what the rate falls back to.
 """
 
 import time
@@ -32,6 +33,9 @@ FIRST_RATE, LOWEST_RATE, HIGHEST_RATE = 20.0, 1 / MINUTE, 1e6
 DOUBLING_SECONDS = 1.0
 """After how many seconds without a refusal the rate is doubled, where there never was one."""
 
+CREDIT_SECONDS = 5.0
+"""How many seconds' worth of tokens that weren't used may be used later; providers hold those of a minute."""
+
 FIRST_PAUSE = 1.0
 """Seconds of the pause after a refusal that doesn't tell one; each further one in a row doubles it."""
 
@@ -39,10 +43,13 @@ LONGEST_PAUSE = 60.0
 """The most seconds of such a pause."""
 
 DECREASE = 0.8
-"""What a refusal behind another one leaves of the rate at least."""
+"""What a refusal leaves of the rate at least."""
 
 BELOW = 0.97
-"""What is taken of the rate that was answered since the refusal before; a single refusal leaves as much."""
+"""What is taken of the rate that was let through since the refusal before."""
+
+FEW = 10
+"""How many requests say nothing yet about the rate that is let through."""
 
 INCREASE = 0.001
 """By what share a rate grows after the first `CLEAN_SECONDS` without a refusal, by four times that after the next, by
@@ -59,7 +66,7 @@ CLEAN = 20
 SMOOTHING_SECONDS = 10.0
 """Over how many seconds the rate of requests is averaged; after as many without a request that begins anew."""
 
-LONGEST_LINE = 30.0
+LONGEST_LINE = 10.0
 """Over how many seconds those that wait are spread at most. More of them come in several rounds: some may have gone."""
 
 
@@ -67,18 +74,19 @@ class Pool(Struct):
     """What is known of an account's share of a model; all times are of one clock, in seconds.
 
     free: when all that was reserved will have been allowed, in the order of `DIMENSIONS`.
-    told: the limits that the provider tells.
+    told: the limits that the provider tells; told_at: when the request was sent to which it did.
     plan: how often the schedule was made anew.
     paused: until when it is to be left alone; refusals: how many came in a row; refused_at: when the last one counted.
     rate: the most requests a second; changed: when that was last changed; clean: how often it grew since a refusal.
     refused: 1 where refusals bound the rate, else 0.
-    since: of the last refusal, or of the first request; answered: how many requests were since then.
+    since: of the last refusal, or of the first request; sent: how many were sent since then and not refused.
     seen: the average of requests a second; asked: when the last one was.
     line: when the next of those that wait is to come again; left: when the next of those that are sent may leave.
     """
 
     free: list[float]
     told: Limits = Limits()
+    told_at: float = 0.0
     plan: int = 0
     paused: float = 0.0
     refusals: int = 0
@@ -88,7 +96,7 @@ class Pool(Struct):
     clean: int = 0
     refused: int = 0
     since: float = 0.0
-    answered: int = 0
+    sent: int = 0
     seen: float = 0.0
     asked: float = 0.0
     line: float = 0.0
@@ -98,7 +106,8 @@ class Pool(Struct):
 def reserve(pool: Pool, now: float, need: Need, limits: Limits, longest: float) -> float:
     """See `RateLimiter`; now: the time."""
     if now - max(pool.asked, pool.since) > SMOOTHING_SECONDS:
-        pool.since, pool.answered, pool.seen = now, 0, 0.0
+        pool.since, pool.sent, pool.seen = now, 0, 0.0
+        pool.free = [max(free, now) for free in pool.free]
     _grow(pool, now)
     rates = _rates(pool, limits)
     start = _start(pool, now, rates)
@@ -106,7 +115,7 @@ def reserve(pool: Pool, now: float, need: Need, limits: Limits, longest: float) 
         return start - now
     for place, (amount, rate) in enumerate(zip(need.values, rates, strict=True)):
         if rate:
-            pool.free[place] = max(pool.free[place], start) + amount / rate
+            pool.free[place] = max(pool.free[place], start - CREDIT_SECONDS * (place > 0)) + amount / rate
     pool.seen = pool.seen * exp((pool.asked - start) / SMOOTHING_SECONDS) + 1 / SMOOTHING_SECONDS
     pool.asked = start
     return start - now
@@ -130,19 +139,22 @@ def leave(pool: Pool, now: float, plan: int, limits: Limits) -> float:
     if late > 0:
         return late
     pool.left = max(pool.left, now) + interval
+    pool.sent += 1
     return 0.0
 
 
 def settle(pool: Pool, more: Need, limits: Limits) -> None:
     """See `RateLimiter`."""
-    pool.answered += 1
     for place, (amount, rate) in enumerate(zip(more.values, _rates(pool, limits), strict=True)):
         if rate:
             pool.free[place] += amount / rate
 
 
-def tell(pool: Pool, now: float, limits: Limits) -> None:
+def tell(pool: Pool, now: float, limits: Limits, age: float) -> None:
     """See `RateLimiter`; now: the time."""
+    if now - age < pool.told_at:
+        return
+    pool.told_at = now - age
     if pool.told != limits:
         pool.told = limits
         pool.refused, pool.line = 0, 0.0  # what refusals taught was of other limits
@@ -151,15 +163,14 @@ def tell(pool: Pool, now: float, limits: Limits) -> None:
 
 def refused(pool: Pool, now: float, seconds: float | None) -> None:
     """See `RateLimiter`; a refusal within a pause is of a request that was under way, and says nothing new."""
+    pool.sent = max(0, pool.sent - 1)
     if now >= max(pool.paused, pool.refused_at + INCIDENT_SECONDS):
-        pool.refusals += 1
+        pool.refusals = 1 if pool.sent >= FEW else pool.refusals + 1
         pool.rate = _rate_left(pool, now)
-        pool.changed = pool.refused_at = now
-        pool.answered, pool.clean, pool.refused = 0, 0, 1
+        pool.changed = pool.since = pool.refused_at = now
+        pool.sent, pool.clean, pool.refused = 0, 0, 1
     doubled = min(FIRST_PAUSE * 2 ** min(pool.refusals - 1, 10), LONGEST_PAUSE)
     pool.paused = max(pool.paused, now + (doubled if seconds is None else seconds))
-    if not pool.answered:
-        pool.since = pool.paused
     _plan_anew(pool, pool.paused)
 
 
@@ -195,14 +206,14 @@ def _grow(pool: Pool, now: float) -> None:
 
 
 def _rate_left(pool: Pool, now: float) -> float:
-    """The rate behind a refusal: a little less than was answered before, within what was asked for and most of that."""
+    """The rate behind a refusal: a little less than was let through, within what was asked for and most of that."""
     seconds = max(now - pool.since, 0.1)
-    asked = pool.rate
+    asked = _rates(pool, pool.told)[0]
     if pool.seen and not pool.refused:
         asked = min(asked, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS)))
-    # A single refusal may be due to a request that was late.
-    least = asked * (BELOW if pool.refusals == 1 else DECREASE)
-    return max(LOWEST_RATE, min(asked, max(BELOW * pool.answered / seconds, least)))
+    # A single refusal behind few requests may be due to one that was late.
+    least = asked * (BELOW if pool.refusals == 1 and pool.sent < FEW else DECREASE)
+    return max(LOWEST_RATE, min(asked, max(BELOW * pool.sent / seconds, least)))
 
 
 class ProcessLimiter:
@@ -237,10 +248,10 @@ class ProcessLimiter:
         with self._lock:
             settle(self._pool(pool), more, limits)
 
-    def tell(self, pool: str, limits: Limits) -> None:
+    def tell(self, pool: str, limits: Limits, age: float) -> None:
         """See `RateLimiter`."""
         with self._lock:
-            tell(self._pool(pool), self._clock(), limits)
+            tell(self._pool(pool), self._clock(), limits, age)
 
     def refused(self, pool: str, seconds: float | None) -> None:
         """See `RateLimiter`."""

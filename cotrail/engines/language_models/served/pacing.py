@@ -1,7 +1,7 @@
 """Pacing of requests to a hosted model, by the limits of its account."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from threading import Lock
 
@@ -25,6 +25,9 @@ EARLY = LONGEST_WAIT / 2
 SOONEST = 0.5
 """The fewest seconds for which a step is given back."""
 
+TELLING_SECONDS = 10.0
+"""After how many seconds the others are told the limits again: Redis may have been away, or have lost them."""
+
 SMOOTHING = 0.1
 """Weight of the latest request in the mean of what requests take."""
 
@@ -34,7 +37,7 @@ class _Share:
 
     def __init__(self) -> None:
         self.mean = 1.0
-        self._number = 0
+        self._number = 1
         self._lock = Lock()
 
     def add(self, used: float, expected: float) -> None:
@@ -58,6 +61,7 @@ class Pacing:
             output_tokens=set_.output_tokens or 0.0 if set_ else 0.0,
         )
         self._told = Limits()
+        self._shared = 0.0
         self._read, self._written = _Share(), _Share()
 
     def asking(self) -> AbstractContextManager[None]:
@@ -69,23 +73,34 @@ class Pacing:
 
         need: what it may take at most; sleep: waits for seconds, and raises Interrupted where the step is cancelled.
         """
+        turn = self.turn(need)
+        while True:
+            try:
+                sleep(next(turn))
+            except StopIteration as over:
+                reserved: Need = over.value
+                return reserved
+
+    def turn(self, need: Need) -> Generator[float, None, Need]:
+        """Yields for how many seconds to wait, again and again until a request may be sent; else as `wait`."""
         reserved = Need(
             input_tokens=need.input_tokens * self._read.mean, output_tokens=need.output_tokens * self._written.mean
         )
+        # Others may be refused while this one waits: then it waits anew, or all would be sent as the pause ends.
         while True:
             plan = self._limiter.plan(self._pool)
-            seconds = self._limiter.reserve(self._pool, reserved, self._limits, LONGEST_WAIT)
+            seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)
             if seconds > LONGEST_WAIT:
                 raise self._busy(reserved)
-            sleep(seconds)
-            while (late := self._limiter.leave(self._pool, plan, self._limits)) > 0:
-                sleep(late)
+            yield seconds
+            while (late := self._limiter.leave(self._pool, plan, self._set)) > 0:
+                yield late
             if late != OUTDATED:
                 return reserved
 
     def _busy(self, need: Need) -> BusyError:
         pause = self._limiter.pause(self._pool)
-        turn = self._limiter.line_up(self._pool, need, self._limits)
+        turn = self._limiter.line_up(self._pool, need, self._set)
         asked = f"{self._name}, which asked for a pause of {duration(pause)}" if pause else self._limits_in_words()
         return BusyError(f"waiting for {asked}", max(turn - EARLY, pause, SOONEST))
 
@@ -96,7 +111,7 @@ class Pacing:
             input_tokens=used.input_tokens - reserved.input_tokens,
             output_tokens=used.output_tokens - reserved.output_tokens,
         )
-        self._limiter.settle(self._pool, more, self._limits)
+        self._limiter.settle(self._pool, more, self._set)
         self._read.add(used.input_tokens, need.input_tokens)
         self._written.add(used.output_tokens, need.output_tokens)
 
@@ -104,21 +119,21 @@ class Pacing:
         """Has all requests of the account wait, as one was refused."""
         self._limiter.refused(self._pool, seconds)
 
-    def learn(self, headers: Mapping[str, str]) -> None:
-        """Takes the limits that a response tells; those that the table sets are never exceeded."""
-        told = told_limits(headers)
-        if any(told.values) and told != self._told:
-            logger.info("%s: the limits a minute are now %s", self._name, told)
-            self._told = told
-            self._limiter.tell(self._pool, told)
+    def learn(self, headers: Mapping[str, str], sent: float, received: float) -> None:
+        """Takes the limits that a response tells; those that the table sets are never exceeded.
 
-    @property
-    def _limits(self) -> Limits:
-        """What is known here; others may know more, which the limiter has."""
-        return self._set.within(self._told)
+        sent, received: when its request was sent and the response came, in seconds of the same clock.
+        """
+        told = told_limits(headers)
+        if not any(told.values) or (told == self._told and received - self._shared < TELLING_SECONDS):
+            return
+        if told != self._told:
+            logger.info("%s: the limits a minute are now %s", self._name, told)
+        self._told, self._shared = told, received
+        self._limiter.tell(self._pool, told, received - sent)
 
     def _limits_in_words(self) -> str:
-        limits = self._limits
+        limits = self._set.within(self._told)
         known = zip(("requests", "tokens read", "tokens written", "tokens"), limits.values, strict=True)
         words = ", ".join(f"{limit:,.0f} {what}" for what, limit in known if limit)
         return f"the limits of {self._name}" + (f": {words} a minute" if words else "")

@@ -66,6 +66,8 @@ bench: install-dev
 	$(RUN)/python -m benchmarks.orchestration --output $(RESULTS)/orchestration.json
 	$(RUN)/python -m benchmarks.scaling --output $(RESULTS)/scaling.json
 	$(RUN)/python -m benchmarks.look_ups --output $(RESULTS)/look_ups.json
+	$(RUN)/python -m benchmarks.limits --output $(RESULTS)/limits.json
+	$(RUN)/python -m benchmarks.limits_run --output $(RESULTS)/limits_run.json
 	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
 	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
 	$(RUN)/python -m benchmarks.plots

@@ -58,6 +58,11 @@ class LoadedEngines:
         self._retrievers: dict[str, Corpus] = {}
         self._evidence: dict[Hashable, Any] = {}
 
+    @property
+    def hosted(self) -> int:
+        """The number of steps that wait for a hosted model, or for their turn to ask it."""
+        return self._limiter.asking_now
+
     def load(self, name: str, profile: str) -> LanguageModel:
         """The language model of that name in a serving profile; raises UnknownNameError."""
         if (name, profile) not in self._language_models:

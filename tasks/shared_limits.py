@@ -2,9 +2,12 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Literal
 
-from redis import Redis, RedisError
+from redis import BlockingConnectionPool, Redis, RedisError
 
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.engines.rate_limits.pools import ProcessLimiter
@@ -15,45 +18,88 @@ logger = logging.getLogger(__name__)
 PREFIX = "cotrail-limits:"
 """Beginning of the keys in Redis."""
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 2.0
 """How long Redis may take to answer."""
+
+CONNECTIONS, TURN_SECONDS = 8, 30.0
+"""Connections to Redis of a process, which its threads share, and how long one of them may wait for its turn: hundreds
+may ask at once, and none takes long."""
 
 AWAY_SECONDS = 10.0
 """How long Redis isn't asked again after it didn't answer."""
 
 _NO_LIMITS, _NO_NEED = Limits(), Need(requests=0)
 
-Operation = Literal["reserve", "settle", "refused", "pause"]
+Operation = Literal["reserve", "line_up", "leave", "settle", "tell", "refused", "plan", "pause"]
 
 
 class SharedLimiter:
     """See `RateLimiter`. Without Redis each process keeps limits of its own, as everything here is soft.
 
-    url: of Redis.
+    url: of Redis; asking_now: how many threads ask hosted models.
     """
 
     def __init__(self, url: str) -> None:
         # Celery has a name of its own for Unix sockets.
         url = url.replace("redis+socket://", "unix://", 1)
-        redis = Redis.from_url(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
-        self._script = redis.register_script(SCRIPT)
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=CONNECTIONS,
+            timeout=TURN_SECONDS,
+            socket_timeout=PATIENCE_SECONDS,
+            socket_connect_timeout=PATIENCE_SECONDS,
+        )
+        self._script = Redis(connection_pool=pool).register_script(SCRIPT)
         self._own = ProcessLimiter()
         self._away_until = 0.0
+        self._lock = Lock()
+        self.asking_now = 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """See `RateLimiter`."""
+        with self._lock:
+            self.asking_now += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.asking_now -= 1
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
         """See `RateLimiter`."""
         wait = self._ask("reserve", pool, limits, need, longest)
         return self._own.reserve(pool, need, limits, longest) if wait is None else wait
 
+    def line_up(self, pool: str, need: Need, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        wait = self._ask("line_up", pool, limits, need)
+        return self._own.line_up(pool, need, limits) if wait is None else wait
+
+    def leave(self, pool: str, plan: int, limits: Limits) -> float:
+        """See `RateLimiter`."""
+        wait = self._ask("leave", pool, limits, last=plan)
+        return self._own.leave(pool, plan, limits) if wait is None else wait
+
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
         """See `RateLimiter`."""
         if self._ask("settle", pool, limits, more) is None:
             self._own.settle(pool, more, limits)
 
+    def tell(self, pool: str, limits: Limits, age: float) -> None:
+        """See `RateLimiter`."""
+        self._ask("tell", pool, limits, last=age)
+        self._own.tell(pool, limits, age)
+
     def refused(self, pool: str, seconds: float | None) -> None:
         """See `RateLimiter`."""
         self._ask("refused", pool, last=-1.0 if seconds is None else seconds)
         self._own.refused(pool, seconds)
+
+    def plan(self, pool: str) -> int:
+        """See `RateLimiter`."""
+        plan = self._ask("plan", pool)
+        return self._own.plan(pool) if plan is None else int(plan)
 
     def pause(self, pool: str) -> float:
         """See `RateLimiter`."""

@@ -78,8 +78,16 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
         consumer.on_task_request = receive
 
 
+class TakeServed(ServedConsumer):
+    """Boot step of the consumer: takes steps of served models, beside all those that wait for a hosted one."""
+
+    def hosted(self) -> int:
+        """Return how many steps of hosted models are under way."""
+        return current_runtime().engines.hosted
+
+
 app.steps["worker"].add(ServedPool)
-app.steps["consumer"].update({ServedConsumer, ClaimAhead})
+app.steps["consumer"].update({TakeServed, ClaimAhead})
 
 
 @inspect_command(name=CALL)

@@ -1,7 +1,7 @@
 """Steps of served models in a generation worker: they have queues and threads of their own.
 
 So they never wait for a model that computes in the process, and each of the two takes only as many messages as it has
-threads for: what waits is left to other workers.
+threads for: what waits is left to other workers. Steps of hosted models, whose accounts bound them, don't count.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,16 @@ from cotrail.core.actions.registry import carried_out_by
 from cotrail.tasks.routing import served_queue
 
 THREAD_COUNT = 256
-"""The number of steps of served models that a worker carries out at once; they wait for a server most of the time.
+"""The number of steps of served models that a worker carries out at once, without those of hosted ones.
 
-It is what one server is asked at once unless `in_flight` says otherwise. Threads begin as they are needed.
+It is what one server is asked at once unless `in_flight` says otherwise.
 """
+
+MOST_THREADS = 4096
+"""The number of threads, which begin as they are needed; most only wait, for a server or for an account's limits."""
+
+ROOM_SECONDS = 0.2
+"""How often it is looked how many steps of hosted models are under way, and as many more messages are let in."""
 
 
 class ServedPool(StartStopStep):  # type: ignore[misc, unused-ignore]
@@ -41,7 +47,7 @@ class ServedPool(StartStopStep):  # type: ignore[misc, unused-ignore]
 
     def create(self, worker: WorkController) -> TaskPool:
         """Make the threads' pool."""
-        worker.served_pool = TaskPool(limit=THREAD_COUNT, app=worker.app)
+        worker.served_pool = TaskPool(limit=MOST_THREADS, app=worker.app)
         return worker.served_pool
 
     def info(self, worker: WorkController) -> dict[str, Any]:
@@ -57,6 +63,11 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
 
     requires = (Tasks,)
     messages: messaging.Consumer | None = None
+    looking: Any = None
+
+    def hosted(self) -> int:
+        """Return how many steps of hosted models are under way."""
+        raise NotImplementedError
 
     def include_if(self, consumer: Consumer) -> bool:
         """Include this step where there are threads for them."""
@@ -70,9 +81,15 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
         self.messages = messaging.Consumer(channel, _queues(consumer.app), on_message=handle)
         self.messages.consume()
 
+        def make_room() -> None:
+            channel.qos.prefetch_count = min(THREAD_COUNT + self.hosted(), MOST_THREADS)
+
+        self.looking = consumer.timer.call_repeatedly(ROOM_SECONDS, make_room)
+
     def stop(self, consumer: Consumer) -> None:
         """Take no further messages; those that are held can still be acknowledged."""
         if self.messages:
+            self.looking.cancel()
             ignore_errors(consumer, self.messages.cancel)
 
     def shutdown(self, consumer: Consumer) -> None:

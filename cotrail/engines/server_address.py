@@ -9,6 +9,10 @@ from cotrail.common.server_addresses import read_address
 Rate = Annotated[int, Meta(ge=1)] | None
 
 
+IN_FLIGHT = 256
+"""How many requests a server is sent at once unless its table says otherwise."""
+
+
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an account may use of a model in a minute; None for what isn't limited, or is said by the server."""
 
@@ -33,7 +37,8 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     model: the server's name for the model.
     key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
     revision: a free description of the weights behind the name, since what a server holds can't be digested.
-    in_flight: the most requests under way at once; further ones wait.
+    in_flight: the most requests under way at once, further ones wait; None for 256, and for as many as its account's
+        limits let under way where a provider runs the model.
     timeout_seconds: how long the server may be silent.
     extra: further fields of each request.
     account: what the provider's limits belong to, by default the variable of the key and the host.
@@ -44,7 +49,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     model: Annotated[str, Meta(min_length=1)]
     key_variable: VariableName | None = None
     revision: str = ""
-    in_flight: Annotated[int, Meta(ge=1)] = 256
+    in_flight: Annotated[int, Meta(ge=1)] | None = None
     timeout_seconds: Annotated[float, Meta(gt=0)] = 300.0
     extra: dict[str, Any] = {}
     account: str = ""
@@ -67,6 +72,11 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return whether a provider runs the model, which charges for it and limits its use."""
         told = self.account or self.limits
         return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
+
+    @property
+    def most_in_flight(self) -> int | None:
+        """The most requests under way at once; None where only the account's limits bound them."""
+        return self.in_flight or (None if self.is_hosted else IN_FLIGHT)
 
     @property
     def account_name(self) -> str:

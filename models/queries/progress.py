@@ -63,6 +63,7 @@ class Outage(Struct, frozen=True, kw_only=True):
 
     message: the error of the latest trial; steps: the number that wait; since: when it was first found away;
     next_seconds: in how many seconds the next trial is due, 0 where it is under way.
+    answers: whether others were answered meanwhile, as the limits allow.
     """
 
     what: str
@@ -71,6 +72,7 @@ class Outage(Struct, frozen=True, kw_only=True):
     since: datetime
     next_seconds: float
     busy: bool = False
+    answers: bool = False
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -257,11 +259,13 @@ _STEPS = (
 
 _HELD = (
     select(
+        steps.c.id,
         steps.c.kind,
         attempts.c.ended_at,
         attempts.c.error["message"].astext.label("message"),
         (attempts.c.error["type"].astext == BusyError.__name__).label("busy"),
         func.greatest(func.extract("epoch", steps.c.not_before - func.now()), 0.0).label("seconds"),
+        and_(attempts.c.epoch == steps.c.epoch, steps.c.state == StepState.READY).label("given_back"),
     )
     .join_from(steps, questions, steps.c.question_id == questions.c.id)
     .join(attempts, attempts.c.step_id == steps.c.id)
@@ -311,13 +315,17 @@ def _needed(kind: str) -> str:
 def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:
     answered = max((row.answered for row in kinds if row.answered), default=None)
     met = [row for row in held if answered is None or row.ended_at > answered]
-    if not met:
+    at_limits = [row for row in held if row.busy and row.given_back]
+    if not met and not at_limits:
         return None
+    shown = met or at_limits
+    busy = bool(shown[-1].busy)
     return Outage(
         what=what,
-        message=met[-1].message,
-        steps=sum(row.waiting for row in kinds),
-        since=met[0].ended_at,
-        next_seconds=float(min(row.seconds for row in met)),
-        busy=bool(met[-1].busy),
+        message=shown[-1].message,
+        steps=len({row.id for row in shown if row.busy}) if busy else sum(row.waiting for row in kinds),
+        since=shown[0].ended_at,
+        next_seconds=float(min(row.seconds for row in shown)),
+        busy=busy,
+        answers=busy and answered is not None and answered > shown[0].ended_at,
     )

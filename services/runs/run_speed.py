@@ -208,8 +208,10 @@ class RunSpeed:
 
     def _stands_still(self, progress: Progress) -> bool:
         idle = any(self.idle(counts) > IDLE_SECONDS for counts in progress.kinds)
-        held = progress.blockage or progress.outages or (progress.batches and progress.batches.under_way)
-        return progress.state != RunState.RUNNING or bool(held) or idle
+        away = any(not outage.answers for outage in progress.outages)
+        in_batches = progress.batches is not None and bool(progress.batches.under_way)
+        held = bool(progress.blockage) or away or in_batches
+        return progress.state != RunState.RUNNING or held or idle
 
     def _idleness(self, counts: StepCounts, seconds: float) -> str:
         waits = f"{count(counts.due, f'{counts.kind} step')} {'waits' if counts.due == 1 else 'wait'}"

@@ -12,7 +12,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.core.prompts import Prompt, user
-from cotrail.engines.rate_limits.pools import USED, Pool, refused, reserve, settle
+from cotrail.engines.rate_limits.pools import USED, Pool, leave, line_up, refused, reserve, settle, tell
 from cotrail.errors import BlockedError, BusyError, QuotaError, StepError, TransientStepError, UnavailableError
 from cotrail.tasks.retry_policy import Hold, Wait, verdict
 from cotrail.tasks.shared_limits import PREFIX, SharedLimiter
@@ -148,9 +148,19 @@ def test_the_script_does_as_the_pools_of_a_process(servers: Settings, redis: Red
         if number % 5 == 0:
             shared.settle("same/m", Need(requests=0, output_tokens=-40), limits)
             settle(pool, Need(requests=0, output_tokens=-40), limits)
+        if number % 4 == 0:
+            for _ in range(2):
+                theirs = shared.leave("same/m", shared.plan("same/m"), limits)
+                assert theirs == pytest.approx(leave(pool, time.monotonic() - began + 1000, pool.plan, limits), abs=0.5)
+            theirs = shared.line_up("same/m", need, limits)
+            assert theirs == pytest.approx(line_up(pool, time.monotonic() - began + 1000, need, limits), abs=0.5)
+        if number == 25:
+            shared.tell("same/m", Limits(requests=80), 0.0)
+            tell(pool, time.monotonic() - began + 1000, Limits(requests=80), 0.0)
         if number in (20, 30):
             shared.refused("same/m", None)
             refused(pool, time.monotonic() - began + 1000, None)
+    assert shared.plan("same/m") == pool.plan
     assert shared.pause("same/m") == pytest.approx(max(0, pool.paused - (time.monotonic() - began + 1000)), abs=0.5)
     redis.delete(f"{PREFIX}same/m")
 

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.rate_limiter import Limits, Need
+from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Limits, Need
 from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
-from cotrail.engines.rate_limits.pools import USED, ProcessLimiter
+from cotrail.engines.rate_limits.pools import (
+    APART,
+    CREDIT_SECONDS,
+    DOUBLING_SECONDS,
+    FIRST_RATE,
+    LONGEST_LINE,
+    USED,
+    ProcessLimiter,
+)
 
 
 class Clock:
@@ -33,8 +41,9 @@ def test_no_more_is_allowed_than_the_limits(limit: int, asked: list[tuple[float,
             # All but the last of the requests between two times took what the time between them gives.
             used = [sum(values) for values in zip(*(need.values for _, need in sent[first:last]), strict=True)]
             seconds = sent[last][0] - began
-            for amount, most in zip(used, limits.values, strict=True):
-                assert not most or amount <= most * USED / 60 * seconds + 1e-6 * most
+            for dimension, amount, most in zip(DIMENSIONS, used, limits.values, strict=True):
+                saved = 0.0 if dimension == "requests" else CREDIT_SECONDS
+                assert not most or amount <= most * USED / 60 * (seconds + saved) + 1e-6 * most
 
 
 def test_a_request_that_would_wait_too_long_reserves_nothing() -> None:
@@ -76,6 +85,98 @@ def test_a_refusal_pauses_all_and_slows_down_who_is_told_no_limit() -> None:
         limiter.reserve("a", Need(), unknown, 9)
     limiter.reserve("a", Need(), unknown, 9)
     assert limiter.reserve("a", Need(), unknown, 9) < spacing
+
+
+def test_those_that_find_no_room_come_again_as_they_will_be_sent() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    for _ in range(4):
+        limiter.reserve("a", Need(), limits, 4)
+    turns = [limiter.line_up("a", Need(), limits) for _ in range(5)]
+    assert turns == pytest.approx([(4 + place) / USED for place in range(5)])
+    # Some may be gone: a hundred are asked in several rounds, the first of which begins where there is room.
+    turns = [limiter.line_up("a", Need(), limits) for _ in range(100)]
+    assert max(turns) <= LONGEST_LINE + 5 / USED
+    assert sum(turn == pytest.approx(4 / USED) for turn in turns) == 10
+
+
+def test_the_limits_that_one_is_told_hold_for_all_within_those_of_the_table() -> None:
+    clock = Clock()
+    limiter = ProcessLimiter(clock)
+    limiter.tell("a", Limits(requests=60, output_tokens=600), 0)
+    limiter.reserve("a", Need(output_tokens=20), Limits(), 9)
+    assert limiter.reserve("a", Need(), Limits(), 9) == pytest.approx(2 / USED)
+    limiter.tell("b", Limits(requests=60), 0)
+    limiter.reserve("b", Need(), Limits(requests=30), 9)
+    assert limiter.reserve("b", Need(), Limits(requests=30), 9) == pytest.approx(2 / USED)
+
+
+def test_whoever_waits_reserves_again_where_limits_change_or_a_request_is_refused() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    plans = [limiter.plan("a")]
+    for _ in range(5):
+        limiter.reserve("a", Need(), limits, 9)
+    limiter.refused("a", 2.0)
+    plans.append(limiter.plan("a"))
+    limiter.tell("a", Limits(requests=120), 0)
+    plans.append(limiter.plan("a"))
+    assert len(set(plans)) == 3
+    limiter.tell("a", Limits(requests=120), 0)
+    assert limiter.plan("a") == plans[-1]
+    # An answer to an earlier request tells what held before.
+    limiter.tell("a", Limits(requests=30), 1)
+    assert limiter.plan("a") == plans[-1]
+    # What was reserved before is dropped, and the pause is kept.
+    assert limiter.reserve("a", Need(), limits, 9) == pytest.approx(2)
+
+
+def test_the_next_request_leaves_later_where_one_was_late() -> None:
+    clock, limits = Clock(), Limits(requests=60)
+    limiter = ProcessLimiter(clock)
+    assert limiter.leave("a", 0, limits) == 0
+    clock.now += 0.9
+    assert limiter.leave("a", 0, limits) == pytest.approx(1 / APART - 0.9)
+    clock.now += 5
+    assert limiter.leave("a", 0, limits) == 0
+    assert limiter.leave("a", 0, limits) == pytest.approx(1 / APART)
+    assert limiter.leave("a", 1, limits) == OUTDATED
+    # Of many in a second, half may be late together.
+    many = Limits(requests=1200)
+    assert [limiter.leave("b", 0, many) for _ in range(9)] == [0] * 9
+    assert any(limiter.leave("b", 0, many) for _ in range(3))
+
+
+def test_an_account_of_which_nothing_is_known_is_asked_twice_as_often_each_second_until_it_refuses() -> None:
+    clock = Clock()
+    limiter, sent = ProcessLimiter(clock), []
+    for _ in range(4):
+        began = clock.now
+        sent.append(0)
+        while clock.now - began <= DOUBLING_SECONDS:
+            clock.now += limiter.reserve("a", Need(), Limits(), 9)
+            sent[-1] += 1
+    assert sent == [pytest.approx(FIRST_RATE * 2**doubled, rel=0.1) for doubled in range(4)]
+
+
+def test_a_rate_that_is_not_told_falls_to_what_is_let_through_and_stays_near_it() -> None:
+    """A server that takes ten a second, and those of a second at once."""
+    clock = Clock()
+    limiter, level, at = ProcessLimiter(clock), 10.0, clock.now
+    answered, refused = [], []
+    while clock.now < 1400:
+        clock.now += limiter.reserve("a", Need(), Limits(), 9)
+        clock.now += limiter.leave("a", limiter.plan("a"), Limits())
+        level, at = min(10.0, level + (clock.now - at) * 10), clock.now
+        if level < 1:
+            refused.append(clock.now)
+            limiter.refused("a", 0.2)
+            continue
+        level -= 1
+        answered.append(clock.now)
+    late = [sum(1 for when in times if when > 1100) for times in (answered, refused)]
+    assert late[0] >= 0.9 * 10 * 300
+    assert late[1] <= 0.02 * late[0]
 
 
 def test_pauses_that_nobody_tells_grow() -> None:

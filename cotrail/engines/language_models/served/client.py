@@ -1,6 +1,7 @@
 """HTTP client with retries and exponential backoff; each request under way has a connection of its own."""
 
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -123,8 +124,8 @@ class ServerClient:
     """Sends requests to one server; used in one thread only.
 
     headers: of each request, by its key, which is empty where it needs none.
-    learn: takes the headers of each response, of a server whose refusals are the caller's to wait for; None for one
-        that is asked again here.
+    learn: takes the headers of each response, when its request was sent and when it came, of a server whose refusals
+        are the caller's to wait for; None for one that is asked again here.
     witness: sees every response too.
     """
 
@@ -132,7 +133,7 @@ class ServerClient:
         self,
         endpoint: ServerAddress,
         headers: Callable[[str], dict[str, str]],
-        learn: Callable[[Mapping[str, str]], None] | None = None,
+        learn: Callable[[Mapping[str, str], float, float], None] | None = None,
         witness: Witness | None = None,
     ) -> None:
         self._endpoint = endpoint
@@ -145,7 +146,7 @@ class ServerClient:
             headers={"Accept-Encoding": "identity"} | headers(key),
             # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
-            limits=httpx2.Limits(max_connections=endpoint.in_flight, keepalive_expiry=IDLE_SECONDS),
+            limits=httpx2.Limits(max_connections=endpoint.most_in_flight, keepalive_expiry=IDLE_SECONDS),
             follow_redirects=False,
         )
 
@@ -230,6 +231,7 @@ class ServerClient:
 
     @_retried_while_away
     async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
+        sent = time.monotonic()
         try:
             response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
         # Nothing was sent yet. Broken connections, below, may have delivered the request.
@@ -238,7 +240,7 @@ class ServerClient:
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
             raise _BrokenOffError(f"{url} broke off: {self._said(_reason(error))}") from None
         if self._learn:
-            self._learn(response.headers)
+            self._learn(response.headers, sent, time.monotonic())
         elif response.status_code in BUSY:
             reported = reported_in(await _read(response))
             await response.aclose()

@@ -101,7 +101,8 @@ class ServedModel:
         """
         order = self._order(request)
         if self._pacing is not None:
-            return self._paced(self._pacing, order, request, cancellation)
+            with self._pacing.asking():
+                return self._paced(self._pacing, order, request, cancellation)
         stream = self._stream(order, request)
         self._complete(self._protocol.body(order), stream, cancellation)
         return self._result(order, request, stream)
@@ -172,7 +173,9 @@ class ServedModel:
 
         stream, reserved = pacing.send(need, partial(self._sleep, cancellation), sent)
         result = self._result(order, request, stream)
-        used = Need(input_tokens=result.prompt_tokens, output_tokens=result.generated_tokens)
+        # Anthropic's limits leave out what was read from its cache.
+        uncounted = result.cached_prompt_tokens if self._endpoint.api == "anthropic" else 0
+        used = Need(input_tokens=result.prompt_tokens - uncounted, output_tokens=result.generated_tokens)
         pacing.settle(need, reserved, used)
         return result
 

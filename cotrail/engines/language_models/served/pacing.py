@@ -1,12 +1,13 @@
 """Pacing of requests to a hosted model, by the limits of its account."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from threading import Lock
 from typing import TypeVar
 
 from cotrail.common.humanize import duration
-from cotrail.core.ports.rate_limiter import Limits, Need, RateLimiter
+from cotrail.core.ports.rate_limiter import OUTDATED, Limits, Need, RateLimiter
 from cotrail.engines.language_models.served.rate_headers import told_limits
 from cotrail.engines.language_models.served.refusals import ATTEMPTS
 from cotrail.engines.server_address import ServerAddress
@@ -16,11 +17,38 @@ Done = TypeVar("Done")
 
 logger = logging.getLogger(__name__)
 
-LONGEST_WAIT = 20.0
-"""Seconds that a step waits for its turn at most; where it takes longer, the step is given back."""
+LONGEST_WAIT = 4.0
+"""Seconds that a step waits for its turn at most; where it takes longer, the step is given back.
+
+Steps that were given back are sent again once a second: what waits here meanwhile keeps the account busy.
+"""
+
+EARLY = LONGEST_WAIT / 2
+"""How many seconds before its turn a step that was given back is to come again."""
+
+SOONEST = 0.5
+"""The fewest seconds for which a step is given back."""
+
+TELLING_SECONDS = 10.0
+"""After how many seconds the others are told the limits again: Redis may have been away, or have lost them."""
 
 SMOOTHING = 0.1
-"""Weight of the latest text in the mean share of the most tokens that texts have."""
+"""Weight of the latest request in the mean of what requests take."""
+
+
+class _Share:
+    """The mean share that requests take of what was expected: of an estimate, or of the most that they may take."""
+
+    def __init__(self) -> None:
+        self.mean = 1.0
+        self._number = 1
+        self._lock = Lock()
+
+    def add(self, used: float, expected: float) -> None:
+        if expected:
+            with self._lock:
+                self._number += 1
+                self.mean += max(SMOOTHING, 1 / self._number) * (used / expected - self.mean)
 
 
 class Pacing:
@@ -36,27 +64,49 @@ class Pacing:
             input_tokens=set_.input_tokens or 0.0 if set_ else 0.0,
             output_tokens=set_.output_tokens or 0.0 if set_ else 0.0,
         )
-        self._limits = self._set
-        self._share = 1.0
-        self._lock = Lock()
+        self._told = Limits()
+        self._shared = 0.0
+        self._read, self._written = _Share(), _Share()
+
+    def asking(self) -> AbstractContextManager[None]:
+        """A block in which a thread does nothing but wait: for its turn, and for the answer."""
+        return self._limiter.asking()
 
     def wait(self, need: Need, sleep: Callable[[float], None]) -> Need:
         """Waits until a request may be sent; returns what was reserved for it. Raises BusyError.
 
         need: what it may take at most; sleep: waits for seconds, and raises Interrupted where the step is cancelled.
         """
-        reserved = Need(input_tokens=need.input_tokens, output_tokens=need.output_tokens * self._share)
-        seconds = self._limiter.reserve(self._pool, reserved, self._limits, LONGEST_WAIT)
-        if seconds > LONGEST_WAIT:
-            raise BusyError(f"waiting for {self._limit_in_words()}", seconds)
-        sleep(seconds)
-        # Others may have been refused meanwhile.
-        while (seconds := self._limiter.pause(self._pool)) > 0:
+        turn = self.turn(need)
+        while True:
+            try:
+                sleep(next(turn))
+            except StopIteration as over:
+                reserved: Need = over.value
+                return reserved
+
+    def turn(self, need: Need) -> Generator[float, None, Need]:
+        """Yields for how many seconds to wait, again and again until a request may be sent; else as `wait`."""
+        reserved = Need(
+            input_tokens=need.input_tokens * self._read.mean, output_tokens=need.output_tokens * self._written.mean
+        )
+        # Others may be refused while this one waits: then it waits anew, or all would be sent as the pause ends.
+        while True:
+            plan = self._limiter.plan(self._pool)
+            seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)
             if seconds > LONGEST_WAIT:
-                self._limiter.settle(self._pool, _negative(reserved), self._limits)
-                raise BusyError(f"waiting for {self._name}, which asked for a pause of {duration(seconds)}", seconds)
-            sleep(seconds)
-        return reserved
+                raise self._busy(reserved)
+            yield seconds
+            while (late := self._limiter.leave(self._pool, plan, self._set)) > 0:
+                yield late
+            if late != OUTDATED:
+                return reserved
+
+    def _busy(self, need: Need) -> BusyError:
+        pause = self._limiter.pause(self._pool)
+        turn = self._limiter.line_up(self._pool, need, self._set)
+        asked = f"{self._name}, which asked for a pause of {duration(pause)}" if pause else self._limits_in_words()
+        return BusyError(f"waiting for {asked}", max(turn - EARLY, pause, SOONEST))
 
     def send(self, need: Need, sleep: Callable[[float], None], ask: Callable[[], Done]) -> tuple[Done, Need]:
         """What `ask` returns, once a request may be sent and again where that was too early, and what was reserved.
@@ -81,28 +131,29 @@ class Pacing:
             input_tokens=used.input_tokens - reserved.input_tokens,
             output_tokens=used.output_tokens - reserved.output_tokens,
         )
-        self._limiter.settle(self._pool, more, self._limits)
-        if need.output_tokens:
-            with self._lock:
-                self._share += SMOOTHING * (min(1.0, used.output_tokens / need.output_tokens) - self._share)
+        self._limiter.settle(self._pool, more, self._set)
+        self._read.add(used.input_tokens, need.input_tokens)
+        self._written.add(used.output_tokens, need.output_tokens)
 
     def refused(self, seconds: float | None) -> None:
         """Has all requests of the account wait, as one was refused."""
         self._limiter.refused(self._pool, seconds)
 
-    def learn(self, headers: Mapping[str, str]) -> None:
-        """Takes the limits that a response tells; those that the table sets are never exceeded."""
+    def learn(self, headers: Mapping[str, str], sent: float, received: float) -> None:
+        """Takes the limits that a response tells; those that the table sets are never exceeded.
+
+        sent, received: when its request was sent and the response came, in seconds of the same clock.
+        """
         told = told_limits(headers)
-        limits = self._set.within(told) if any(told.values) else self._limits
-        if limits != self._limits:
-            logger.info("%s: the limits a minute are now %s", self._name, limits)
-            self._limits = limits
+        if not any(told.values) or (told == self._told and received - self._shared < TELLING_SECONDS):
+            return
+        if told != self._told:
+            logger.info("%s: the limits a minute are now %s", self._name, told)
+        self._told, self._shared = told, received
+        self._limiter.tell(self._pool, told, received - sent)
 
-    def _limit_in_words(self) -> str:
-        requests = self._limits.requests
-        return f"the limits of {self._name}" + (f", {requests:g} requests a minute" if requests else "")
-
-
-def _negative(need: Need) -> Need:
-    requests, input_tokens, output_tokens, _ = need.values
-    return Need(requests=-requests, input_tokens=-input_tokens, output_tokens=-output_tokens)
+    def _limits_in_words(self) -> str:
+        limits = self._set.within(self._told)
+        known = zip(("requests", "tokens read", "tokens written", "tokens"), limits.values, strict=True)
+        words = ", ".join(f"{limit:,.0f} {what}" for what, limit in known if limit)
+        return f"the limits of {self._name}" + (f": {words} a minute" if words else "")

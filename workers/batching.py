@@ -18,7 +18,7 @@ from cotrail.engines.language_models.batch_services import open_batch_service
 from cotrail.engines.language_models.catalogue import find_model
 from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
 from cotrail.models.execution import batches
-from cotrail.models.execution.batches import OpenBatch, WaitingRequests
+from cotrail.models.execution.batches import OpenBatch
 from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
 from cotrail.models.schema.database import reason_of
 from cotrail.workers.backoff import Backoff
@@ -52,7 +52,7 @@ class SupersededError(UnavailableError):
 class Batching:
     """Sends and collects batches.
 
-    sender: names this process in the store; connected: the store.
+    sender: names this process in the store.
     """
 
     def __init__(self, settings: Settings, engine: Engine, sender: str, stopping: threading.Event) -> None:
@@ -85,31 +85,31 @@ class Batching:
         by_model: dict[str, list[OpenBatch]] = defaultdict(list)
         for batch in under_way:
             by_model[batch.model_name].append(batch)
-        requests = {each.model_name: each for each in waiting}
-        for name in sorted(by_model.keys() | requests.keys()):
+        for name in sorted(by_model.keys() | {each.model_name for each in waiting}):
             with own.kept():
-                self._tend_model(name, by_model[name], requests.get(name))
+                self._tend_model(name, [batch for batch in by_model[name] if self._is_due(batch)])
 
-    def _tend_model(self, name: str, under_way: list[OpenBatch], waiting: WaitingRequests | None) -> None:
+    def _tend_model(self, name: str, due: list[OpenBatch]) -> None:
         try:
             service = self._service(name)
         except CotrailError as error:
-            logger.warning("batches of %s can't be sent or collected by this process: %s", name, error)
-            self._note(under_way, error)
+            self._note(due, error)
             return
         # Answers first: what follows from them may be in the next batch.
-        collected = [self._attend(batch, service) for batch in under_way if self._is_due(batch)]
-        if waiting is not None and all(collected):
-            self._send_waiting(name, service, waiting)
+        collected = [self._attend(batch, service) for batch in due]
+        if all(collected):
+            self._send_waiting(name, service)
 
     def _service(self, name: str) -> BatchService:
         if name not in self._services:
             self._services[name] = open_batch_service(find_model(self._settings.catalogue_path, name))
         return self._services[name]
 
-    def _note(self, under_way: Iterable[OpenBatch], error: CotrailError) -> None:
-        with self._engine.begin() as connection:
-            for batch in under_way:
+    def _note(self, due: Iterable[OpenBatch], error: CotrailError) -> None:
+        """Record that this process can't look after batches."""
+        for batch in due:
+            logger.warning("batch %s of %s: %s", batch.key, batch.model_name, error)
+            with self._engine.begin() as connection:
                 batches.troubled(connection, batch.key, str(error))
 
     def _is_due(self, batch: OpenBatch) -> bool:
@@ -127,22 +127,22 @@ class Batching:
             else:
                 self._collect(batch, batch.provider_id, service)
         except CotrailError as error:
-            logger.warning("batch %s of %s: %s", batch.key, batch.model_name, error)
-            with self._engine.begin() as connection:
-                batches.troubled(connection, batch.key, str(error))
+            self._note([batch], error)
             return False
         return True
 
     # Sending
 
-    def _send_waiting(self, name: str, service: BatchService, waiting: WaitingRequests) -> None:
+    def _send_waiting(self, name: str, service: BatchService) -> None:
         """Send batches of what waits, where it is time."""
         with self._engine.begin() as connection:
+            waiting = next((each for each in batches.read_waiting(connection) if each.model_name == name), None)
             too_large = batches.smallest_too_large(connection, name)
             others = any(batch.model_name == name for batch in batches.read_open(connection))
+        # An account that had no room for a batch has none for more before the others have ended.
+        if waiting is None or (too_large is not None and others):
+            return
         most = service.most_lines if too_large is None else max(1, too_large // 2)
-        if too_large is not None and others:
-            return  # the account has no room for more before those have ended
         full = waiting.lines >= most or waiting.bytes >= service.most_bytes
         if not full and waiting.more and waiting.seconds < batches.WAVE_SECONDS:
             return

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,7 +15,7 @@ from cotrail.common.numbers import Positive
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
@@ -27,9 +27,6 @@ from cotrail.systems.rethinking.settings import Variant
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
-
-Serving = Literal["live", "batch"]
-"""How a run's language model is asked: at once, or in batches."""
 
 REQUIRED_FIELDS = ("system", "dataset", "questions")
 """The fields that have no default."""

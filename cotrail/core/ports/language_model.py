@@ -15,6 +15,9 @@ Profile = Literal["fast", "deterministic"]
 """Serving profile. `fast`: prefix cache and parallel slots. `deterministic`: the same prompt always gives the same
 bytes."""
 
+Serving = Literal["live", "batch"]
+"""How a run's language model is asked: at once, or in batches of its provider's."""
+
 
 class GenerationRequest(Struct, frozen=True):
     """A prompt, and when and how a language model continues it; greedy decoding unless a sampling is given.

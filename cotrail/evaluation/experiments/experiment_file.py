@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, to_builtins
 from cotrail.common.trees import merged
 from cotrail.common.unusual_fields import unusual
 from cotrail.core.budgets import NO_BUDGET, Budget
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.systems.parts.rules import Rules
 
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -30,7 +30,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     models: those of `models.toml`; the default model if there are none.
     settings: further settings of systems, by the system's name.
-    question_budget, run_budget: the most that a question of a run may take, and each run.
+    question_budget, run_budget: the most that a question of a run may take, and each run. serving: of every run.
     """
 
     name: ExperimentName
@@ -41,6 +41,7 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     settings: dict[str, dict[str, Any]] = {}
     question_budget: Budget = NO_BUDGET
     run_budget: Budget = NO_BUDGET
+    serving: Serving = "live"
 
     @property
     def protocol(self) -> str:
@@ -58,5 +59,6 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         settings: of the run, over the file's; later ones win.
         """
         shared: dict[str, Any] = {"rules": self.rules, "seed": self.seed, "profile": self.profile}
-        shared |= {name: to_builtins(each) for name, each in unusual(self, "question_budget", "run_budget").items()}
+        later = unusual(self, "question_budget", "run_budget", "serving")
+        shared |= {name: to_builtins(each) for name, each in later.items()}
         return {"system": system, **shared, "settings": reduce(merged, settings, self.settings.get(system, {})), **keys}

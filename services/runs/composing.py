@@ -41,7 +41,14 @@ from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
-from cotrail.services.runs.runnable import check_batches, check_here, check_key, check_model, has_batches
+from cotrail.services.runs.runnable import (
+    check_batches,
+    check_here,
+    check_key,
+    check_model,
+    check_temperature,
+    has_batches,
+)
 from cotrail.services.runs.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
 
@@ -160,6 +167,7 @@ def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile
     samples = needs.samples and not _asks_server(needs, request)
     profile = request.profile or default_profile(model, samples=samples)
     _check_language_model(model, profile, needs.capabilities)
+    check_temperature(model.name, model.engine, request.temperature)
     return model, profile
 
 

@@ -50,6 +50,17 @@ def check_batches(name: str, model: object) -> None:
         )
 
 
+def check_temperature(name: str, model: object, temperature: float) -> None:
+    """Raises InputError where a temperature was asked for that a served model isn't sent; 0 asks for greedy decoding."""
+    if not isinstance(model, Endpoint) or temperature in (0.0, 1.0):
+        return
+    if "temperature" in model.omits or (model.api == "anthropic" and model.thinking.may_think):
+        raise InputError(
+            f"the model {name} takes no temperature and writes with its own, which is 1, so that {temperature:g} would "
+            "mean nothing: give temperature = 1, or none"
+        )
+
+
 def check_here(what: str, engine: OnLibrary) -> None:
     """Raises InputError where the local stack's workers lack an engine's library; what: the engine's name."""
     try:

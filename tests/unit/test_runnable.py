@@ -283,3 +283,16 @@ def test_a_pipeline_in_a_version_that_is_not_there_is_refused_with_the_command_f
         read_experiment_file(file)
     monkeypatch.setattr(sentence_splitters, "version", lambda _: "3.7.1")
     assert submitted(given, home, **pinned)
+
+
+def test_a_temperature_that_a_model_is_not_sent_is_refused(given: Given, home: Path) -> None:
+    omitting = f'{OPENAI}api = "chat"\nomits = ["temperature"]\n'
+    assert submitted(given, home, omitting)
+    assert submitted(given, home, omitting, temperature=1)
+    assert submitted(given, home, OPENAI, temperature=0.7)
+    assert "give temperature = 1, or none" in refused(given, home, omitting, temperature=0.7)
+
+
+def test_a_model_without_batches_is_refused_for_a_run_in_batches(given: Given, home: Path) -> None:
+    assert submitted(given, home, f'{OPENAI}api = "chat"\nbatch = "openai"\n', serving="batch")
+    assert "or submit the run without --serving batch" in refused(given, home, OPENAI, serving="batch")

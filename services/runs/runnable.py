@@ -51,7 +51,7 @@ def check_batches(name: str, model: object) -> None:
 
 
 def check_temperature(name: str, model: object, temperature: float) -> None:
-    """Raises InputError where a temperature was asked for that a served model isn't sent; 0 asks for greedy decoding."""
+    """Raises InputError where a temperature was asked for that a served model isn't sent; 0 asks for greedy texts."""
     if not isinstance(model, Endpoint) or temperature in (0.0, 1.0):
         return
     if "temperature" in model.omits or (model.api == "anthropic" and model.thinking.may_think):

@@ -66,7 +66,7 @@ CLEAN = 20
 SMOOTHING_SECONDS = 10.0
 """Over how many seconds the rate of requests is averaged; after as many without a request that begins anew."""
 
-LONGEST_LINE = 10.0
+LONGEST_LINE = 30.0
 """Over how many seconds those that wait are spread at most. More of them come in several rounds: some may have gone."""
 
 

@@ -51,8 +51,14 @@ local function rates()
     return found
 end
 
+local function interval(rate) return {USED} / {APART} / rate end
+
+local function following(rate)
+    return pool.left + math.min(interval(rate), (3 * interval(rate) - 1) / 2)
+end
+
 local function start(rates)
-    local at = math.max(now, pool.paused)
+    local at = math.max(now, pool.paused, following(rates[1]))
     for place = 1, 4 do
         if rates[place] > 0 then at = math.max(at, pool['free' .. place]) end
     end
@@ -123,10 +129,10 @@ end
 
 function change.leave()
     if pool.plan ~= last then return {OUTDATED} end
-    local interval = {USED} / {APART} / rates()[1]
-    local late = pool.left - math.max(0, (1 - interval) / 2) - now
+    local rate = rates()[1]
+    local late = following(rate) - now
     if late > 0 then return late end
-    pool.left = math.max(pool.left, now) + interval
+    pool.left = math.max(pool.left + interval(rate), now)
     pool.sent = pool.sent + 1
     return 0
 end

@@ -11,6 +11,7 @@ from sqlalchemy import Engine, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.configuration.settings import Settings
+from cotrail.core.ports.rate_limiter import Limits
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
@@ -116,9 +117,9 @@ def here(database: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.Monkey
     runtime.close()
 
 
-def asked_of(engine: Engine, home: Path, url: str, count: int, run: str = RUN) -> list[Dispatch]:
+def asked_of(engine: Engine, home: Path, url: str, count: int, run: str = RUN, table: str = MODELS) -> list[Dispatch]:
     """Messages of so many `reason` steps of a run whose model is at that address."""
-    (home / "models.toml").write_text(MODELS.format(url=url))
+    (home / "models.toml").write_text(table.format(url=url))
     model = identity(find_model(home / "models.toml", "served"))
     binding = replace(submission().binding, model=model)
     ledger = Ledger(engine, "by hand", LEASE, find_system)
@@ -226,6 +227,32 @@ def test_an_outage_is_over_once_a_step_was_answered(
     here.close()
     with engine.connect() as connection:
         assert read_outages(connection, RUN) == ()
+
+
+def test_it_is_shown_which_limits_steps_wait_for_while_others_are_answered(
+    engine: Engine, here: Runtime, served: Served, tmp_path: Path
+) -> None:
+    told = {"x-ratelimit-limit-requests": "6"}, {"x-ratelimit-limit-requests": "6000"}
+    served.replies = [answer(200, piece("Brenn is it.", "stop"), headers) for headers in told]
+    hosted = MODELS + 'account = "acme"\nomits = ["stream"]\n'
+    first, second, third = asked_of(engine, tmp_path, served.url, 3, table=hosted)
+    step.perform(first, step.carry_out)
+    step.perform(second, step.carry_out)
+    here.engines._limiter.tell("acme/m", Limits(requests=6000), 0.0)
+    step.perform(third, step.carry_out)
+    here.close()
+    assert len(served.generations) == 2
+    with engine.connect() as connection:
+        progress = read_progress(connection, RUN)
+    [outage] = progress.outages
+    assert (outage.busy, outage.answers, outage.steps) == (True, True, 1)
+    line = outage_line(outage)
+    assert line.startswith("The model server takes no more for now (waiting for the limits of m (acme): 6 requests a ")
+    assert "): 1 step waits, the next is in " in line
+    assert RunSpeed().waits_for(progress) == line
+    # Once it is due, it waits for a worker and not for limits.
+    make_due(engine)
+    assert len(unsent(engine, "reason")) == 1
 
 
 def test_where_steps_wait_for_nobody_redis_is_asked_whether_it_answers(engine: Engine) -> None:

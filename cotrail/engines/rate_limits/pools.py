@@ -81,7 +81,7 @@ class Pool(Struct):
     refused: 1 where refusals bound the rate, else 0.
     since: of the last refusal, or of the first request; sent: how many were sent since then and not refused.
     seen: the average of requests a second; asked: when the last one was.
-    line: when the next of those that wait is to come again; left: when the next of those that are sent may leave.
+    line: when the next of those that wait is to come again; left: when the last of those that were sent did.
     """
 
     free: list[float]
@@ -131,14 +131,13 @@ def line_up(pool: Pool, now: float, need: Need, limits: Limits) -> float:
 
 
 def leave(pool: Pool, now: float, plan: int, limits: Limits) -> float:
-    """See `RateLimiter`; now: the time. A second's worth may be uneven by half, as providers hold as much together."""
+    """See `RateLimiter`; now: the time."""
     if pool.plan != plan:
         return OUTDATED
-    interval = USED / APART / _rates(pool, limits)[0]
-    late = pool.left - max(0.0, (1 - interval) / 2) - now
-    if late > 0:
+    rate = _rates(pool, limits)[0]
+    if (late := _next(pool, rate) - now) > 0:
         return late
-    pool.left = max(pool.left, now) + interval
+    pool.left = max(pool.left + _interval(rate), now)
     pool.sent += 1
     return 0.0
 
@@ -182,7 +181,18 @@ def _plan_anew(pool: Pool, start: float) -> None:
 
 def _start(pool: Pool, now: float, rates: list[float]) -> float:
     """When the next request may be sent."""
-    return max([now, pool.paused, *(free for free, rate in zip(pool.free, rates, strict=True) if rate)])
+    free = (free for free, rate in zip(pool.free, rates, strict=True) if rate)
+    return max(now, pool.paused, _next(pool, rates[0]), *free)
+
+
+def _next(pool: Pool, rate: float) -> float:
+    """When the next request may leave: of a second's worth half may be late, as providers hold so much together."""
+    return pool.left + min(_interval(rate), (3 * _interval(rate) - 1) / 2)
+
+
+def _interval(rate: float) -> float:
+    """The seconds between two requests at least."""
+    return USED / APART / rate
 
 
 def _rates(pool: Pool, limits: Limits) -> list[float]:

@@ -86,6 +86,7 @@ def kill(cotrail: Cotrail, name: str) -> None:
     cotrail("up")
 
 
+@pytest.mark.timeout(900)
 def test_every_request_of_a_run_in_batches_is_sent_once_whatever_is_killed(
     home: Path, cotrail: Cotrail, engine: Engine, eventually: Eventually, provider: Provider
 ) -> None:

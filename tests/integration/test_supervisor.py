@@ -117,7 +117,7 @@ def test_what_cannot_be_started_is_tried_again_and_says_why(home: Path, stack: S
     kept.rename(data)
     assert shown.returncode == 3
     assert "redis is dead" in shown.stdout
-    assert "it is started again in" in shown.stdout
+    assert "it is started again" in shown.stdout  # whether its pause is over yet depends on how fast this asks
     wait_until(lambda: status(stack, "redis").works, "Redis runs again")
 
 

@@ -1,5 +1,6 @@
 """`cotrail systems`: the systems that there are, and their settings."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,7 +11,8 @@ from rich.text import Text
 from cotrail.cli.arguments import Json, completing
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
-from cotrail.services.lists.system_list import DescribedSystem, Setting, describe_system, list_systems
+from cotrail.errors import InputError
+from cotrail.services.lists.system_list import DescribedSystem, Setting, describe_system, list_systems, write_words
 
 
 def _names() -> list[str]:
@@ -27,13 +29,23 @@ def systems(
         ),
     ] = None,
     *,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the words of the system's prompts to files there, for a run to bring them changed (--prompt).",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """List the systems; of one, all settings with their defaults and meanings.
 
     Settings are the `[settings]` of a run file, and `--set` of `cotrail fork`.
     """
-    if json:
+    if words is not None:
+        _write_words(name, words)
+    elif json:
         print_json(list_systems() if name is None else describe_system(name))
     elif name is not None:
         _print_system(console(), describe_system(name))
@@ -43,12 +55,21 @@ def systems(
         console().print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 
 
+def _write_words(name: str | None, folder: Path) -> None:
+    if name is None:
+        raise InputError("--words writes the prompts of one system; name it")
+    for path in write_words(name, folder):
+        console().print(str(path), soft_wrap=True, markup=False, highlight=False)
+
+
 def _print_system(screen: Console, system: DescribedSystem) -> None:
     screen.print(heading(f"{system.title} (system = {_toml(system.name)}, version {system.version})"))
     screen.print(Text(system.meaning))
     about = grid("dim", "")
     if system.paper:
         about.add_row("paper", system.paper)
+    if system.words:
+        about.add_row("prompts", ", ".join(system.words))
     about.add_row("needs", "; ".join(system.needs) or "a language model alone")
     screen.print(about)
     screen.print()

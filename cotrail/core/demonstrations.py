@@ -81,7 +81,7 @@ class AnswerForm(StrEnum):
     """The words of a paragraph that answer the question (the same)."""
 
     PROMPT = "prompt"
-    """No answers: the words of a whole prompt, as the question of the only one, with `{question}` in its place."""
+    """No answers: the words of prompts by their names, as questions, with places such as `{question}` in them."""
 
 
 def solved(layout: Layout, paragraphs: Iterable[Paragraph], question: str, answer: str) -> str:
@@ -149,9 +149,10 @@ QUESTION = "{question}"
 """The place of the question in the words of a whole prompt."""
 
 
-def whole_prompt(words: str) -> Demonstrations:
-    """The words of a whole prompt as they are stored with a run, in the form `PROMPT`."""
-    return Demonstrations(items=(Demonstration(id="prompt", paragraphs=(), question=words, answer=""),))
+def whole_prompts(words: Mapping[str, str]) -> Demonstrations:
+    """The words of whole prompts, by their names, as they are stored with a run, in the form `PROMPT`."""
+    items = (Demonstration(id=name, paragraphs=(), question=each, answer="") for name, each in words.items())
+    return Demonstrations(items=tuple(items))
 
 
 Shots = Mapping[AnswerForm, Demonstrations]

@@ -25,7 +25,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
     forms: the forms in which the run's demonstrations are shown, other than titles.
     brought: demonstrations of the system's own, which also belong to the run's.
-    prompt: whether a run may bring the words of the system's prompt.
+    words: those of the system's prompts by name, in whose place a run may bring others.
     corpus: whether paragraphs are searched for, or opened by their titles; knowledge: the other sources that are asked.
     evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
     engines: the roles of the engines that it asks beside the run's own language model; a run names and pins them.
@@ -35,7 +35,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
     forms: frozenset[AnswerForm] = frozenset()
     brought: Shots = {}
-    prompt: bool = False
+    words: Mapping[str, str] = {}
     corpus: bool = False
     evidence: bool = False
     knowledge: tuple[Source, ...] = ()
@@ -65,6 +65,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
     most: the steps that a question has at most with these settings; None where they set no bound.
+    authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
     """
 
     name: str
@@ -80,6 +81,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     states_answer: bool = False
     paper: str = ""
     ablations: Mapping[str, Mapping[str, Any]] = {}
+    authors_words: Mapping[str, str] = {}
     most: Callable[[Question, Any], tuple[Most, ...] | None] = unbounded
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The systems that there are: what each is, its settings and what they mean, and what it needs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Struct, inspect
 from cotrail.common.dotted_names import dotted
 from cotrail.common.expected_values import choices, parts
 from cotrail.common.field_meanings import field_meanings
+from cotrail.errors import InputError
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -36,6 +38,8 @@ class Setting(Struct, frozen=True, kw_only=True):
 class DescribedSystem(ListedSystem, frozen=True, kw_only=True):
     """A system with its settings.
 
+    words: the names of its prompts.
+
     needs: what a run with the default settings needs, in words; released: the settings that `rules = "released"` sets,
     by dotted path; ablations: settings by what they leave out.
     """
@@ -44,6 +48,7 @@ class DescribedSystem(ListedSystem, frozen=True, kw_only=True):
     needs: tuple[str, ...]
     released: dict[str, Any]
     ablations: dict[str, dict[str, Any]]
+    words: tuple[str, ...]
 
 
 def list_systems() -> tuple[ListedSystem, ...]:
@@ -60,8 +65,27 @@ def describe_system(name: str) -> DescribedSystem:
         settings=tuple(_settings(spec.settings, spec.settings())),
         needs=tuple(_needs(spec.needs(spec.settings()))),
         released=dict(dotted(spec.rule_settings("released", instructed=False))),
+        words=tuple(spec.needs(spec.settings()).words),
         ablations={what: dict(changes) for what, changes in spec.ablations.items()},
     )
+
+
+def write_words(name: str, folder: Path) -> tuple[Path, ...]:
+    """Write the words of the system's prompts to files of this folder, for a run to bring them changed (`prompt`).
+
+    Raises UnknownNameError; InputError where the system has none, or one of the files is there already.
+    """
+    spec = find_system(name)
+    words = spec.needs(spec.settings()).words
+    if not words:
+        raise InputError(f"the prompts of the system {name} are demonstrations alone; bring others as `demonstrations`")
+    paths = {folder / f"{each}.txt": text for each, text in words.items()}
+    if there := [path for path in paths if path.exists()]:
+        raise InputError(f"{there[0]} is there already; name an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in paths.items():
+        path.write_text(f"{text}\n", "utf-8")
+    return tuple(paths)
 
 
 def _listed(spec: SystemSpec) -> dict[str, Any]:

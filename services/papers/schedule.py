@@ -121,7 +121,7 @@ class Schedule:
         questions = inputs.questions(cell)
         if system.needs.evidence:
             check_evidence(questions, self._folder / request.questions)
-        words = read_words(str(self._folder / request.prompt) if request.prompt else None, system.needs)
+        words = read_words(str(self._folder / request.prompt) if request.prompt else None, system)
         demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         composed = compose(
             _with_used_engines(request, system.needs),

@@ -42,7 +42,13 @@ def versions() -> dict[str, Any]:
 
 
 def file_record(path: Path) -> dict[str, str]:
-    """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read."""
+    """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read.
+
+    Of a folder of prompts it is that of the names and digests of its texts.
+    """
+    if path.is_dir():
+        texts = [f"{each.name} {file_record(each)['sha256']}\n" for each in sorted(path.glob("*.txt"))]
+        return {"path": str(path.absolute()), "sha256": hashlib.sha256("".join(texts).encode()).hexdigest()}
     try:
         with path.open("rb") as file:
             return {"path": str(path.absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -116,7 +116,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str | None,
         _how(
             "PATH",
-            "The words of the system's prompt, with {question} where the question stands; its own without this.",
+            "The words of the system's prompt, with {question} where the question stands, or a folder of its prompts; "
+            "its own without this. `cotrail systems NAME --words FOLDER` writes these.",
         ),
     ] = None
     retrieval_count: Annotated[Positive | None, _how("K", "Paragraphs a search (K).")] = None

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
-from cotrail.data.demonstrations.files import in_form, read_demonstrations, read_prompt
+from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.prompts import read_prompts
 from cotrail.data.demonstrations.sets import listed_set
 from cotrail.errors import DemonstrationError, InputError
+from cotrail.services.runs.system_settings import ConfiguredSystem
 from cotrail.systems.spec import Needs
 
 
@@ -31,13 +33,13 @@ def make_shots(
     return complete_shots(needs, {form: in_form(demonstrations, form) for form in sorted(needs.forms)}, titles)
 
 
-def read_words(path: str | None, needs: Needs) -> dict[AnswerForm, Demonstrations]:
-    """The words of a prompt that a run brings in a file; InputError where its system takes none."""
+def read_words(path: str | None, system: ConfiguredSystem) -> dict[AnswerForm, Demonstrations]:
+    """The words of prompts that a run brings in a file or a folder; InputError where its system takes none."""
     if path is None:
         return {}
-    if not needs.prompt:
+    if not system.needs.words:
         raise InputError("the system takes no prompt of the run's; leave out `prompt`, or give `demonstrations`")
-    return {AnswerForm.PROMPT: read_prompt(Path(path))}
+    return {AnswerForm.PROMPT: read_prompts(Path(path), system.needs.words, system.spec.authors_words)}
 
 
 def complete_shots(

@@ -54,7 +54,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         request,
         system,
         corpora={name: corpus.revision for name, corpus in corpora.items()},
-        shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system.needs),
+        shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system),
         provenance={
             "request": {key: value for key, value in written.items() if key not in LABEL_FIELDS},
             "files": {field: file_record(path) for field, path in request.files.items()},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.demonstrations.files import in_form, read_demonstrations, read_prompt, write_demonstrations
+from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
@@ -123,17 +123,6 @@ def test_what_is_malformed_is_named_with_its_line(write: Write, content: str | b
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DemonstrationError, match=r"nowhere\.txt can't be read"):
         read_demonstrations(tmp_path / "nowhere.txt")
-
-
-def test_the_words_of_a_prompt_are_read_with_one_place_for_the_question(write: Write) -> None:
-    (prompt,) = read_prompt(write("Plan:\r\n{question}\n{chain}\n\n")).items
-    assert prompt.question == "Plan:\n{question}\n{chain}"
-
-
-@pytest.mark.parametrize("words", ["Plan.", "{question} {question}", "{Question}"])
-def test_words_of_a_prompt_without_a_place_for_the_question_are_refused(write: Write, words: str) -> None:
-    with pytest.raises(DemonstrationError, match=r"times \{question\}; write it once"):
-        read_prompt(write(words))
 
 
 def test_the_direct_form_keeps_the_stated_answer_only(write: Write) -> None:

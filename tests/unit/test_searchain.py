@@ -13,7 +13,7 @@ from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompt
+from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.extractor import EXTRACTOR
@@ -405,20 +405,22 @@ def test_released_rules_take_an_extractor_a_rater_and_no_tracing() -> None:
 @pytest.mark.parametrize(
     ("given", "needed"),
     [
-        ({}, Needs(prompt=True, corpus=True, capabilities=frozenset({"turns", "scores"}))),
-        ({"retrieve": False}, Needs(prompt=True, capabilities=frozenset({"turns"}))),
+        ({}, Needs(corpus=True, capabilities=frozenset({"turns", "scores"}))),
+        ({"retrieve": False}, Needs(capabilities=frozenset({"turns"}))),
         (
             {"reader": "extractor"},
-            Needs(prompt=True, corpus=True, engines=(EXTRACTOR,), capabilities=frozenset({"turns"})),
+            Needs(corpus=True, engines=(EXTRACTOR,), capabilities=frozenset({"turns"})),
         ),
         (
             {"verify": False, "complete": False, "reader": "extractor", "duplicates": "rater"},
-            Needs(prompt=True, corpus=True, engines=(DUPLICATE_RATER,), capabilities=frozenset({"turns"})),
+            Needs(corpus=True, engines=(DUPLICATE_RATER,), capabilities=frozenset({"turns"})),
         ),
     ],
 )
 def test_a_run_names_only_the_models_that_its_settings_use(given: dict[str, object], needed: Needs) -> None:
-    assert SPEC.needs(SearChainSettings(**given)) == needed  # type: ignore[arg-type]
+    needs = SPEC.needs(SearChainSettings(**given))  # type: ignore[arg-type]
+    assert replace(needs, words={}) == needed
+    assert list(needs.words) == ["prompt"]
 
 
 # The prompts
@@ -438,7 +440,7 @@ def test_the_prompt_is_a_turn_of_the_users_that_ends_with_the_question(questions
 
 def test_a_run_may_bring_the_words_of_the_prompt() -> None:
     words = "Plan {a chain} for: {question}\nPlan:"
-    trace, _ = run(World(RIGHT, FINAL), shots={AnswerForm.PROMPT: whole_prompt(words)})
+    trace, _ = run(World(RIGHT, FINAL), shots={AnswerForm.PROMPT: whole_prompts({"prompt": words})})
     assert asked(trace)[0] == f"Plan {{a chain}} for: {DINOSAUR.text}\nPlan:"
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.demonstrations import AnswerForm, whole_prompt
+from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.results import Generated, Result
 from cotrail.core.system import Action
 from cotrail.systems.registry import find_system
@@ -81,7 +81,9 @@ def test_the_numbers_of_a_chain_that_begins_at_one_are_its_own() -> None:
 
 
 def test_a_prompt_of_ones_own_may_ask_for_marks_without_tracing() -> None:
-    trace, answer = run(World(MARKED), shots={AnswerForm.PROMPT: whole_prompt("Mark: {question}")}, tracing=False)
+    trace, answer = run(
+        World(MARKED), shots={AnswerForm.PROMPT: whole_prompts({"prompt": "Mark: {question}"})}, tracing=False
+    )
     assert asked(trace) == [f"Mark: {DINOSAUR.text}"]
     assert len(tree(answer).marks) == 3
 

@@ -14,7 +14,8 @@ from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.chains import read_chains
-from cotrail.data.demonstrations.files import read_demonstrations, read_prompt
+from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.prompts import read_prompts
 from cotrail.data.demonstrations.sets import read_sets
 from cotrail.engines.knowledge.source_files import lines
 from cotrail.engines.language_models.scripted import Script
@@ -52,7 +53,7 @@ KINDS = {
     "fever": Kind('{"id": 1, "claim": "X.", "label": "SUPPORTS"}', lambda path: load_questions("fever", path)),
     "built": Kind(json.dumps(MUSIQUE), lambda path: build_corpus("musique", [path], path.with_suffix(".out"))),
     "demonstrations": Kind(DEMONSTRATION, read_demonstrations),
-    "prompt": Kind("Answer {question}", read_prompt),
+    "prompt": Kind("Answer {question}", lambda path: read_prompts(path, {"prompt": "{question}"}, {})),
     "sets": Kind('[["a"]]', read_sets),
     "annotated chains": Kind('{"id": "1", "chain": ["So the answer is: X."]}', read_chains),
     "recorded chains": Kind('{"id": "1", "chains": []}', lambda path: read_recorded(path, "commonsense")),

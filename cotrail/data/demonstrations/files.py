@@ -19,7 +19,7 @@ from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
 from cotrail.common.storable_text import storable
 from cotrail.common.text_files import read_text
 from cotrail.core.answer_extraction import stated_answer
-from cotrail.core.demonstrations import QUESTION, WORDS, AnswerForm, Demonstration, Demonstrations, whole_prompt
+from cotrail.core.demonstrations import WORDS, AnswerForm, Demonstration, Demonstrations
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import DemonstrationError
 
@@ -65,14 +65,6 @@ def read_demonstrations(path: Path) -> Demonstrations:
     items = [_demonstration(part) for part in lines.split(starts)]
     _check_ids(path, [item.id for item in items])
     return Demonstrations(items=tuple(items))
-
-
-def read_prompt(path: Path) -> Demonstrations:
-    """Read the words of a whole prompt; DemonstrationError unless the question has one place in them."""
-    words = _text(path).strip("\n")
-    if (places := words.count(QUESTION)) != 1:
-        raise DemonstrationError(f"{path} has {places} times {QUESTION}; write it once, where the question stands")
-    return whole_prompt(words)
 
 
 def write_demonstrations(demonstrations: Demonstrations) -> str:

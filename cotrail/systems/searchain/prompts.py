@@ -6,11 +6,12 @@ cotrail's own: the paper shows its own only as a picture, and the authors' is un
 
 from collections.abc import Sequence
 
-from cotrail.core.demonstrations import QUESTION, AnswerForm, Shots
+from cotrail.core.demonstrations import QUESTION, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
 from cotrail.core.question_kinds import QuestionSort
 from cotrail.core.questions import Question
+from cotrail.systems.parts.words import chosen_words, filled
 from cotrail.systems.searchain.marks import without_marks
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Node
@@ -88,15 +89,16 @@ EXAMPLES_WITHOUT_RETRIEVAL = """\
 [Final Content]: Franz Schubert was born in Vienna, which lies on the Danube. The Danube flows into the Black Sea. So \
 the answer is the Black Sea."""
 
+PROMPT = "prompt"
+"""The name of the prompt for chains."""
+
 MARKING = "Mark each part of it with the number of the pair that supports it, as in [1]. "
 
 
 def chain_prompt(question: Question, shots: Shots, settings: SearChainSettings) -> Prompt:
     """The first turn, which asks for a chain: by the prompt that the run brings or else by cotrail's own."""
-    brought = shots.get(AnswerForm.PROMPT)
-    form = brought.items[0].question if brought else own_prompt(settings)
-    before, _, behind = form.partition(QUESTION)
-    return Prompt(turns=(user(before, Asked(question.text), *([behind] if behind else [])),))
+    words = chosen_words(shots, {PROMPT: own_prompt(settings)}, PROMPT)
+    return Prompt(turns=(user(*filled(words, question=Asked(question.text))),))
 
 
 def own_prompt(settings: SearChainSettings) -> str:

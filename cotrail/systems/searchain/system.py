@@ -21,18 +21,16 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.searching import query_words
 from cotrail.systems.searchain.bounds import most
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import stated, without_marks
-from cotrail.systems.searchain.prompts import chain_prompt, feedback
+from cotrail.systems.searchain.prompts import PROMPT, chain_prompt, feedback, own_prompt
 from cotrail.systems.searchain.reading import Reading, differs, read_document
 from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
 from cotrail.systems.searchain.tracing import cite, note_end, trace, write
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
 from cotrail.systems.spec import Needs, SystemSpec
-
-MOST_QUERY_WORDS = 100
-"""How many words of a query are searched for: search engines refuse longer ones than a few hundred."""
 
 
 def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
@@ -97,8 +95,7 @@ def traverse(chain: tuple[Node, ...], tree: GrowingTree, settings: SearChainSett
 
 def look_up(node: Node, settings: SearChainSettings) -> Part[LookUp]:
     """Search for a node's query, and read the best document where its answer decides anything."""
-    query = " ".join(node.query.split()[:MOST_QUERY_WORDS])
-    result = expect((yield Retrieve(query=query, count=1)), Retrieved)
+    result = expect((yield Retrieve(query=query_words(node.query), count=1)), Retrieved)
     if not result.hits:
         return LookUp()
     document = result.hits[0].paragraph
@@ -195,11 +192,11 @@ def needs(settings: SearChainSettings) -> Needs:
     The language model as a reader has to tell the probabilities of its tokens, unless its `confidence` needs none.
     """
     if not settings.retrieve:
-        return Needs(prompt=True, capabilities=frozenset({"turns"}))
+        return Needs(words={PROMPT: own_prompt(settings)}, capabilities=frozenset({"turns"}))
     reader = settings.reader if settings.reads else None
     scored = reader == "model" and settings.confidence == "probability"
     return Needs(
-        prompt=True,
+        words={PROMPT: own_prompt(settings)},
         corpus=True,
         engines=_READERS.get(reader, ()) + _COMPARING.get(settings.duplicates, ()),
         capabilities=frozenset({"turns", "scores"} if scored else {"turns"}),

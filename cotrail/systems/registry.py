@@ -13,6 +13,7 @@ from cotrail.systems import (
 from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
+from cotrail.systems.tool_agents import tool_agent
 
 SYSTEMS: list[SystemSpec] = [
     no_retrieval.SPEC,
@@ -24,6 +25,7 @@ SYSTEMS: list[SystemSpec] = [
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
+    tool_agent.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

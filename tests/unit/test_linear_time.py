@@ -24,6 +24,7 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Retrieved
 from cotrail.core.table_sentences import premise_sentences
+from cotrail.core.written_calls import split_calls
 from cotrail.data.corpora.documents import passages
 from cotrail.data.corpora.iirc_articles import text_of
 from cotrail.data.corpora.markdown_sections import of_text
@@ -32,7 +33,6 @@ from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.oracle import statement
 from cotrail.engines.language_models.served.control_tokens import broken
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
-from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.evaluation.metrics.text_repair import repaired

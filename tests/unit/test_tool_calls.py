@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.calls import Call
-from cotrail.engines.language_models.tool_calls import split_calls
+from cotrail.core.written_calls import split_calls
 
 SEARCH = '<tool_call>\n{"name": "search", "arguments": {"query": "Oslö", "most": 3}}\n</tool_call>'
 CALL = Call(name="search", arguments='{"query": "Oslö", "most": 3}')

@@ -18,10 +18,10 @@ from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, Text, Written
 from cotrail.core.results import Generated
+from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, shares
 from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition
-from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError

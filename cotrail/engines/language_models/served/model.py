@@ -19,6 +19,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
 from cotrail.core.prompts import Prompt, plain
 from cotrail.core.results import Generated
+from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits
@@ -42,7 +43,6 @@ from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
 from cotrail.engines.language_models.token_counts import TokenCounts
-from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import CotrailError, StepError, TransientStepError
 

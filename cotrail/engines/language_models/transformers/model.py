@@ -9,6 +9,7 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
+from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
@@ -17,7 +18,6 @@ from cotrail.engines.language_models.segments import Segment
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
 from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
-from cotrail.engines.language_models.tool_calls import split_calls
 from cotrail.engines.language_models.transformers.constraint import Constraints
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.request import Request

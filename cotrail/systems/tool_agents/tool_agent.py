@@ -1,0 +1,128 @@
+"""An agent that calls tools: it searches and opens pages, as often as it likes and several at once, until it answers.
+
+The loop is that of ReAct (Yao et al., 2023) in the form of today's models, whose calls are part of their messages.
+"""
+
+from functools import partial
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import Shots
+from cotrail.core.prompts import Asked, Prompt, Written, system, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.searching import SearchSettings
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.tool_agents.bounds import most_looped
+from cotrail.systems.tool_agents.loop import Bounds, Drawn, Looped, tool_loop
+from cotrail.systems.tool_agents.tools import OPEN, SEARCH
+from cotrail.systems.tool_agents.ways import NATIVE
+
+OWN = own_words("tool_agent")
+TOOLS = {each.tool.name: each for each in (SEARCH, OPEN)}
+
+
+class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent that calls tools."""
+
+    search: SearchSettings = SearchSettings()
+    turns: Positive = 10
+    """Messages of the model's, at most."""
+
+    searches: Positive | None = None
+    """Searches, at most; as many as the turns allow unless given."""
+
+    max_tokens: Positive = 1024
+    """The most tokens of a message."""
+
+    context: Literal["drop", "summarise"] = "drop"
+    """What happens to a long conversation: where it doesn't fit the model's context the oldest paragraphs `drop` out of
+    the prompt, or from `context_tokens` on the model is asked to `summarise` it, and goes on from that alone."""
+
+    context_tokens: Positive = 16_000
+    """The tokens of a conversation from which on it is summarised."""
+
+    summary_tokens: Positive = 1024
+    """The most tokens of a summary."""
+
+    answers_at_limit: bool = True
+    """Whether the model is asked for its answer where a limit ends the search; else there is none then."""
+
+
+def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) -> System:
+    """Have the model search and open pages by tool calls until it answers."""
+    chat = opening(question, shots)
+    bounds = Bounds(turns=settings.turns, searches=settings.searches)
+    shorten = partial(summarised, chat, shots, settings) if settings.context == "summarise" else None
+    drawn = Drawn(max_tokens=settings.max_tokens)
+    looped = yield from tool_loop(chat, TOOLS, NATIVE, bounds, drawn, settings.search, shorten)
+    text = "" if looped.limit else looped.text
+    if looped.limit and settings.answers_at_limit:
+        asked = looped.chat.add(user(*worded(shots, OWN, "last", question=Asked(question.text))))
+        reply = yield from last_step(Reason(prompt=asked, max_tokens=settings.max_tokens, until="end"))
+        text = expect(reply, Generated).text
+    return Answer(
+        text=stated(text), sentences=(text,) if text else (), paragraphs=looped.paragraphs, limit=looped.limit
+    )
+
+
+def opening(question: Question, shots: Shots) -> Prompt:
+    """The conversation's first turns."""
+    turns = (
+        system(*worded(shots, OWN, "system")),
+        user(*worded(shots, OWN, "question", question=Asked(question.text))),
+    )
+    return Prompt(turns=turns, tools=tuple(each.tool for each in TOOLS.values()))
+
+
+def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far: Looped) -> Part[Prompt]:
+    """The conversation to go on with: where it is long its beginning and a summary."""
+    if so_far.tokens < settings.context_tokens:
+        return so_far.chat
+    asked = so_far.chat.add(user(*worded(shots, OWN, "summarise")))
+    reason = Reason(prompt=asked, max_tokens=settings.summary_tokens, until="end")
+    summary = expect((yield reason), Generated).text
+    # A model that calls a tool instead has summarised nothing.
+    if not summary:
+        return so_far.chat
+    return begun.add(user(*worded(shots, OWN, "resume", summary=Written(summary))))
+
+
+def stated(text: str) -> str:
+    """The answer that a message states, or all of it."""
+    return behind(text, "answer:") or text.strip()
+
+
+def needs(_: ToolAgentSettings) -> Needs:
+    """A model that calls tools, and a corpus."""
+    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", "tools"}))
+
+
+def most(question: Question, settings: ToolAgentSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    looped = most_looped(settings.turns, settings.max_tokens, settings.search)
+    last = Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words)
+    if settings.context == "drop":
+        return (*looped, last)
+    summaries = Most(kind="reason", times=settings.turns, output=settings.summary_tokens, words=looped[0].words)
+    return (*looped, summaries, last)
+
+
+SPEC = SystemSpec(
+    name="tool-agent",
+    version=1,
+    title="Tool-calling agent",
+    paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
+    settings=ToolAgentSettings,
+    open=tool_agent,
+    needs=needs,
+    most=most,
+)

@@ -1,0 +1,70 @@
+"""The ways in which models call tools: calls that the engine reads, and calls that the system reads in a text."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from cotrail.core.calls import Call, Tool
+from cotrail.core.prompts import Piece, Prompt, tool, user
+from cotrail.core.results import Generated
+from cotrail.core.written_calls import split_calls
+from cotrail.systems.tool_agents.loop import Told, Way
+
+OPENED, CLOSED = "<tool_call>", "</tool_call>"
+RESPONSE, RESPONSE_CLOSED = "<tool_response>", "</tool_response>"
+UNREADABLE = Call(name="", arguments="")
+"""What was meant as a call and can't be read, such as JSON that is cut off."""
+
+_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+
+
+def own_calls(written: Generated) -> tuple[Call, ...]:
+    """The calls that the engine read, or the one that it couldn't."""
+    return written.calls or ((UNREADABLE,) if OPENED in written.text else ())
+
+
+def told_by_id(chat: Prompt, told: Told) -> Prompt:
+    """A turn of the tool's for each call; what wasn't a call is answered by the user."""
+    if not chat.turns[-1].calls:
+        return chat.add(user(*(piece for _, each in told for piece in each.pieces)))
+    return chat.add(*(tool(call.id, *each.pieces) for call, each in told))
+
+
+def tagged_calls(written: Generated) -> tuple[Call, ...]:
+    """The calls between tags, in their order; none where the tags don't match, as by the code of ReCall."""
+    text = written.text
+    if text.count(OPENED) != text.count(CLOSED):
+        return ()
+    return tuple(_read(match[0]) for match in _CALL.finditer(text))
+
+
+def first_tagged_call(written: Generated) -> tuple[Call, ...]:
+    """The first call between tags, as by the code of Tongyi DeepResearch."""
+    return tuple(_read(match[0]) for match in _CALL.finditer(written.text))[:1]
+
+
+def told_together(chat: Prompt, told: Told) -> Prompt:
+    """One turn of the user's with a block for each call."""
+    blocks = [(f"{RESPONSE}\n", *each.pieces, f"\n{RESPONSE_CLOSED}") for _, each in told]
+    gapped: list[str | Piece] = [piece for block in blocks for piece in ("\n", *block)]
+    return chat.add(user(*gapped[1:]))
+
+
+def schemas(tools: Sequence[Tool]) -> str:
+    """The tools as a prompt shows them: a function's JSON a line."""
+    functions = (
+        {"name": each.name, "description": each.description, "parameters": msgspec.json.decode(each.parameters)}
+        for each in tools
+    )
+    return "\n".join(msgspec.json.encode({"type": "function", "function": each}).decode() for each in functions)
+
+
+def _read(text: str) -> Call:
+    _, calls = split_calls(text)
+    return calls[0] if calls else UNREADABLE
+
+
+NATIVE = Way(calls=own_calls, told=told_by_id)
+TAGGED = Way(calls=tagged_calls, told=told_together)
+FIRST_TAGGED = Way(calls=first_tagged_call, told=told_together, stop=(f"\n{RESPONSE}", RESPONSE))

@@ -13,7 +13,7 @@ from cotrail.systems import (
 from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
-from cotrail.systems.tool_agents import tool_agent
+from cotrail.systems.tool_agents import deep_research, recall, tongyi_deepresearch, tool_agent
 
 SYSTEMS: list[SystemSpec] = [
     no_retrieval.SPEC,
@@ -26,6 +26,9 @@ SYSTEMS: list[SystemSpec] = [
     *rethinking.SPECS,
     *searchain.SPECS,
     tool_agent.SPEC,
+    recall.SPEC,
+    tongyi_deepresearch.SPEC,
+    deep_research.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -1,14 +1,13 @@
 """The loop of tool-calling agents: the model writes, its calls are carried out, and it reads what they found."""
 
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Reason
 from cotrail.core.calls import Call, numbered
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Prompt
+from cotrail.core.prompts import Prompt, assistant
 from cotrail.core.results import Generated
 from cotrail.core.system import LimitReached, Part, expect
 from cotrail.systems.parts.in_parallel import in_parallel
@@ -29,17 +28,23 @@ class Way(Struct, frozen=True, kw_only=True):
     """How a model calls tools, and how it is told what they say.
 
     calls: those in its message; told: the conversation with what the tools say; stop: strings that end a message.
+    begins: with what each of its messages begins, which it continues.
     """
 
     calls: Callable[[Generated], tuple[Call, ...]]
     told: Callable[[Prompt, Told], Prompt]
     stop: tuple[str, ...] = ()
+    begins: str = ""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """Where a loop ends at the latest: messages, searches and tokens of the conversation; None for no bound."""
+    """Where a loop ends at the latest: messages, searches and tokens of the conversation; None for no bound.
+
+    calls: those of one message that are carried out.
+    """
 
     turns: int
+    calls: int = MOST_CALLS
     searches: int | None = None
     tokens: int | None = None
 
@@ -91,13 +96,14 @@ def tool_loop(
     text, paragraphs, turns, searches, tokens, limit = "", tuple[Paragraph, ...](), 0, 0, 0, ""
     try:
         while not limit:
+            chat = chat.add(assistant(way.begins)) if way.begins else chat
             written = yield from message(chat, way, drawn)
             text, tokens = written.text, written.prompt_tokens + written.generated_tokens
             calls = numbered(way.calls(written), turns)
             chat, turns = chat.wrote(text, calls if written.calls else (), written.carried), turns + 1
             if not calls:
                 break
-            told = yield from carried_out(calls, tools, search, yields=max(bounds.turns - turns, 0) + 1)
+            told = yield from carried_out(calls, tools, search, bounds, yields=max(bounds.turns - turns, 0) + 1)
             chat = way.told(chat, told)
             paragraphs += tuple(paragraph for _, each in told for paragraph in each.paragraphs)
             searches += sum(call.name in tools and tools[call.name].searches for call in calls)
@@ -123,11 +129,13 @@ def message(chat: Prompt, way: Way, drawn: Drawn) -> Part[Generated]:
     return expect((yield reason), Generated)
 
 
-def carried_out(calls: tuple[Call, ...], tools: Tools, search: SearchSettings, yields: int) -> Part[Told]:
+def carried_out(
+    calls: tuple[Call, ...], tools: Tools, search: SearchSettings, bounds: Bounds, yields: int
+) -> Part[Told]:
     """What the tools say that were called, all of them at once; of what can't be carried out, why."""
-    observed = yield from in_parallel(_carried_out(call, tools, search, yields) for call in calls[:MOST_CALLS])
-    too_many = Observed((f"At most {MOST_CALLS} calls are carried out at once; this one wasn't.",))
-    return tuple(zip_longest(calls, observed, fillvalue=too_many))
+    observed = yield from in_parallel(_carried_out(call, tools, search, yields) for call in calls[: bounds.calls])
+    too_many = Observed((f"At most {bounds.calls} calls are carried out at once; this one wasn't.",))
+    return tuple(zip(calls, (*observed, *[too_many] * (len(calls) - len(observed))), strict=True))
 
 
 def _carried_out(call: Call, tools: Tools, search: SearchSettings, yields: int) -> Part[Observed]:

@@ -13,6 +13,7 @@ from cotrail.systems.tool_agents.loop import Told, Way
 
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 RESPONSE, RESPONSE_CLOSED = "<tool_response>", "</tool_response>"
+ANSWER = "<answer>", "</answer>"
 UNREADABLE = Call(name="", arguments="")
 """What was meant as a call and can't be read, such as JSON that is cut off."""
 
@@ -40,7 +41,9 @@ def tagged_calls(written: Generated) -> tuple[Call, ...]:
 
 
 def first_tagged_call(written: Generated) -> tuple[Call, ...]:
-    """The first call between tags, as by the code of Tongyi DeepResearch."""
+    """The first call between tags, unless the message answers, as by the code of Tongyi DeepResearch."""
+    if ANSWER[0] in written.text and ANSWER[1] in written.text:
+        return ()
     return tuple(_read(match[0]) for match in _CALL.finditer(written.text))[:1]
 
 
@@ -66,5 +69,9 @@ def _read(text: str) -> Call:
 
 
 NATIVE = Way(calls=own_calls, told=told_by_id)
-TAGGED = Way(calls=tagged_calls, told=told_together)
 FIRST_TAGGED = Way(calls=first_tagged_call, told=told_together, stop=(f"\n{RESPONSE}", RESPONSE))
+
+
+def tagged(begins: str) -> Way:
+    """Calls between tags, in messages that begin so."""
+    return Way(calls=tagged_calls, told=told_together, begins=begins)

@@ -1,0 +1,153 @@
+"""Deep research: a supervisor gives tasks to researchers, who work side by side; a report answers from their findings.
+
+The shape is that of open_deep_research (LangChain, 2025, `deep_researcher.py`); the question is never asked back about.
+"""
+
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.calls import Call, Tool
+from cotrail.core.demonstrations import Shots
+from cotrail.core.prompts import Asked, Prompt, Turn, Written, system, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.searching import SearchSettings
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import Filling, own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.tool_agents.bounds import most_looped
+from cotrail.systems.tool_agents.loop import MOST_CALLS, Bounds, Drawn, Looped, Way, tool_loop
+from cotrail.systems.tool_agents.tool_agent import TOOLS, stated
+from cotrail.systems.tool_agents.tools import AgentTool, Observed, described
+from cotrail.systems.tool_agents.ways import NATIVE, own_calls, told_by_id
+
+OWN = own_words("deep_research")
+
+
+class ResearchArguments(Struct, frozen=True):
+    """A task."""
+
+    topic: Annotated[str, Meta(description="The topic to be researched, in full sentences.")]
+
+
+class NoArguments(Struct, frozen=True):
+    """Nothing."""
+
+
+class DeepResearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Deep research."""
+
+    search: SearchSettings = SearchSettings()
+    rounds: Positive = 6
+    """Messages of the supervisor's, at most."""
+
+    researchers: Annotated[int, Meta(ge=1, le=MOST_CALLS)] = 5
+    """Researchers that work side by side, at most; the supervisor is told which tasks weren't taken."""
+
+    turns: Positive = 10
+    """Messages of a researcher's, at most."""
+
+    max_tokens: Positive = 1024
+    """The most tokens of a message, of the brief and of the report."""
+
+    findings_tokens: Positive = 1024
+    """The most tokens of what a researcher writes down."""
+
+
+def deep_research(question: Question, shots: Shots, settings: DeepResearchSettings) -> System:
+    """Have a supervisor start researchers until it knows enough, then a report answer the question."""
+    asked = Asked(question.text)
+    brief, led = "", Looped(chat=Prompt(turns=(user(asked),)))
+    try:
+        brief = yield from wrote(shots, "brief", settings.max_tokens, question=asked)
+        led = yield from supervised(asked, brief, shots, settings)
+        limit = led.limit
+    except LimitReached as reached:
+        limit = reached.limit
+    findings = [piece for turn in led.chat.turns if turn.role == "tool" for piece in (*turn.pieces, "\n\n")]
+    words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
+    report = Read(prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_tokens, until="end")
+    text = expect((yield from last_step(report)), Generated).text
+    return Answer(text=stated(text), sentences=(text,), paragraphs=led.paragraphs, limit=limit)
+
+
+def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSettings) -> Part[Looped]:
+    """The supervisor's conversation, with the findings of the researchers that it started."""
+    run = partial(researched, shots=shots, settings=settings)
+    tools = {RESEARCH.name: AgentTool(tool=RESEARCH, arguments=ResearchArguments, run=run)}
+    words = worded(shots, OWN, "supervisor", question=asked, brief=Written(brief))
+    chat = Prompt(turns=(user(*words),), tools=(RESEARCH, COMPLETE))
+    bounds = Bounds(turns=settings.rounds, calls=settings.researchers)
+    drawn = Drawn(max_tokens=settings.max_tokens)
+    return (yield from tool_loop(chat, tools, LEADING, bounds, drawn, settings.search))
+
+
+def researched(
+    arguments: ResearchArguments, search: SearchSettings, yields: int, *, shots: Shots, settings: DeepResearchSettings
+) -> Part[Observed]:
+    """What a researcher finds on a topic, written down."""
+    turns: tuple[Turn, Turn] = (
+        system(*worded(shots, OWN, "researcher")),
+        user(*worded(shots, OWN, "topic", topic=arguments.topic)),
+    )
+    chat = Prompt(turns=turns, tools=tuple(each.tool for each in TOOLS.values()))
+    bounds, drawn = Bounds(turns=settings.turns), Drawn(max_tokens=settings.max_tokens)
+    looped = yield from tool_loop(chat, TOOLS, NATIVE, bounds, drawn, search)
+    asked = looped.chat.add(user(*worded(shots, OWN, "compress", topic=arguments.topic)))
+    findings = yield Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end")
+    return Observed((Written(expect(findings, Generated).text, yields=yields),), looped.paragraphs)
+
+
+def wrote(shots: Shots, name: str, max_tokens: int, **values: Filling) -> Part[str]:
+    """What the model writes to the prompt of that name."""
+    prompt = Prompt(turns=(user(*worded(shots, OWN, name, **values)),))
+    return expect((yield Reason(prompt=prompt, max_tokens=max_tokens, until="end")), Generated).text
+
+
+def tasks(written: Generated) -> tuple[Call, ...]:
+    """The calls of a supervisor; none where one of them says that the research is complete."""
+    calls = own_calls(written)
+    return () if any(call.name == COMPLETE.name for call in calls) else calls
+
+
+RESEARCH: Tool = described("research", "Has a researcher look into one topic and report.", ResearchArguments)
+COMPLETE: Tool = described("research_complete", "Ends the research: enough is known.", NoArguments)
+LEADING = Way(calls=tasks, told=told_by_id)
+
+
+def needs(_: DeepResearchSettings) -> Needs:
+    """A model that calls tools, and a corpus."""
+    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", "tools"}))
+
+
+def most(question: Question, settings: DeepResearchSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    researchers = settings.rounds * settings.researchers
+    messages, *looked_up = most_looped(researchers * settings.turns, settings.max_tokens, settings.search)
+    words = messages.words // researchers
+    told = researchers * settings.findings_tokens
+    return (
+        Most(kind="reason", times=messages.times, output=settings.max_tokens, words=words),
+        *looked_up,
+        Most(kind="reason", times=researchers, output=settings.findings_tokens, words=words),
+        Most(kind="reason", times=1 + settings.rounds, output=settings.max_tokens, words=told),
+        Most(kind="read", times=1, output=settings.max_tokens, words=told),
+    )
+
+
+SPEC = SystemSpec(
+    name="deep-research",
+    version=1,
+    title="Supervisor and researchers",
+    paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
+    settings=DeepResearchSettings,
+    open=deep_research,
+    needs=needs,
+    most=most,
+)

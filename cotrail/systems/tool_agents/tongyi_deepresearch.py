@@ -1,0 +1,160 @@
+"""Tongyi DeepResearch (Tongyi DeepResearch Team, 2025): a trained agent that searches, and visits pages for a goal.
+
+The loop is that of the authors' code, `inference/react_agent.py`.
+"""
+
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import Shots
+from cotrail.core.prompts import Asked, Prompt, Written, system, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.systems.parts.answers import between
+from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.searching import SearchSettings, shown
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.tool_agents.bounds import most_looped
+from cotrail.systems.tool_agents.loop import Bounds, Drawn, tool_loop
+from cotrail.systems.tool_agents.tools import NOTHING_FOUND, SEARCHES, AgentTool, Observed, Tools, described, page_of
+from cotrail.systems.tool_agents.ways import ANSWER, FIRST_TAGGED, schemas
+
+OWN = own_words("tongyi_deepresearch")
+NO_ANSWER = "No answer found."
+
+
+class VisitArguments(Struct, frozen=True):
+    """Pages to be read."""
+
+    title: Annotated[tuple[str, ...] | str, Meta(description="The title of a page, or a list of titles.")]
+    goal: Annotated[str, Meta(description="What is to be found out from the pages.")]
+
+
+class TongyiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tongyi DeepResearch."""
+
+    search: SearchSettings = SearchSettings(count=10)
+    calls: Positive = 100
+    """Messages of the model's, at most; behind the last one there is no answer."""
+
+    context_tokens: Positive = 110_000
+    """The tokens of the conversation from which on the model has to answer."""
+
+    max_tokens: Positive = 10_000
+    """The most tokens of a message."""
+
+    summary_tokens: Positive = 1024
+    """The most tokens of what is read on a page."""
+
+    page_paragraphs: Positive = 40
+    """The most paragraphs of a page that are read."""
+
+    date: str = ""
+    """The day that the model is told it is; none unless given, since a run may go on for longer."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.6
+    """The temperature of messages."""
+
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
+    """Only the likeliest tokens that together have this probability are drawn."""
+
+
+def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettings) -> System:
+    """Have the model search, and read pages for a goal, until it writes an answer between tags."""
+    visit = AgentTool(tool=VISIT, arguments=VisitArguments, run=partial(visited, shots=shots, settings=settings))
+    tools: Tools = {"search": SEARCHES, "visit": visit}
+    drawn = Drawn(max_tokens=settings.max_tokens, temperature=settings.temperature, top_p=settings.top_p)
+    bounds = Bounds(turns=settings.calls, tokens=settings.context_tokens)
+    chat = opening(question, shots, tools, settings)
+    looped = yield from tool_loop(chat, tools, FIRST_TAGGED, bounds, drawn, settings.search)
+    text, limit = looped.text, looped.limit
+    if limit and limit != "turns":
+        # The last message is overwritten, whatever it holds.
+        asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "last"))))
+        reason = Reason(prompt=asked, max_tokens=drawn.max_tokens, until="end", temperature=drawn.temperature)
+        text = expect((yield from last_step(replace(reason, top_p=drawn.top_p))), Generated).text
+    answer = between(text, *ANSWER)
+    return Answer(
+        text=NO_ANSWER if answer is None else answer,
+        sentences=(text,),
+        paragraphs=looped.paragraphs,
+        limit="calls" if limit == "turns" else limit,
+    )
+
+
+def opening(question: Question, shots: Shots, tools: Tools, settings: TongyiSettings) -> Prompt:
+    """The conversation's first turns."""
+    described = schemas([each.tool for each in tools.values()])
+    date = f"\n\nToday's date: {settings.date}" if settings.date else ""
+    return Prompt(
+        turns=(
+            system(*worded(shots, OWN, "system", tools=described), *([date] if date else [])),
+            user(*worded(shots, OWN, "question", question=Asked(question.text))),
+        )
+    )
+
+
+def visited(
+    arguments: VisitArguments, search: SearchSettings, yields: int, *, shots: Shots, settings: TongyiSettings
+) -> Part[Observed]:
+    """What the model reads on each page for the goal, asked by itself of each; all pages at once."""
+    titles = (arguments.title,) if isinstance(arguments.title, str) else arguments.title[:MOST_PAGES]
+    read = yield from in_parallel(_read(title, arguments.goal, search, shots, settings) for title in titles)
+    blocks = [
+        (f"What {title} says about the goal:\n", *each.pieces, "\n") for title, each in zip(titles, read, strict=True)
+    ]
+    pieces = tuple(
+        piece if isinstance(piece, str) else replace(piece, yields=yields) for each in blocks for piece in each
+    )
+    return Observed(pieces or (NOTHING_FOUND,), tuple(paragraph for each in read for paragraph in each.paragraphs))
+
+
+MOST_PAGES = 10
+"""Pages of one call that are read."""
+
+
+def _read(title: str, goal: str, search: SearchSettings, shots: Shots, settings: TongyiSettings) -> Part[Observed]:
+    page = (yield from page_of(title, search))[: settings.page_paragraphs]
+    if not page:
+        return Observed((NOTHING_FOUND,))
+    shown_page = shown(page, "{text}\n", search)
+    prompt = Prompt(turns=(user(*worded(shots, OWN, "visit", goal=goal, page=shown_page)),))
+    reply = yield Reason(prompt=prompt, max_tokens=settings.summary_tokens, until="end", temperature=0.0)
+    return Observed((Written(expect(reply, Generated).text),), page)
+
+
+VISIT = described("visit", "Reads pages for a goal and tells what they say about it.", VisitArguments)
+
+
+def needs(_: TongyiSettings) -> Needs:
+    """Conversations and a corpus."""
+    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
+
+
+def most(question: Question, settings: TongyiSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    looped = most_looped(settings.calls, settings.max_tokens, settings.search)
+    words = settings.page_paragraphs * settings.search.paragraph_words
+    visits = Most(kind="reason", times=settings.calls * MOST_PAGES, output=settings.summary_tokens, words=words)
+    return (*looped, visits, Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words))
+
+
+SPEC = SystemSpec(
+    name="tongyi-deepresearch",
+    version=1,
+    title="Tongyi DeepResearch",
+    paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
+    settings=TongyiSettings,
+    open=tongyi_deepresearch,
+    needs=needs,
+    most=most,
+)

@@ -1,0 +1,202 @@
+"""ReCall, Tongyi DeepResearch, and a supervisor with researchers, under transcripts written by hand."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.core.actions.generate import Prompted, Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Finished
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Question
+from cotrail.core.system import LimitReached
+from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
+from cotrail.systems.tool_agents.recall import ReCallSettings, recall
+from cotrail.systems.tool_agents.tongyi_deepresearch import TongyiSettings, tongyi_deepresearch
+from tests.replay.driving import MadeUp, live
+from tests.told import Ran, ToldModel, ran
+
+QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
+BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
+VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
+FOUND = {"Brenn": (BRENN,), "Vell": (VELL,)}
+
+
+def call(name: str, **arguments: Any) -> str:
+    written = msgspec.json.encode({"name": name, "arguments": arguments}).decode()
+    return f"<tool_call>\n{written}\n</tool_call>"
+
+
+def messages(prompt: str) -> list[dict[str, Any]]:
+    return msgspec.json.decode(prompt)["messages"]  # type: ignore[no-any-return]
+
+
+# ReCall
+
+
+def recalled(*lines: str, **settings: Any) -> Ran:
+    return ran(partial(recall, QUESTION, {}, ReCallSettings(**settings)), lines, FOUND)
+
+
+BOTH = f"I look.</think>{call('search', query='Brenn')}{call('search', query='Vell')}"
+
+
+def test_recall_is_told_all_results_in_one_turn_of_the_users_and_thinks_again() -> None:
+    result = recalled(BOTH, "Done.</think>It is \\boxed{the \\text{Amber} Sea}.")
+    system, user, first, results, second = messages(result.prompts[1])
+    assert '{"type":"function","function":{"name":"search"' in system["content"]
+    assert user["content"] == QUESTION.text
+    assert first == {"role": "assistant", "content": f"<think>{BOTH}"}
+    assert results == {
+        "role": "user",
+        "content": (
+            f"<tool_response>\n[1] Brenn\n{BRENN.text}\n\n</tool_response>\n"
+            f"<tool_response>\n[1] Vell\n{VELL.text}\n\n</tool_response>"
+        ),
+    }
+    assert second == {"role": "assistant", "content": "<think>"}
+    assert (result.answer.text, result.answer.limit) == ("the \\text{Amber} Sea", "")
+    assert all(
+        each.temperature == 0 and each.max_tokens == 512 for each in result.actions if isinstance(each, Prompted)
+    )
+
+
+@pytest.mark.parametrize("unbalanced", ["<tool_call>{", f"{BOTH}<tool_call>", f"</tool_call>{BOTH}", "", " "])
+def test_tags_that_do_not_match_call_nothing_and_end_it_without_an_answer(unbalanced: str) -> None:
+    result = recalled(unbalanced)
+    assert (result.answer.text, result.answer.limit, result.asked(Retrieve)) == ("", "", [])
+
+
+def test_recall_ends_after_five_messages() -> None:
+    result = recalled(*[BOTH] * 5)
+    assert (result.answer.text, result.answer.limit) == ("", "turns")
+
+
+def test_a_call_that_can_not_be_read_is_told_so() -> None:
+    result = recalled("<tool_call>{]</tool_call>", "\\boxed{x}")
+    assert messages(result.prompts[1])[3]["content"].startswith("<tool_response>\nThe call can't be read.")
+
+
+# Tongyi DeepResearch
+
+
+def investigated(*lines: str, **settings: Any) -> Ran:
+    return ran(partial(tongyi_deepresearch, QUESTION, {}, TongyiSettings(**settings)), lines, FOUND)
+
+
+def test_only_the_first_call_of_a_message_is_carried_out_and_a_visit_reads_for_its_goal() -> None:
+    several = f"I look.\n{call('search', query=['Brenn', 'Vell'])}\n{call('search', query='x')}"
+    visit = call("visit", title=["Vell", "Nowhere"], goal="its end")
+    result = investigated(
+        several, visit, "It ends in the Amber Sea.", "none", "<answer>Amber Sea</answer>", date="2025-09-01"
+    )
+    system, _, _, results = messages(result.prompts[1])
+    assert system["content"].endswith("Today's date: 2025-09-01")
+    assert [each.query for each in result.actions if isinstance(each, Retrieve)][:2] == ["Brenn", "Vell"]
+    assert results["content"] == (
+        f"<tool_response>\nResults for: Brenn\n[1] Brenn\n{BRENN.text}\nResults for: Vell\n[1] Vell\n{VELL.text}\n\n"
+        "</tool_response>"
+    )
+    assert messages(result.prompts[2])[0]["content"].endswith(f"The goal: its end\n\nThe page:\n{VELL.text}\n")
+    assert "What Vell says about the goal:\\nIt ends in the Amber Sea." in result.prompts[-1]
+    assert result.answer.text == "Amber Sea"
+
+
+def test_a_message_with_an_answer_calls_nothing() -> None:
+    result = investigated(f"<answer>x</answer>{call('search', query='Brenn')}")
+    assert (result.answer.text, result.asked(Retrieve)) == ("x", [])
+
+
+def test_at_its_greatest_length_the_last_message_is_overwritten() -> None:
+    result = investigated(call("search", query="Brenn"), "<answer>Amber Sea</answer>", context_tokens=1)
+    assert (result.answer.text, result.answer.limit) == ("Amber Sea", "tokens of context")
+    assert [each["role"] for each in messages(result.prompts[1])] == ["system", "user", "assistant", "user"]
+    assert messages(result.prompts[1])[-1]["content"].startswith("The conversation has reached its greatest length.")
+
+
+@pytest.mark.parametrize("line", ["", "I know it.", "<answer>x", "</answer>"])
+def test_without_an_answer_between_tags_none_is_found(line: str) -> None:
+    expected = "x" if line == "<answer>x" else "No answer found."
+    assert investigated(line).answer.text == expected
+
+
+def test_behind_the_last_call_there_is_no_answer() -> None:
+    result = investigated(call("search", query="Brenn"), call("search", query="Brenn"), calls=2)
+    assert (result.answer.text, result.answer.limit) == ("No answer found.", "calls")
+
+
+# A supervisor with researchers
+
+
+def researched(*lines: str, **settings: Any) -> Ran:
+    return ran(partial(deep_research, QUESTION, {}, DeepResearchSettings(**settings)), lines, FOUND)
+
+
+TASKS = call("research", topic="Brenn") + call("research", topic="The Vell")
+
+
+def test_researchers_work_side_by_side_and_the_report_has_their_findings() -> None:
+    result = researched(
+        "Find the river, then its end.",
+        TASKS,
+        call("search", query="Brenn"),
+        call("search", query="Vell"),
+        "Found it.",
+        "Found it too.",
+        "Brenn lies on the Vell (Brenn).",
+        "The Vell ends in the Amber Sea (Vell).",
+        call("research_complete"),
+        "The Vell flows into it.\nAnswer: Amber Sea.",
+    )
+    assert (result.answer.text, result.answer.limit) == ("Amber Sea", "")
+    assert result.answer.paragraphs == (BRENN, VELL)
+    [report] = messages(result.prompts[-1])
+    assert "Brenn lies on the Vell (Brenn).\n\nThe Vell ends in the Amber Sea (Vell).\n\n" in report["content"]
+    first, second = (messages(prompt)[1] for prompt in result.prompts[2:4])
+    assert [first["content"], second["content"]] == ["Brenn", "The Vell"]
+
+
+def test_tasks_beyond_the_researchers_are_told_so() -> None:
+    result = researched("b", TASKS, "done", "found", call("research_complete"), "Answer: x", researchers=1)
+    assert "At most 1 calls are carried out at once" in result.prompts[-2]
+
+
+def test_the_supervisor_ends_at_its_rounds() -> None:
+    result = researched("b", TASKS, "", "", "", "", "Answer: x", rounds=1)
+    assert (result.answer.text, result.answer.limit) == ("x", "turns")
+
+
+def test_a_budget_that_ends_before_the_brief_leaves_one_report() -> None:
+    agent = deep_research(QUESTION, {}, DeepResearchSettings())
+    next(agent)
+    report = agent.throw(LimitReached("tokens"))
+    with pytest.raises(StopIteration) as ended:
+        agent.send(MadeUp(ToldModel(["Answer: x"]))(report))  # type: ignore[arg-type]
+    assert (ended.value.value.text, ended.value.value.limit) == ("x", "tokens")
+
+
+# Whatever they write
+
+PIECES = st.sampled_from(
+    [
+        *(call("search", query="Brenn"), call("visit", title="Vell", goal="x"), call("research", topic="x")),
+        *("<tool_call>", "</tool_call>", "{", "<answer>", "</answer>", "\\boxed{", "}", "\n", "x", " "),
+    ]
+)
+SYSTEMS = {
+    "recall": partial(recall, QUESTION, {}, ReCallSettings(turns=2)),
+    "tongyi-deepresearch": partial(tongyi_deepresearch, QUESTION, {}, TongyiSettings(calls=2)),
+    "deep-research": partial(deep_research, QUESTION, {}, DeepResearchSettings(rounds=2, researchers=2, turns=2)),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@given(line=st.lists(PIECES, max_size=6).map("".join))
+def test_anything_ends_within_the_limits(name: str, line: str) -> None:
+    trace, end = live(SYSTEMS[name](), MadeUp(ToldModel([line] * 60), FOUND))
+    assert isinstance(end, Finished)
+    assert sum(isinstance(action, Reason) for action, _ in trace) <= 60

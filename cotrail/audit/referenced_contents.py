@@ -9,7 +9,7 @@ from msgspec import Struct
 from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
-from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
@@ -96,7 +96,7 @@ class ReferencedContents:
         if step["result"] is None:
             return action.prompt
         seen = msgspec.json.decode(step["result"], type=Generated)
-        return action.prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
+        return seen_prompt(action, seen)
 
     def _paragraph(self, row: Row) -> str:
         digest = text(row, "digest")

@@ -33,6 +33,14 @@ RULES = "rules"
 """The splitter that is cotrail's own, `cotrail.common.sentence_boundaries`."""
 
 
+class Cut(Struct, frozen=True, array_like=True, gc=False):
+    """A piece of a prompt that was cut: its place among all pieces, and the characters of its text that were kept."""
+
+    place: int
+    start: int
+    end: int
+
+
 class Sampling(Struct, frozen=True, kw_only=True):
     """Sampling parameters; at temperature 0 the likeliest token is taken and the seed plays no part.
 

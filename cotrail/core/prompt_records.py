@@ -29,6 +29,7 @@ class _Record(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 class _Text(_Record, frozen=True, tag="text"):
     text: Inline
     yields: int = 0
+    tokens: int | None = None
 
 
 class _Asked(_Record, frozen=True, tag="asked"):
@@ -48,6 +49,7 @@ class _Shown(_Record, frozen=True, tag="shown"):
     form: str = "{title}\n{text}"
     words: int | None = None
     yields: int = 1
+    tokens: int | None = None
 
 
 class _Demonstrated(_Record, frozen=True, tag="demonstrated"):
@@ -83,6 +85,7 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     texts: tuple[str, ...] = ()
     written: int = 0
     tools: tuple[Tool, ...] = ()
+    window: int | None = None
 
     def prompt(self, stored: Stored) -> Prompt:
         """The prompt that was written down; raises what `Stored` does, and ValueError where the record isn't whole."""
@@ -102,7 +105,7 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
             for turn in self.turns
         )
         try:
-            return Prompt(turns=tuple(turns), tools=self.tools)
+            return Prompt(turns=tuple(turns), tools=self.tools, window=self.window)
         except IndexError:
             raise ValueError("it refers to a text that it doesn't have") from None
 
@@ -112,13 +115,19 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         match record:
             case _Shown():
                 for paragraph in islice(paragraphs, record.count):
-                    yield Shown(paragraph=paragraph, form=record.form, words=record.words, yields=record.yields)
+                    yield Shown(
+                        paragraph=paragraph,
+                        form=record.form,
+                        words=record.words,
+                        yields=record.yields,
+                        tokens=record.tokens,
+                    )
             case _Asked():
                 yield Asked(_read(record.question, texts), record.form)
             case _Written():
                 yield Written(_read(record.text, texts), record.yields)
             case _Text():
-                yield Text(_read(record.text, texts), record.yields)
+                yield Text(_read(record.text, texts), record.yields, record.tokens)
             case _Demonstrated():
                 shots = stored.demonstrations(self.demonstrations or "")
                 yield Demonstrated(demonstrations=shots, layout=record.layout, drop=record.drop)
@@ -140,7 +149,7 @@ def record_prompt(prompt: Prompt) -> Json:
         record["written"] = sentences
     if prompt.tools:
         record["tools"] = msgspec.to_builtins(prompt.tools)
-    return record
+    return record | unusual(prompt, "window")
 
 
 def long_texts(prompt: Prompt) -> tuple[Paragraph, ...]:
@@ -188,18 +197,18 @@ def _pieces(pieces: Iterable[Piece], places: Mapping[str, int]) -> list[Json]:
             records[-1]["count"] += 1
         else:
             last = piece
-            records.append({"is": "shown", "count": 1, **unusual(piece, "form", "words", "yields")})
+            records.append({"is": "shown", "count": 1, **unusual(piece, "form", "words", "yields", "tokens")})
     return records
 
 
 def _alike(one: Shown, other: Shown) -> bool:
-    return one.form == other.form and one.words == other.words and one.yields == other.yields
+    return all(getattr(one, name) == getattr(other, name) for name in ("form", "words", "yields", "tokens"))
 
 
 def _piece(piece: Piece, places: Mapping[str, int]) -> Json:
     match piece:
         case Text():
-            return {"is": "text", "text": places.get(piece.text, piece.text), **unusual(piece, "yields")}
+            return {"is": "text", "text": places.get(piece.text, piece.text), **unusual(piece, "yields", "tokens")}
         case Written():
             return {"is": "written", "text": places.get(piece.text, piece.text), **unusual(piece, "yields")}
         case Asked():

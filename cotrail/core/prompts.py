@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, takewhile
+from itertools import chain, count, takewhile
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cotrail.common.canonical_json import canonical
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
-from cotrail.core.generation import HandsBack
+from cotrail.core.generation import Cut, HandsBack
 from cotrail.core.paragraphs import Paragraph
 
 Role = Literal["", "system", "user", "assistant", "tool"]
@@ -29,10 +29,12 @@ class Text(Struct, frozen=True, gc=False, tag=True):
 
     yields: 0 for what is never left out. Where not all of a prompt fits, pieces with the highest number go first, and
         of equal ones the later ones.
+    tokens: cut to this many tokens of the model's, together with the pieces beside it that have the same number.
     """
 
     text: str
     yields: int = 0
+    tokens: int | None = None
 
 
 class Asked(Struct, frozen=True, gc=False, tag=True):
@@ -59,13 +61,14 @@ class Shown(Struct, frozen=True, kw_only=True, gc=False, tag=True):
 
     form: how it is shown, with `{title}` and behind that `{text}` in their places.
     words: cut to this many space-separated words, and stripped; None for the text as it is.
-    yields: as of `Text`.
+    yields, tokens: as of `Text`.
     """
 
     paragraph: Paragraph
     form: str = "{title}\n{text}"
     words: int | None = None
     yields: int = 1
+    tokens: int | None = None
 
     @property
     def text(self) -> str:
@@ -144,10 +147,15 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a model is shown for one step: one turn of plain text, or turns with roles.
 
     The model continues a last turn that is plain or the assistant's; after any other one it opens its own.
+
+    window: only the last so many tokens of its pieces are shown, where it has more; None for all.
+    cuts: what was cut of it to such limits, which engines do, since they count tokens; see `cut`.
     """
 
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
+    window: int | None = None
+    cuts: tuple[Cut, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.turns or (self.has_roles and not all(turn.role for turn in self.turns)):
@@ -322,6 +330,17 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
                 turns.append(turn if left == turn.pieces else replace(turn, pieces=left))
         return replace(self, turns=tuple(turns))
 
+    def cut(self, cuts: tuple[Cut, ...]) -> "Prompt":
+        """The same prompt with these pieces cut; what is left of one is words, which yield as it did."""
+        if not cuts:
+            return self
+        by_place, places = {each.place: each for each in cuts}, count()
+        turns = tuple(
+            replace(turn, pieces=tuple(_cut(piece, by_place.get(next(places))) for piece in turn.pieces))
+            for turn in self.turns
+        )
+        return replace(self, turns=turns, cuts=cuts)
+
     def _of(self, kind: type[PieceT]) -> list[PieceT]:
         return [piece for piece in self.pieces if type(piece) is kind]
 
@@ -346,6 +365,13 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
 
 _yields = attrgetter("yields")
+
+
+def _cut(piece: Piece, cut: Cut | None) -> Piece:
+    if cut is None:
+        return piece
+    text = piece.text[cut.start : cut.end]
+    return replace(piece, text=text) if isinstance(piece, Text | Written) else Text(text, getattr(piece, "yields", 0))
 
 
 def plain(*pieces: str | Piece) -> Turn:

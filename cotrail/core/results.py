@@ -11,7 +11,7 @@ from msgspec import Struct
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.digests import digest_of_found
-from cotrail.core.generation import Ended, ThoughtsKind
+from cotrail.core.generation import Cut, Ended, ThoughtsKind
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.errors import UnansweredError, UnrecordableError
 
@@ -133,6 +133,7 @@ class Generated(Result, frozen=True, kw_only=True):
     carried: fields of the model's own message, as a JSON object in its provider's form, that later prompts hand back
         exactly: thoughts, signed or encrypted ones too. Empty where the provider takes none back.
     cache_written_tokens: tokens of the prompt that the provider put into its cache, where it charges for that.
+    cuts: what was cut of the prompt's pieces to their limits in tokens, see `Prompt`.
     estimated: whether the token counts are an estimate, since the provider didn't report them.
     served_by: the model that the provider says it took, and the fingerprint of its system.
     """
@@ -160,6 +161,7 @@ class Generated(Result, frozen=True, kw_only=True):
     cache_written_tokens: int = 0
     estimated: bool = False
     served_by: str = ""
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def kept_tokens(self) -> tuple[tuple[str, float], ...]:
@@ -203,7 +205,7 @@ class Generated(Result, frozen=True, kw_only=True):
 _SELDOM = frozenset(
     {
         *("stop", "calls", "tokens", "thoughts", "thoughts_are", "thought_tokens", "carried"),
-        *("cache_written_tokens", "estimated", "served_by"),
+        *("cache_written_tokens", "estimated", "served_by", "cuts"),
     }
 )
 

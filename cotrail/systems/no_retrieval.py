@@ -36,14 +36,16 @@ def most(question: Question, settings: NoRetrievalSettings) -> tuple[Most, ...]:
     return settings.reading.most()
 
 
-SPEC = SystemSpec(
-    name="no-retrieval",
-    version=1,
-    title="NoR",
-    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
-    settings=NoRetrievalSettings,
-    open=no_retrieval,
-    needs=needs,
-    released=released_reading,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="no-retrieval",
+        version=1,
+        title="NoR",
+        paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
+        settings=NoRetrievalSettings,
+        open=no_retrieval,
+        needs=needs,
+        released=released_reading,
+        most=most,
+    ),
 )

@@ -1,35 +1,28 @@
 """The systems there are, in the order of their papers' tables: a line a system."""
 
-from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems import (
-    chain_of_thought,
-    few_shot,
-    ircot,
-    no_retrieval,
-    one_step,
-    self_consistency,
-    zero_shot,
-)
-from cotrail.systems.rethinking import system as rethinking
-from cotrail.systems.searchain import system as searchain
-from cotrail.systems.spec import SystemSpec, find_spec
-from cotrail.systems.tool_agents import deep_research, recall, tongyi_deepresearch, tool_agent
+from importlib import import_module
 
-SYSTEMS: list[SystemSpec] = [
-    no_retrieval.SPEC,
-    *one_step.SPECS,
-    *ircot.SPECS,
-    *zero_shot.SPECS,
-    *few_shot.SPECS,
-    *chain_of_thought.SPECS,
-    *self_consistency.SPECS,
-    *rethinking.SPECS,
-    *searchain.SPECS,
-    tool_agent.SPEC,
-    recall.SPEC,
-    tongyi_deepresearch.SPEC,
-    deep_research.SPEC,
-]
+from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.systems.spec import SystemSpec, find_spec
+
+MODULES = (
+    "no_retrieval",
+    "one_step",
+    "ircot",
+    "zero_shot",
+    "few_shot",
+    "chain_of_thought",
+    "self_consistency",
+    "rethinking.system",
+    "searchain.system",
+    "tool_agents.tool_agent",
+    "tool_agents.recall",
+    "tool_agents.tongyi_deepresearch",
+    "tool_agents.deep_research",
+)
+"""The modules of systems in `cotrail.systems`; the `SPECS` of each are the versions of its system or systems."""
+
+SYSTEMS: list[SystemSpec] = [spec for module in MODULES for spec in import_module(f"cotrail.systems.{module}").SPECS]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 

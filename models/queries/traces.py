@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
 from cotrail.audit.records import UNREADABLE
-from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.ended_by import by_failure
@@ -160,7 +160,7 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
     if row["result"] is None:
         return action.prompt.render()
     seen = msgspec.convert(row["result"], Generated)
-    prompt = action.prompt.keep(seen.demonstrations, seen.paragraphs, seen.first_demonstration)
+    prompt = seen_prompt(action, seen)
     if prompt.digest != seen.prompt_digest:
         raise CotrailError(
             f"the prompt of step {sequence} can't be rebuilt: its SHA-256 is {prompt.digest}, "

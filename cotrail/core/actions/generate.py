@@ -187,8 +187,18 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
 
 def _packing(prompt: Prompt) -> Json:
     """What decides which parts of a prompt go where not all fit, as far as it is unusual."""
-    packing: Json = {} if prompt.drop == "last" else {"drop": prompt.drop}
+    packing: Json = ({} if prompt.drop == "last" else {"drop": prompt.drop}) | _limits(prompt)
     return packing if all(map(_yields_as_usual, prompt.pieces)) else packing | {"yields": _yields(prompt)}
+
+
+def _limits(prompt: Prompt) -> Json:
+    """The limits of its pieces in tokens, by which it is cut."""
+    limits = {
+        place: each.tokens
+        for place, each in enumerate(prompt.pieces)
+        if isinstance(each, Text | Shown) and each.tokens is not None
+    }
+    return ({"tokens": sorted(limits.items())} if limits else {}) | unusual(prompt, "window")
 
 
 def _yields_as_usual(piece: Piece) -> bool:
@@ -276,6 +286,12 @@ def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
 def model_need(action: Prompted, names: EngineNames) -> str:
     """The language model that writes, in words."""
     return f"the model {names.engine_name(action.model)}"
+
+
+def seen_prompt(action: Prompted, result: Generated) -> Prompt:
+    """The prompt as the model saw it: cut to its limits, and with the parts that fitted its context."""
+    cut = action.prompt.cut(result.cuts)
+    return cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
 
 
 def _model_role(request: Json) -> str:

@@ -6,6 +6,7 @@ from itertools import accumulate
 from msgspec import Struct
 
 from cotrail.core.prompts import Prompt
+from cotrail.engines.language_models.token_limits import limited
 from cotrail.errors import PromptTooLongError
 
 LOADING_RESERVE = 300
@@ -42,7 +43,7 @@ def pack(
     max_tokens: int,
     tokens: Callable[[Prompt], int] | None = None,
 ) -> Prompt:
-    """The prompt with as many parts as fit the context beside `max_tokens`; no part is cut.
+    """The prompt with as many parts as fit the context beside `max_tokens`; parts are cut to limits of their own alone.
 
     Demonstrations are dropped first, as the prompt's `drop` says. `last` drops the last ones, down to an even number or
     one. `first` drops the first ones, as the authors' code does at each call. `released` follows their code for models
@@ -60,6 +61,7 @@ def pack(
     Raises PromptTooLongError where what is never left out doesn't fit, or not even the shortest demonstration fits
     beside it.
     """
+    prompt = prompt.cut(limited(prompt, count_tokens))
     # The authors' code requires one token less than the context.
     reserved = max_tokens if prompt.drop == "last" else max_tokens + 1
     room = _Room(count_tokens, tokens or (lambda shown: count_tokens(shown.render())), context, reserved)

@@ -40,6 +40,7 @@ def generated(
         demonstrations=len(packed.demonstrations.items),
         paragraphs=len(packed.yielding),
         first_demonstration=packed.first_demonstration,
+        cuts=packed.cuts,
         prompt_digest=packed.digest,
         prompt_tokens=tokens.prompt,
         cached_prompt_tokens=tokens.cached,

@@ -164,6 +164,7 @@ class ScriptedModel:
             demonstrations=len(packed.demonstrations.items),
             paragraphs=len(packed.yielding),
             first_demonstration=packed.first_demonstration,
+            cuts=packed.cuts,
             prompt_digest=packed.digest,
             prompt_tokens=_words(packed.render()),
             cached_prompt_tokens=0,

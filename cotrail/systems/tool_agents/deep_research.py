@@ -141,13 +141,15 @@ def most(question: Question, settings: DeepResearchSettings) -> tuple[Most, ...]
     )
 
 
-SPEC = SystemSpec(
-    name="deep-research",
-    version=1,
-    title="Supervisor and researchers",
-    paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
-    settings=DeepResearchSettings,
-    open=deep_research,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="deep-research",
+        version=1,
+        title="Supervisor and researchers",
+        paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
+        settings=DeepResearchSettings,
+        open=deep_research,
+        needs=needs,
+        most=most,
+    ),
 )

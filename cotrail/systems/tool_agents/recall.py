@@ -71,13 +71,15 @@ def most(question: Question, settings: ReCallSettings) -> tuple[Most, ...]:  # n
     return most_looped(settings.turns, settings.max_tokens, settings.search)
 
 
-SPEC = SystemSpec(
-    name="recall",
-    version=1,
-    title="ReCall",
-    paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
-    settings=ReCallSettings,
-    open=recall,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="recall",
+        version=1,
+        title="ReCall",
+        paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
+        settings=ReCallSettings,
+        open=recall,
+        needs=needs,
+        most=most,
+    ),
 )

@@ -148,13 +148,15 @@ def most(question: Question, settings: TongyiSettings) -> tuple[Most, ...]:  # n
     return (*looped, visits, Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words))
 
 
-SPEC = SystemSpec(
-    name="tongyi-deepresearch",
-    version=1,
-    title="Tongyi DeepResearch",
-    paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
-    settings=TongyiSettings,
-    open=tongyi_deepresearch,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="tongyi-deepresearch",
+        version=1,
+        title="Tongyi DeepResearch",
+        paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
+        settings=TongyiSettings,
+        open=tongyi_deepresearch,
+        needs=needs,
+        most=most,
+    ),
 )

@@ -116,13 +116,15 @@ def most(question: Question, settings: ToolAgentSettings) -> tuple[Most, ...]:  
     return (*looped, summaries, last)
 
 
-SPEC = SystemSpec(
-    name="tool-agent",
-    version=1,
-    title="Tool-calling agent",
-    paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-    settings=ToolAgentSettings,
-    open=tool_agent,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="tool-agent",
+        version=1,
+        title="Tool-calling agent",
+        paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
+        settings=ToolAgentSettings,
+        open=tool_agent,
+        needs=needs,
+        most=most,
+    ),
 )

@@ -15,6 +15,7 @@ MODULES = (
     "self_consistency",
     "rethinking.system",
     "searchain.system",
+    "tag_agents.system",
     "tool_agents.tool_agent",
     "tool_agents.recall",
     "tool_agents.tongyi_deepresearch",

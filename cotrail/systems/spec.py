@@ -52,7 +52,8 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     """A system: its algorithm, its settings, and what the code around it asks of it.
 
     version: counts up whenever the same record would lead to other actions; a run pins it.
-    title: the name in the tables of the paper that compares it.
+    title: the name in the tables of the paper that compares it. meaning: what it does, in a sentence; the first one of
+        its algorithm's docstring unless given.
     paper: where it is described.
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
@@ -80,6 +81,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     readerless: bool = False
     states_answer: bool = False
     paper: str = ""
+    meaning: str = ""
     ablations: Mapping[str, Mapping[str, Any]] = {}
     authors_words: Mapping[str, str] = {}
     most: Callable[[Question, Any], tuple[Most, ...] | None] = unbounded

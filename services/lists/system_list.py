@@ -89,7 +89,7 @@ def write_words(name: str, folder: Path) -> tuple[Path, ...]:
 
 
 def _listed(spec: SystemSpec) -> dict[str, Any]:
-    meaning = (spec.open.__doc__ or "").split("\n\n")[0]
+    meaning = spec.meaning or (spec.open.__doc__ or "").split("\n\n")[0]
     return {
         "name": spec.name,
         "title": spec.title,

@@ -40,7 +40,17 @@ MESSAGES = (
 SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "salted fish"}}</tool_call>'
 SEARCHES_AND_OPENS = f'{SEARCH}<tool_call>{{"name": "open", "arguments": {{"title": "Sild"}}}}</tool_call>'
 RESEARCH = '<tool_call>{"name": "research", "arguments": {"topic": "salted fish"}}</tool_call>'
+TAGGED = "<search> salted fish </search>"
 LINES: Mapping[str, tuple[str, ...]] = {
+    "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
+    "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),
+    "research": (TAGGED, "<answer> \\boxed{Sild} </answer>"),
+    "r1-searcher": ("Fish.<|begin_of_query|> salted fish<|end_of_query|>", "</think><answer> Sild </answer>"),
+    "search-o1": (
+        "<|begin_search_query|>salted fish<|end_search_query|>",
+        "**Final Information**\nSild is salted.",
+        "It is \\boxed{Sild}.",
+    ),
     "tool-agent": (SEARCHES_AND_OPENS, "Answer: Sild"),
     "recall": (f"{SEARCH}{SEARCH}", "\\boxed{Sild}"),
     "tongyi-deepresearch": (

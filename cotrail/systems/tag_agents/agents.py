@@ -1,0 +1,210 @@
+"""What tells published agents apart that search by tags: their marks, prompts and rules. A record an agent."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.systems.parts.answers import between, boxed
+from cotrail.systems.parts.defaults import with_defaults
+from cotrail.systems.parts.searching import SearchSettings
+
+ANSWER = "<answer>", "</answer>"
+
+
+class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An agent that searches by tags."""
+
+    search: SearchSettings = SearchSettings()
+    calls: Positive = 10
+    """How often the model writes at most; behind the last time nothing is searched for."""
+
+    searches: Positive | None = None
+    """Searches that are carried out at most; any number unless given."""
+
+    max_tokens: Positive = 512
+    """The most tokens that it writes each time."""
+
+    total_tokens: Positive | None = None
+    """The tokens of prompt and text together from which on nothing more is written, and there is no answer; any number
+    unless given."""
+
+    found_tokens: Positive | None = None
+    """What is found by a search is cut to this many tokens, its tags included; whole unless given."""
+
+    window_tokens: Positive | None = None
+    """Of a prompt only the last so many tokens are shown to the model; all unless given."""
+
+    unanswered: str = ""
+    """The answer where the model gives none."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.0
+    """The temperature; the run's where it is left out."""
+
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Only the likeliest tokens that together have this probability are drawn."""
+
+    top_k: Annotated[int, Meta(ge=0)] = 0
+    """Only so many of the likeliest tokens are drawn from; 0 for all."""
+
+    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
+    """What tokens that have occurred are penalised by; 1 for nothing."""
+
+
+class TagAgent(Struct, frozen=True, kw_only=True):
+    """A published agent.
+
+    words: the folder of its prompts. layout: whether these are turns of a conversation, or plain text.
+    query: what stands around a query; nested: where it begins if that is opened twice. cleaned: characters that are no
+        part of a query. ends_answer: whether the end of an answer ends what is written.
+    found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them.
+    answer: the answer in all that the model wrote, None where it states none.
+    retries: whether the model is told where it neither searches nor answers, and goes on; else it has ended.
+    reads: whether a further prompt reads the paragraphs, and the agent is shown only what that finds in them.
+    meaning: what it does, in a sentence; released: settings of the authors' code where it departs from the paper.
+    """
+
+    name: str
+    title: str
+    paper: str
+    words: str
+    settings: type[TagAgentSettings]
+    query: tuple[str, str]
+    found: tuple[str, str]
+    document: str
+    answer: Callable[[str], str | None]
+    layout: Literal["turns", "plain"] = "turns"
+    nested: Literal["first", "last"] = "first"
+    gap: str = ""
+    cleaned: str = ""
+    ends_answer: bool = True
+    retries: bool = False
+    reads: bool = False
+    meaning: str
+    released: Mapping[str, Any] = {}
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The strings that end what the model writes."""
+        return (self.query[1], ANSWER[1]) if self.ends_answer else (self.query[1],)
+
+    def query_in(self, text: str) -> str | None:
+        """The query with which a text ends that was ended by the query's closing tag; None where none was opened."""
+        opened = self.query[0]
+        _, is_open, query = text.partition(opened) if self.nested == "first" else text.rpartition(opened)
+        if not is_open:
+            return None
+        return query.translate(dict.fromkeys(map(ord, self.cleaned))).strip()
+
+
+def tagged_answer(text: str) -> str | None:
+    """What stands between the last tags of an answer."""
+    return between(text, *ANSWER)
+
+
+def closed_answer(text: str) -> str | None:
+    """What stands between the last tags of an answer that is closed (`qa_em.py` of Search-R1)."""
+    return between(text.rpartition(ANSWER[1])[0], *ANSWER) if ANSWER[1] in text else None
+
+
+def boxed_in_answer(text: str) -> str | None:
+    """The result that the first answer boxes (`re_search.py`)."""
+    _, is_open, behind = text.partition(ANSWER[0])
+    return boxed(behind.partition(ANSWER[1])[0]) if is_open else None
+
+
+SEARCH_R1 = TagAgent(
+    name="search-r1",
+    title="Search-R1",
+    meaning="Have a model that was trained to search with tags reason, search, and answer in one message.",
+    paper="Jin et al., 2025, https://arxiv.org/abs/2503.09516",
+    words="search_r1",
+    settings=with_defaults(
+        TagAgentSettings,
+        search=SearchSettings(count=3),
+        calls=5,
+        max_tokens=500,
+        found_tokens=500,
+        window_tokens=4096,
+    ),
+    query=("<search>", "</search>"),
+    found=("\n\n<information>", "</information>\n\n"),
+    document="Doc {number}(Title: {title}) {text}\n",
+    answer=closed_answer,
+    retries=True,
+)
+
+ZEROSEARCH = TagAgent(
+    name="zerosearch",
+    title="ZeroSearch",
+    meaning="Do as Search-R1 does, with a model that learned it from a simulated search engine.",
+    paper="Sun et al., 2025, https://arxiv.org/abs/2505.04588",
+    words="zerosearch",
+    settings=with_defaults(TagAgentSettings, calls=5, max_tokens=500, found_tokens=500, window_tokens=4096),
+    query=SEARCH_R1.query,
+    found=SEARCH_R1.found,
+    document=SEARCH_R1.document,
+    answer=closed_answer,
+    retries=True,
+)
+
+RESEARCH = TagAgent(
+    name="research",
+    title="ReSearch",
+    meaning="Have a model that was trained on it think and search in turn, and box its result.",
+    paper="Chen et al., 2025, https://arxiv.org/abs/2503.19470",
+    words="research",
+    settings=with_defaults(TagAgentSettings, calls=32, max_tokens=1024, total_tokens=8192),
+    query=("<search>", "</search>"),
+    found=(" <result>\n", "\n</result>"),
+    document="{title}\n{text}",
+    gap="\n\n",
+    nested="last",
+    ends_answer=False,
+    answer=boxed_in_answer,
+)
+
+R1_SEARCHER = TagAgent(
+    name="r1-searcher",
+    title="R1-Searcher",
+    meaning="Have a model that was trained on it search while it thinks, in plain text, and answer.",
+    released={"unanswered": "I don't know."},
+    paper="Song et al., 2025, https://arxiv.org/abs/2503.05592",
+    words="r1_searcher",
+    settings=with_defaults(TagAgentSettings, calls=9, top_p=0.95),
+    query=("<|begin_of_query|>", "<|end_of_query|>"),
+    found=("\n\n<|begin_of_documents|>\n", "<|end_of_documents|>\n\n"),
+    document="({number}){title} {text}\n",
+    layout="plain",
+    nested="last",
+    cleaned="\"'\t",
+    answer=tagged_answer,
+)
+
+SEARCH_O1 = TagAgent(
+    name="search-o1",
+    title="Search-o1",
+    meaning="Have a reasoning model search while it thinks; a further prompt takes from the pages what helps.",
+    paper="Li et al., 2025, https://arxiv.org/abs/2501.05366",
+    words="search_o1",
+    settings=with_defaults(
+        TagAgentSettings,
+        search=SearchSettings(count=10),
+        calls=15,
+        searches=10,
+        max_tokens=8192,
+        temperature=0.7,
+        top_p=0.8,
+        top_k=20,
+        repetition_penalty=1.05,
+    ),
+    query=("<|begin_search_query|>", "<|end_search_query|>"),
+    found=("\n\n<|begin_search_result|>", "<|end_search_result|>\n\n"),
+    document="Page {number}: {title}\n{text}\n",
+    ends_answer=False,
+    answer=boxed,
+    reads=True,
+)
+
+AGENTS = (SEARCH_R1, RESEARCH, R1_SEARCHER, ZEROSEARCH, SEARCH_O1)

@@ -1,0 +1,184 @@
+"""Agents that search by tags, under transcripts written by hand."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.history import Finished
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Question
+from cotrail.core.system import LimitReached
+from cotrail.systems.registry import find_system
+from cotrail.systems.tag_agents.agents import AGENTS
+from cotrail.systems.tag_agents.observing import told_steps
+from tests.replay.driving import MadeUp, found_paragraphs, live
+from tests.told import Ran, ToldModel, ran
+
+QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
+BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
+VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
+FOUND = {"river of Brenn": (BRENN,), "end of the Vell": (VELL, BRENN)}
+NAMES = tuple(agent.name for agent in AGENTS)
+
+
+def told(name: str, *lines: str, **settings: Any) -> Ran:
+    spec = find_system(name)
+    return ran(partial(spec.open, QUESTION, {}, spec.settings(**settings)), lines, FOUND)
+
+
+def messages(prompt: str) -> list[dict[str, Any]]:
+    return msgspec.json.decode(prompt)["messages"]  # type: ignore[no-any-return]
+
+
+def last_message(result: Ran) -> str:
+    return str(messages(result.prompts[-1])[-1]["content"])
+
+
+def test_search_r1_reads_documents_behind_its_query_and_answers() -> None:
+    result = told(
+        "search-r1", "I look. <search> river of Brenn </search> more", "So: <answer> the Amber Sea </answer> x"
+    )
+    assert messages(result.prompts[0])[0]["content"].endswith(f"Question: {QUESTION.text}")
+    assert last_message(result) == (
+        "I look. <search> river of Brenn </search>"
+        f"\n\n<information>Doc 1(Title: Brenn) {BRENN.text}\n</information>\n\n"
+    )
+    assert (result.answer.text, result.answer.limit, result.answer.paragraphs) == ("the Amber Sea", "", (BRENN,))
+    assert [each.count for each in result.actions if isinstance(each, Retrieve)] == [3]
+    assert all(each.max_tokens == 500 for each in result.actions if isinstance(each, Reason))
+    assert {each.prompt.window for each in result.actions if isinstance(each, Reason)} == {4096}
+
+
+def test_what_search_r1_finds_is_cut_with_its_tags() -> None:
+    result = told("search-r1", "<search>river of Brenn</search>", "<answer>x</answer>", found_tokens=4)
+    assert isinstance(last := result.actions[-1], Reason)
+    assert [getattr(piece, "tokens", None) for piece in last.prompt.turns[-1].pieces] == [None, 4, 4, 4]
+
+
+def test_search_r1_is_told_of_an_invalid_action_and_its_last_call_searches_nothing() -> None:
+    search = "<search>river of Brenn</search>"
+    result = told("search-r1", "Hm.", search, "<answer>never closed", search, search)
+    assert (result.answer.text, result.answer.limit) == ("", "calls")
+    assert len(result.asked(Retrieve)) == 2
+    assert last_message(result).startswith("Hm.\nThat was neither a search nor an answer.")
+
+
+def test_two_answers_count_by_the_last_and_a_nested_query_by_its_first_tag() -> None:
+    assert told("search-r1", "<answer>a</answer>").answer.text == "a"
+    result = told("search-r1", "<search>a <search>b</search>", "x <answer>a <answer>b</answer>")
+    assert [each.query for each in result.actions if isinstance(each, Retrieve)] == ["a <search>b"]
+    assert result.answer.text == "b"
+
+
+def test_research_boxes_its_first_answer_and_its_last_opened_query_counts() -> None:
+    result = told(
+        "research",
+        "<think>x</think><search>a <search>end of the Vell</search>",
+        "<answer>\\boxed{no} but \\boxed{the {Amber} Sea}</answer> <answer>\\boxed{y}</answer>",
+    )
+    system, _, said = messages(result.prompts[-1])
+    assert system["role"] == "system"
+    assert said["content"].endswith(f"</search> <result>\nVell\n{VELL.text}\n\nBrenn\n{BRENN.text}\n</result>")
+    assert result.answer.text == "the {Amber} Sea"
+
+
+def test_research_has_no_answer_beyond_its_tokens() -> None:
+    result = told("research", "<answer>\\boxed{x}</answer>", total_tokens=10)
+    assert (result.answer.text, result.answer.limit) == ("", "tokens of context")
+
+
+def test_r1_searcher_is_plain_text_and_quotes_are_no_part_of_a_query() -> None:
+    query = 'It is <|begin_of_query|> "river of Brenn"\t<|end_of_query|>'
+    result = told("r1-searcher", query, "</think><answer> Amber Sea")
+    first, second = result.prompts
+    assert first.endswith(f"User:{QUESTION.text}\nAssistant: <think>")
+    assert second == (f"{first}{query}\n\n<|begin_of_documents|>\n(1)Brenn {BRENN.text}\n<|end_of_documents|>\n\n")
+    assert result.answer.text == "Amber Sea"
+
+
+def test_r1_searcher_says_nothing_where_it_does_not_answer_unless_released() -> None:
+    assert told("r1-searcher", "Hm.").answer.text == ""
+    released = find_system("r1-searcher").rule_settings("released", instructed=False)
+    assert told("r1-searcher", "Hm.", **released).answer.text == "I don't know."
+    result = told("r1-searcher", *["<|begin_of_query|>x<|end_of_query|>"] * 9)
+    assert (result.answer.limit, len(result.asked(Retrieve))) == ("calls", 8)
+
+
+O1_QUERY = "<|begin_search_query|>river of Brenn<|end_search_query|>"
+
+
+def test_search_o1_is_shown_what_a_further_prompt_takes_from_the_pages() -> None:
+    result = told(
+        "search-o1", f"First.\n\nI look.{O1_QUERY}", "x **Final Information**\n\nIt is\nthe Vell. ", "\\boxed{Vell}"
+    )
+    asked, reading, going_on = result.prompts
+    assert "At most 10 searches are allowed." in asked
+    [read] = messages(reading)
+    assert f"The search query:\nriver of Brenn\n\nThe pages:\nPage 1: Brenn\n{BRENN.text}\n" in read["content"]
+    assert f"Step 1: First.\n\nStep 2: I look.{O1_QUERY}" in read["content"]
+    said = messages(going_on)[-1]["content"]
+    assert said.endswith(f"{O1_QUERY}\n\n<|begin_search_result|>It is the Vell.<|end_search_result|>\n\n")
+    assert (result.answer.text, result.answer.paragraphs) == ("Vell", (BRENN,))
+    assert {(each.top_k, each.repetition_penalty) for each in result.actions if isinstance(each, Reason)} == {
+        (20, 1.05)
+    }
+
+
+@pytest.mark.parametrize("read", ["", "Nothing.", "**Final Information**\n"])
+def test_pages_that_do_not_help_are_told_so(read: str) -> None:
+    result = told("search-o1", O1_QUERY, read, "\\boxed{x}")
+    assert "<|begin_search_result|>No helpful information found.<|end_search_result|>" in last_message(result)
+
+
+def test_search_o1_is_told_of_a_repeated_search_and_of_too_many() -> None:
+    other = O1_QUERY.replace("river", "sea")
+    result = told("search-o1", O1_QUERY, "", O1_QUERY, other, "\\boxed{x", searches=1)
+    said = last_message(result)
+    assert said.count("The most searches are used up.") == 2
+    assert (result.answer.text, len(result.asked(Retrieve))) == ("", 1)
+    repeated = told("search-o1", O1_QUERY, "", O1_QUERY, "\\boxed{x}")
+    assert "This query was searched for before." in last_message(repeated)
+
+
+def test_steps_in_the_middle_are_left_out_unless_they_search() -> None:
+    steps = ["one", "two", "three", "a <q>", "five", "six", "seven", "eight", "nine"]
+    assert told_steps("\n\n".join(steps), "<q>").split("\n\n") == [
+        *("Step 1: one", "...", "Step 4: a <q>", "...", "Step 6: six"),
+        *("Step 7: seven", "Step 8: eight", "Step 9: nine"),
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_at_a_budgets_end_what_was_answered_counts(name: str) -> None:
+    spec = find_system(name)
+    agent = spec.open(QUESTION, {}, spec.settings())
+    first = next(agent)
+    opened, closed = next(each for each in AGENTS if each.name == name).query
+    agent.send(MadeUp(ToldModel([f"{opened}river of Brenn{closed}"]))(first))  # type: ignore[arg-type]
+    agent.send(found_paragraphs(BRENN))
+    with pytest.raises(StopIteration) as ended:
+        agent.throw(LimitReached("steps"))
+    assert (ended.value.value.text, ended.value.value.limit) == ("", "steps")
+
+
+PIECES = st.sampled_from(
+    [
+        *("<search>", "</search>", "<answer>", "</answer>", "\\boxed{", "}", "{", "x", " ", "\n\n"),
+        *("<|begin_of_query|>", "<|end_of_query|>", "<|begin_search_query|>", "<|end_search_query|>"),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(lines=st.lists(st.lists(PIECES, max_size=6).map("".join), min_size=8, max_size=8))
+def test_anything_ends_within_the_calls(name: str, lines: list[str]) -> None:
+    spec = find_system(name)
+    trace, end = live(spec.open(QUESTION, {}, spec.settings(calls=4)), MadeUp(ToldModel(lines), FOUND))
+    assert isinstance(end, Finished)
+    assert sum(isinstance(action, Reason) for action, _ in trace) <= 7

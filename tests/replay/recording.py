@@ -51,6 +51,12 @@ LINES: Mapping[str, tuple[str, ...]] = {
         "**Final Information**\nSild is salted.",
         "It is \\boxed{Sild}.",
     ),
+    "webthinker": (
+        "<|begin_search_query|>salted fish<|end_search_query|>",
+        "<|begin_click_link|>Sild<|end_click_link|>",
+        "**Final Information**\nSild is salted.",
+        "It is \\boxed{Sild}.",
+    ),
     "tool-agent": (SEARCHES_AND_OPENS, "Answer: Sild"),
     "recall": (f"{SEARCH}{SEARCH}", "\\boxed{Sild}"),
     "tongyi-deepresearch": (

@@ -146,6 +146,30 @@ def test_search_o1_is_told_of_a_repeated_search_and_of_too_many() -> None:
     assert "This query was searched for before." in last_message(repeated)
 
 
+def test_webthinkers_explorer_searches_opens_pages_and_reports() -> None:
+    result = told(
+        "webthinker",
+        O1_QUERY,
+        "More.<|begin_search_query|>end of the Vell<|end_search_query|>",
+        "That page.<|begin_click_link|>Brenn<|end_click_link|>",
+        "**Final Information**\nThe Vell.",
+        f"Again.{O1_QUERY}",
+    )
+    explored = [prompt for prompt in result.prompts if "You explore" in prompt]
+    said = messages(explored[-1])[-1]["content"]
+    assert f"<|begin_search_result|>Page 1: Vell\n{VELL.text}\nPage 2: Brenn" in said
+    assert said.endswith("<|begin_click_result|>Page 1: Brenn\nOn Brenn.\n<|end_click_result|>\n\n")
+    assert last_message(result).endswith("<|begin_search_result|>The Vell.<|end_search_result|>\n\n")
+    assert (result.answer.text, result.answer.limit) == ("", "")
+
+
+def test_an_explorer_ends_at_its_interactions() -> None:
+    more = "<|begin_search_query|>end of the Vell<|end_search_query|>"
+    result = told("webthinker", O1_QUERY, more, more, "\\boxed{x}", explored=2)
+    assert "No helpful information found." in last_message(result)
+    assert (result.answer.text, len(result.asked(Retrieve))) == ("x", 2)
+
+
 def test_steps_in_the_middle_are_left_out_unless_they_search() -> None:
     steps = ["one", "two", "three", "a <q>", "five", "six", "seven", "eight", "nine"]
     assert told_steps("\n\n".join(steps), "<q>").split("\n\n") == [
@@ -176,9 +200,9 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(lines=st.lists(st.lists(PIECES, max_size=6).map("".join), min_size=8, max_size=8))
+@given(lines=st.lists(st.lists(PIECES, max_size=6).map("".join), min_size=10, max_size=10))
 def test_anything_ends_within_the_calls(name: str, lines: list[str]) -> None:
     spec = find_system(name)
-    trace, end = live(spec.open(QUESTION, {}, spec.settings(calls=4)), MadeUp(ToldModel(lines), FOUND))
+    trace, end = live(spec.open(QUESTION, {}, spec.settings(calls=4, explored=2)), MadeUp(ToldModel(lines), FOUND))
     assert isinstance(end, Finished)
-    assert sum(isinstance(action, Reason) for action, _ in trace) <= 7
+    assert sum(isinstance(action, Reason) for action, _ in trace) <= 4 + 3 * 2

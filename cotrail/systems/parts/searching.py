@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cotrail.common.numbers import Positive
+from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Shown
@@ -51,6 +52,19 @@ def each_found(queries: Iterable[str], settings: SearchSettings) -> Part[tuple[t
     asked = tuple(queries)
     results = iter((yield from all_of((search(each, settings) for each in asked if query_words(each)), Retrieved)))
     return tuple(next(results).paragraphs if query_words(each) else () for each in asked)
+
+
+def page_of(title: str, settings: SearchSettings) -> Part[tuple[Paragraph, ...]]:
+    """The paragraphs of the page of that title, or else of the one whose title is most like it; none without any."""
+    page = expect((yield Open(title=title, corpus=settings.corpus)), Retrieved).paragraphs
+    query = query_words(title)
+    if page or not query:
+        return page
+    like = Retrieve(query=query, count=1, field="title", corpus=settings.corpus)
+    nearest = expect((yield like), Retrieved).paragraphs
+    if not nearest:
+        return ()
+    return expect((yield Open(title=nearest[0].title, corpus=settings.corpus)), Retrieved).paragraphs
 
 
 def shown(paragraphs: Iterable[Paragraph], form: str, settings: SearchSettings, yields: int = 1) -> tuple[Shown, ...]:

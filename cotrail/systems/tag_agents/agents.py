@@ -1,6 +1,6 @@
 """What tells published agents apart that search by tags: their marks, prompts and rules. A record an agent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -42,6 +42,9 @@ class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.0
     """The temperature; the run's where it is left out."""
 
+    explored: Positive = 10
+    """How often an explorer writes for one search, at most."""
+
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Only the likeliest tokens that together have this probability are drawn."""
 
@@ -61,7 +64,9 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them.
     answer: the answer in all that the model wrote, None where it states none.
     retries: whether the model is told where it neither searches nor answers, and goes on; else it has ended.
-    reads: whether a further prompt reads the paragraphs, and the agent is shown only what that finds in them.
+    reads: who reads the paragraphs, so that the agent is shown only what that finds in them: a further prompt, or an
+        explorer that searches and opens pages itself; nobody where empty.
+    repeats: what a query leads to that was searched for before: another search, words that say so, or the end.
     meaning: what it does, in a sentence; released: settings of the authors' code where it departs from the paper.
     """
 
@@ -80,7 +85,8 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     cleaned: str = ""
     ends_answer: bool = True
     retries: bool = False
-    reads: bool = False
+    reads: Literal["", "documents", "explorer"] = ""
+    repeats: Literal["searched", "told", "end"] = "searched"
     meaning: str
     released: Mapping[str, Any] = {}
 
@@ -96,6 +102,12 @@ class TagAgent(Struct, frozen=True, kw_only=True):
         if not is_open:
             return None
         return query.translate(dict.fromkeys(map(ord, self.cleaned))).strip()
+
+    def has_ended(self, text: str, query: str | None, queries: Sequence[str]) -> bool:
+        """Return whether nothing follows what was written; queries: those that were searched for before."""
+        if query is None:
+            return not self.retries or self.answer(text) is not None
+        return self.repeats == "end" and query in queries
 
 
 def tagged_answer(text: str) -> str | None:
@@ -204,7 +216,24 @@ SEARCH_O1 = TagAgent(
     document="Page {number}: {title}\n{text}\n",
     ends_answer=False,
     answer=boxed,
-    reads=True,
+    reads="documents",
+    repeats="told",
 )
 
-AGENTS = (SEARCH_R1, RESEARCH, R1_SEARCHER, ZEROSEARCH, SEARCH_O1)
+WEBTHINKER = TagAgent(
+    name="webthinker",
+    title="WebThinker",
+    meaning="Do as Search-o1 does, where an explorer searches further and opens pages before it reports.",
+    paper="Li et al., 2025, https://arxiv.org/abs/2504.21776",
+    words="webthinker",
+    settings=with_defaults(SEARCH_O1.settings, calls=30, searches=20, top_k=0),
+    query=SEARCH_O1.query,
+    found=SEARCH_O1.found,
+    document=SEARCH_O1.document,
+    ends_answer=False,
+    answer=boxed,
+    reads="explorer",
+    repeats="end",
+)
+
+AGENTS = (SEARCH_R1, RESEARCH, R1_SEARCHER, ZEROSEARCH, SEARCH_O1, WEBTHINKER)

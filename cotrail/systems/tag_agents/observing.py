@@ -1,21 +1,21 @@
-"""What an agent is shown of a search: the paragraphs between its tags, or what a further prompt reads in them."""
+"""What an agent is shown of a search: the paragraphs between its tags, or what is read in them for it."""
 
 from msgspec import Struct
 
-from cotrail.core.actions.generate import Reason
-from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Piece, Prompt, Shown, Text, user
+from cotrail.core.prompts import Piece, Prompt, Text, user
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
-from cotrail.systems.parts.searching import found, shown
-from cotrail.systems.parts.words import own_words, worded
-from cotrail.systems.tag_agents.agents import TagAgent, TagAgentSettings
+from cotrail.systems.parts.searching import found, page_of
+from cotrail.systems.tag_agents.asking import SetUp
 
 FINAL = "**Final Information**"
 NOT_HELPFUL = "No helpful information found."
 LAST_STEPS = 4
-"""Steps of the reasoning so far that the reading prompt always shows, counted from the end."""
+"""Steps of the reasoning so far that are always shown to who reads, counted from the end."""
+
+LINK = "<|begin_click_link|>", "<|end_click_link|>"
+CLICKED = "\n\n<|begin_click_result|>", "<|end_click_result|>\n\n"
 
 
 class Observed(Struct, frozen=True, kw_only=True):
@@ -25,74 +25,43 @@ class Observed(Struct, frozen=True, kw_only=True):
     paragraphs: tuple[Paragraph, ...] = ()
 
 
-def observed(
-    query: str, reasoning: str, agent: TagAgent, shots: Shots, settings: TagAgentSettings, yields: int
-) -> Part[Observed]:
-    """Search for a query, and show what was found between the agent's tags."""
-    paragraphs = yield from found(query, settings.search)
-    if not agent.reads:
-        return Observed(
-            pieces=between_tags(documents(paragraphs, agent, settings, yields), agent, settings), paragraphs=paragraphs
-        )
-    information = yield from read_in_documents(query, paragraphs, reasoning, agent, shots, settings)
-    return Observed(pieces=between_tags((Text(information),), agent, settings), paragraphs=paragraphs)
+def observed(query: str, reasoning: str, at: SetUp, yields: int) -> Part[Observed]:
+    """Search for a query, and show between the agent's tags what was found, or what is read in it.
+
+    reasoning: all that the agent has written; yields: see `Shown`.
+    """
+    paragraphs = yield from found(query, at.settings.search)
+    if not at.agent.reads:
+        return Observed(pieces=at.between_tags(*at.documents(paragraphs, yields)), paragraphs=paragraphs)
+    name = "documents" if at.agent.reads == "documents" else "explorer"
+    steps = told_steps(reasoning, at.agent.query[0], at.agent.found[0].strip())
+    words = at.words(name, query=query, reasoning=steps, documents=at.documents(paragraphs))
+    prompt = Prompt(turns=(user(*words),))
+    if at.agent.reads == "explorer":
+        return (yield from explored(prompt, paragraphs, at))
+    text = expect((yield at.message(prompt)), Generated).text
+    return Observed(pieces=at.between_tags(Text(final_information(text))), paragraphs=paragraphs)
 
 
-def between_tags(pieces: tuple[Piece, ...], agent: TagAgent, settings: TagAgentSettings) -> tuple[Piece, ...]:
-    """These between the tags of what was found, all cut together where the settings limit their tokens."""
-    before, behind = (Text(each, tokens=settings.found_tokens) for each in agent.found)
-    return (before, *pieces, behind)
-
-
-def documents(
-    paragraphs: tuple[Paragraph, ...], agent: TagAgent, settings: TagAgentSettings, yields: int
-) -> tuple[Piece, ...]:
-    """The paragraphs in the agent's form."""
-    pieces: list[Piece] = []
-    for each in shown(paragraphs, agent.document, settings.search, yields):
-        gap = [Text(agent.gap, tokens=settings.found_tokens)] if pieces and agent.gap else []
-        pieces += [
-            *gap,
-            Shown(
-                paragraph=each.paragraph, form=each.form, words=each.words, yields=yields, tokens=settings.found_tokens
-            ),
-        ]
-    return tuple(pieces)
-
-
-def read_in_documents(
-    query: str,
-    paragraphs: tuple[Paragraph, ...],
-    reasoning: str,
-    agent: TagAgent,
-    shots: Shots,
-    settings: TagAgentSettings,
-) -> Part[str]:
-    """What helps of the paragraphs, as a further prompt reads them (Search-o1, section 3.4: Reason-in-Documents)."""
-    words = worded(
-        shots,
-        own_words(agent.words),
-        "documents",
-        query=query,
-        reasoning=told_steps(reasoning, agent.query[0], agent.found[0].strip()),
-        documents=documents(paragraphs, agent, settings, yields=1),
-    )
-    reason = message(Prompt(turns=(user(*words),)), agent, settings)
-    return final_information(expect((yield reason), Generated).text)
-
-
-def message(prompt: Prompt, agent: TagAgent, settings: TagAgentSettings, *, stops: bool = False) -> Reason:
-    """What the model writes next, as the agent's is drawn; stops: whether a query ends it."""
-    return Reason(
-        prompt=prompt,
-        max_tokens=settings.max_tokens,
-        until="stop",
-        stop=agent.stop if stops else (),
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        top_k=settings.top_k,
-        repetition_penalty=settings.repetition_penalty,
-    )
+def explored(prompt: Prompt, paragraphs: tuple[Paragraph, ...], at: SetUp) -> Part[Observed]:
+    """What an explorer reports, who searches further and opens pages (WebThinker, section 3.2)."""
+    opened, text = at.agent.query, ""
+    for number in range(at.settings.explored):
+        written = expect((yield at.message(prompt, stop=(opened[1], LINK[1]))), Generated)
+        text = written.text
+        prompt = prompt.wrote(text + written.stop)
+        _, is_open, asked = text.rpartition(opened[0] if written.stop == opened[1] else LINK[0])
+        if not written.stop or not is_open or number + 1 == at.settings.explored:
+            break
+        yields = at.settings.explored - number
+        if written.stop == opened[1]:
+            seen = yield from found(asked, at.settings.search)
+            shown = at.between_tags(*at.documents(seen, yields))
+        else:
+            seen = (yield from page_of(asked.strip(), at.settings.search))[: at.settings.search.count]
+            shown = (Text(CLICKED[0]), *at.documents(seen, yields), Text(CLICKED[1]))
+        prompt, paragraphs = prompt.append(*shown), (*paragraphs, *seen)
+    return Observed(pieces=at.between_tags(Text(final_information(text))), paragraphs=paragraphs)
 
 
 def told_steps(reasoning: str, *marks: str) -> str:

@@ -1,4 +1,4 @@
-"""Agents that search by tags: Search-R1, ReSearch, R1-Searcher, ZeroSearch and Search-o1 are one loop."""
+"""Agents that search by tags: Search-R1, ReSearch, R1-Searcher, ZeroSearch, Search-o1 and WebThinker are one loop."""
 
 from functools import partial
 from typing import Any
@@ -11,85 +11,71 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.words import own_words
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tag_agents.agents import AGENTS, TagAgent, TagAgentSettings
-from cotrail.systems.tag_agents.observing import Observed, between_tags, message, observed
+from cotrail.systems.tag_agents.asking import SetUp
+from cotrail.systems.tag_agents.observing import Observed, observed
 
 
 def tag_agent(agent: TagAgent, question: Question, shots: Shots, settings: TagAgentSettings) -> System:
     """Have the model write one message, into which searches put what they find, until it answers."""
-    prompt = opening(agent, question, shots, settings)
+    at = SetUp(agent=agent, shots=shots, settings=settings)
+    prompt = opening(question, at)
     said, limit = "", "calls"
     paragraphs: tuple[Paragraph, ...] = ()
     queries: tuple[str, ...] = ()
     try:
         for call in range(settings.calls):
-            written = expect((yield message(prompt, agent, settings, stops=True)), Generated)
-            prompt = prompt.wrote(written.text + written.stop)
-            said += written.text + written.stop
+            written = expect((yield at.message(prompt, agent.stop)), Generated)
+            text = written.text + written.stop
+            prompt, said = prompt.wrote(text), said + text
             if is_too_long(written, settings):
                 return Answer(text="", sentences=(said,), paragraphs=paragraphs, limit="tokens of context")
             query = agent.query_in(written.text) if written.stop == agent.query[1] else None
-            if query is None and (not agent.retries or agent.answer(written.text + written.stop) is not None):
+            if agent.has_ended(text, query, queries):
                 limit = ""
                 break
             if call + 1 < settings.calls:
-                seen = yield from looked(query, queries, said, agent, shots, settings, yields=settings.calls - call)
+                seen = yield from looked(query, queries, said, at, yields=settings.calls - call)
                 prompt, paragraphs = prompt.append(*seen.pieces), (*paragraphs, *seen.paragraphs)
                 queries += () if query is None else (query,)
     except LimitReached as reached:
         limit = reached.limit
     answer = agent.answer(said)
     return Answer(
-        text=settings.unanswered if answer is None else answer,
-        sentences=(said,),
-        paragraphs=paragraphs,
-        limit=limit,
+        text=settings.unanswered if answer is None else answer, sentences=(said,), paragraphs=paragraphs, limit=limit
     )
 
 
-def opening(agent: TagAgent, question: Question, shots: Shots, settings: TagAgentSettings) -> Prompt:
+def opening(question: Question, at: SetUp) -> Prompt:
     """The prompt before anything is written."""
-    own, asked = own_words(agent.words), Asked(question.text)
-    words = worded(shots, own, "question", question=asked, searches=str(settings.searches or settings.calls))
-    if agent.layout == "plain":
-        return Prompt(turns=(plain(*words),), window=settings.window_tokens)
-    before = (system(*worded(shots, own, "system")),) if "system" in own else ()
-    return Prompt(turns=(*before, user(*words)), window=settings.window_tokens)
+    searches = str(at.settings.searches or at.settings.calls)
+    words = at.words("question", question=Asked(question.text), searches=searches)
+    if at.agent.layout == "plain":
+        return Prompt(turns=(plain(*words),), window=at.settings.window_tokens)
+    before = (system(*at.words("system")),) if "system" in own_words(at.agent.words) else ()
+    return Prompt(turns=(*before, user(*words)), window=at.settings.window_tokens)
 
 
 def is_too_long(written: Generated, settings: TagAgentSettings) -> bool:
-    """Whether the prompt and what was written to it take more tokens than the settings allow."""
-    return (
-        settings.total_tokens is not None and written.prompt_tokens + written.generated_tokens > settings.total_tokens
-    )
+    """Return whether the prompt and what was written to it take more tokens than the settings allow."""
+    most = settings.total_tokens
+    return most is not None and written.prompt_tokens + written.generated_tokens > most
 
 
-def looked(
-    query: str | None,
-    queries: tuple[str, ...],
-    said: str,
-    agent: TagAgent,
-    shots: Shots,
-    settings: TagAgentSettings,
-    yields: int,
-) -> Part[Observed]:
+def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yields: int) -> Part[Observed]:
     """What is put behind what was written: what its query found, or the words for what can't be carried out.
 
     queries: those that were searched for before.
     """
-
-    def told(name: str) -> tuple[Text, ...]:
-        return tuple(Text(str(piece)) for piece in worded(shots, own_words(agent.words), name))
-
     if query is None:
-        return Observed(pieces=(Text("\n"), *told("invalid"), Text("\n")))
-    if settings.searches is not None and len(queries) >= settings.searches:
-        return Observed(pieces=between_tags(told("too_many"), agent, settings))
-    if agent.reads and query in queries:
-        return Observed(pieces=between_tags(told("repeated"), agent, settings))
-    return (yield from observed(query, said, agent, shots, settings, yields))
+        return Observed(pieces=(Text("\n"), at.told("invalid"), Text("\n")))
+    if at.settings.searches is not None and len(queries) >= at.settings.searches:
+        return Observed(pieces=at.between_tags(at.told("too_many")))
+    if at.agent.repeats == "told" and query in queries:
+        return Observed(pieces=at.between_tags(at.told("repeated")))
+    return (yield from observed(query, said, at, yields))
 
 
 def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
@@ -104,11 +90,13 @@ def most(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tup
     """See `SystemSpec`."""
     found = settings.search.count * settings.search.paragraph_words
     words = settings.calls * (settings.max_tokens + found)
-    reads = Most(kind="reason", times=settings.calls - 1, output=settings.max_tokens, words=words)
+    read = {"": 0, "documents": 1, "explorer": settings.explored}[agent.reads] * (settings.calls - 1)
+    reads = Most(kind="reason", times=read, output=settings.max_tokens, words=words)
     return (
         Most(kind="reason", times=settings.calls, output=settings.max_tokens, words=words),
-        Most(kind="retrieve", times=settings.calls),
-        *([reads] if agent.reads else ()),
+        Most(kind="retrieve", times=settings.calls + read),
+        *((reads,) if read else ()),
+        *((Most(kind="open", times=2 * read),) if agent.reads == "explorer" else ()),
     )
 
 

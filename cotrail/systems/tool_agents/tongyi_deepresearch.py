@@ -19,13 +19,13 @@ from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import between
 from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.searching import SearchSettings, shown
+from cotrail.systems.parts.searching import SearchSettings, page_of, shown
 from cotrail.systems.parts.steps import last_step
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.bounds import most_looped
 from cotrail.systems.tool_agents.loop import Bounds, Drawn, tool_loop
-from cotrail.systems.tool_agents.tools import NOTHING_FOUND, SEARCHES, AgentTool, Observed, Tools, described, page_of
+from cotrail.systems.tool_agents.tools import NOTHING_FOUND, SEARCHES, AgentTool, Observed, Tools, described
 from cotrail.systems.tool_agents.ways import ANSWER, FIRST_TAGGED, schemas
 
 OWN = own_words("tongyi_deepresearch")

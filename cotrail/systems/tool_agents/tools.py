@@ -7,14 +7,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Piece
-from cotrail.core.results import Retrieved
-from cotrail.core.system import Part, expect
-from cotrail.systems.parts.searching import SearchSettings, each_found, found, query_words, shown
+from cotrail.core.system import Part
+from cotrail.systems.parts.searching import SearchSettings, each_found, found, page_of, shown
 
 NOTHING_FOUND = "Nothing was found."
 DOCUMENT = "[{number}] {title}\n{text}\n"
@@ -94,19 +91,6 @@ def opened(arguments: OpenArguments, settings: SearchSettings, yields: int) -> P
 
 PART_PARAGRAPHS = 20
 """Paragraphs of a page that are shown at once."""
-
-
-def page_of(title: str, settings: SearchSettings) -> Part[tuple[Paragraph, ...]]:
-    """The paragraphs of the page of that title, or else of the one whose title is most like it; none without any."""
-    page = expect((yield Open(title=title, corpus=settings.corpus)), Retrieved).paragraphs
-    query = query_words(title)
-    if page or not query:
-        return page
-    like = Retrieve(query=query, count=1, field="title", corpus=settings.corpus)
-    nearest = expect((yield like), Retrieved).paragraphs
-    if not nearest:
-        return ()
-    return expect((yield Open(title=nearest[0].title, corpus=settings.corpus)), Retrieved).paragraphs
 
 
 def documents(paragraphs: tuple[Paragraph, ...], settings: SearchSettings, yields: int) -> Observed:

@@ -139,7 +139,8 @@ def researched(*lines: str, **settings: Any) -> Ran:
 TASKS = call("research", topic="Brenn") + call("research", topic="The Vell")
 
 
-def test_researchers_work_side_by_side_and_the_report_has_their_findings() -> None:
+@pytest.mark.parametrize("calls", ["own", "tagged"])
+def test_researchers_work_side_by_side_and_the_report_has_their_findings(calls: str) -> None:
     result = researched(
         "Find the river, then its end.",
         TASKS,
@@ -151,6 +152,7 @@ def test_researchers_work_side_by_side_and_the_report_has_their_findings() -> No
         "The Vell ends in the Amber Sea (Vell).",
         call("research_complete"),
         "The Vell flows into it.\nAnswer: Amber Sea.",
+        calls=calls,
     )
     assert (result.answer.text, result.answer.limit) == ("Amber Sea", "")
     assert result.answer.paragraphs == (BRENN, VELL)

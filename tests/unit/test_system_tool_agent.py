@@ -53,6 +53,16 @@ def test_it_searches_and_opens_at_once_and_states_its_answer() -> None:
     assert [type(each) for each in result.actions] == [Reason, Retrieve, Open, Reason]
 
 
+def test_a_model_that_was_not_tuned_to_call_tools_is_told_how() -> None:
+    result = told(f"I look.{SEARCH}{OPEN}", "Answer: x", calls="tagged")
+    system, _, asked, results = messages(result)
+    assert '{"type":"function","function":{"name":"search"' in system["content"]
+    assert asked == {"role": "assistant", "content": f"I look.{SEARCH}{OPEN}"}
+    assert results["role"] == "user"
+    assert results["content"].count("<tool_response>") == 2
+    assert all(not each.prompt.tools for each in result.actions if isinstance(each, Reason))
+
+
 def test_a_title_that_is_no_pages_opens_the_page_that_is_most_like_it() -> None:
     result = told(call("open", '{"title": "vel"}'), "Answer: x")
     assert [each.title for each in result.actions if isinstance(each, Open)] == ["vel"]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.generate import Read, Reason
@@ -25,7 +26,7 @@ from cotrail.systems.tool_agents.bounds import most_looped
 from cotrail.systems.tool_agents.loop import MOST_CALLS, Bounds, Drawn, Looped, Way, tool_loop
 from cotrail.systems.tool_agents.tool_agent import TOOLS, stated
 from cotrail.systems.tool_agents.tools import AgentTool, Observed, described
-from cotrail.systems.tool_agents.ways import NATIVE, own_calls, told_by_id
+from cotrail.systems.tool_agents.ways import Calls, calling, calling_needs
 
 OWN = own_words("deep_research")
 
@@ -53,6 +54,10 @@ class DeepResearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     turns: Positive = 10
     """Messages of a researcher's, at most."""
 
+    calls: Calls = "own"
+    """How the model calls tools: in its `own` way, or, for models that weren't tuned to, `tagged`: as JSON between
+    tags, which the prompts explain."""
+
     max_tokens: Positive = 1024
     """The most tokens of a message, of the brief and of the report."""
 
@@ -70,7 +75,9 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
         limit = led.limit
     except LimitReached as reached:
         limit = reached.limit
-    findings = [piece for turn in led.chat.turns if turn.role == "tool" for piece in (*turn.pieces, "\n\n")]
+    # Behind the first turn, what a model wrote and stands in no turn of the supervisor's is a researcher's.
+    told = [piece for turn in led.chat.turns[1:] if turn.role != "assistant" for piece in turn.pieces]
+    findings = [each for piece in told if isinstance(piece, Written) for each in (piece, "\n\n")]
     words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
     report = Read(prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_tokens, until="end")
     text = expect((yield from last_step(report)), Generated).text
@@ -82,23 +89,29 @@ def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSet
     run = partial(researched, shots=shots, settings=settings)
     tools = {RESEARCH.name: AgentTool(tool=RESEARCH, arguments=ResearchArguments, run=run)}
     words = worded(shots, OWN, "supervisor", question=asked, brief=Written(brief))
-    chat = Prompt(turns=(user(*words),), tools=(RESEARCH, COMPLETE))
+    how = calling(settings.calls, (RESEARCH, COMPLETE), shots, OWN)
+    chat = Prompt(turns=(user(*words, *how.words),), tools=how.tools)
     bounds = Bounds(turns=settings.rounds, calls=settings.researchers)
     drawn = Drawn(max_tokens=settings.max_tokens)
-    return (yield from tool_loop(chat, tools, LEADING, bounds, drawn, settings.search))
+    return (
+        yield from tool_loop(
+            chat, tools, replace(how.way, calls=partial(tasks, how.way)), bounds, drawn, settings.search
+        )
+    )
 
 
 def researched(
     arguments: ResearchArguments, search: SearchSettings, yields: int, *, shots: Shots, settings: DeepResearchSettings
 ) -> Part[Observed]:
     """What a researcher finds on a topic, written down."""
+    how = calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
     turns: tuple[Turn, Turn] = (
-        system(*worded(shots, OWN, "researcher")),
+        system(*worded(shots, OWN, "researcher"), *how.words),
         user(*worded(shots, OWN, "topic", topic=arguments.topic)),
     )
-    chat = Prompt(turns=turns, tools=tuple(each.tool for each in TOOLS.values()))
+    chat = Prompt(turns=turns, tools=how.tools)
     bounds, drawn = Bounds(turns=settings.turns), Drawn(max_tokens=settings.max_tokens)
-    looped = yield from tool_loop(chat, TOOLS, NATIVE, bounds, drawn, search)
+    looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, search)
     asked = looped.chat.add(user(*worded(shots, OWN, "compress", topic=arguments.topic)))
     findings = yield Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end")
     return Observed((Written(expect(findings, Generated).text, yields=yields),), looped.paragraphs)
@@ -110,20 +123,19 @@ def wrote(shots: Shots, name: str, max_tokens: int, **values: Filling) -> Part[s
     return expect((yield Reason(prompt=prompt, max_tokens=max_tokens, until="end")), Generated).text
 
 
-def tasks(written: Generated) -> tuple[Call, ...]:
+def tasks(way: Way, written: Generated) -> tuple[Call, ...]:
     """The calls of a supervisor; none where one of them says that the research is complete."""
-    calls = own_calls(written)
+    calls = way.calls(written)
     return () if any(call.name == COMPLETE.name for call in calls) else calls
 
 
 RESEARCH: Tool = described("research", "Has a researcher look into one topic and report.", ResearchArguments)
 COMPLETE: Tool = described("research_complete", "Ends the research: enough is known.", NoArguments)
-LEADING = Way(calls=tasks, told=told_by_id)
 
 
-def needs(_: DeepResearchSettings) -> Needs:
+def needs(settings: DeepResearchSettings) -> Needs:
     """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", "tools"}))
+    return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
 
 
 def most(question: Question, settings: DeepResearchSettings) -> tuple[Most, ...]:  # noqa: ARG001

@@ -24,7 +24,7 @@ from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.bounds import most_looped
 from cotrail.systems.tool_agents.loop import Bounds, Drawn, Looped, tool_loop
 from cotrail.systems.tool_agents.tools import OPEN, SEARCH
-from cotrail.systems.tool_agents.ways import NATIVE
+from cotrail.systems.tool_agents.ways import Calling, Calls, calling, calling_needs
 
 OWN = own_words("tool_agent")
 TOOLS = {each.tool.name: each for each in (SEARCH, OPEN)}
@@ -43,6 +43,10 @@ class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_tokens: Positive = 1024
     """The most tokens of a message."""
 
+    calls: Calls = "own"
+    """How the model calls tools: in its `own` way, or, for models that weren't tuned to, `tagged`: as JSON between
+    tags, which the prompt explains."""
+
     context: Literal["drop", "summarise"] = "drop"
     """What happens to a long conversation: where it doesn't fit the model's context the oldest paragraphs `drop` out of
     the prompt, or from `context_tokens` on the model is asked to `summarise` it, and goes on from that alone."""
@@ -59,11 +63,12 @@ class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) -> System:
     """Have the model search and open pages by tool calls until it answers."""
-    chat = opening(question, shots)
+    how = calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
+    chat = opening(question, shots, how)
     bounds = Bounds(turns=settings.turns, searches=settings.searches)
     shorten = partial(summarised, chat, shots, settings) if settings.context == "summarise" else None
     drawn = Drawn(max_tokens=settings.max_tokens)
-    looped = yield from tool_loop(chat, TOOLS, NATIVE, bounds, drawn, settings.search, shorten)
+    looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, settings.search, shorten)
     text = "" if looped.limit else looped.text
     if looped.limit and settings.answers_at_limit:
         asked = looped.chat.add(user(*worded(shots, OWN, "last", question=Asked(question.text))))
@@ -74,13 +79,13 @@ def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) ->
     )
 
 
-def opening(question: Question, shots: Shots) -> Prompt:
+def opening(question: Question, shots: Shots, how: Calling) -> Prompt:
     """The conversation's first turns."""
     turns = (
-        system(*worded(shots, OWN, "system")),
+        system(*worded(shots, OWN, "system"), *how.words),
         user(*worded(shots, OWN, "question", question=Asked(question.text))),
     )
-    return Prompt(turns=turns, tools=tuple(each.tool for each in TOOLS.values()))
+    return Prompt(turns=turns, tools=how.tools)
 
 
 def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far: Looped) -> Part[Prompt]:
@@ -101,9 +106,9 @@ def stated(text: str) -> str:
     return behind(text, "answer:") or text.strip()
 
 
-def needs(_: ToolAgentSettings) -> Needs:
+def needs(settings: ToolAgentSettings) -> Needs:
     """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", "tools"}))
+    return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
 
 
 def most(question: Question, settings: ToolAgentSettings) -> tuple[Most, ...]:  # noqa: ARG001

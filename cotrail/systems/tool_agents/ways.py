@@ -1,14 +1,19 @@
 """The ways in which models call tools: calls that the engine reads, and calls that the system reads in a text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.core.calls import Call, Tool
+from cotrail.core.demonstrations import Shots
+from cotrail.core.generation import Capability
 from cotrail.core.prompts import Piece, Prompt, tool, user
 from cotrail.core.results import Generated
 from cotrail.core.written_calls import split_calls
+from cotrail.systems.parts.words import worded
 from cotrail.systems.tool_agents.loop import Told, Way
 
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
@@ -66,6 +71,30 @@ def schemas(tools: Sequence[Tool]) -> str:
 def _read(text: str) -> Call:
     _, calls = split_calls(text)
     return calls[0] if calls else UNREADABLE
+
+
+Calls = Literal["own", "tagged"]
+"""Whether a model calls tools in its own way, as its provider or its chat template has it, or as it is told to."""
+
+
+class Calling(Struct, frozen=True, kw_only=True):
+    """How a model calls tools, those that are shown to it in its own way, and the words that show them in a text."""
+
+    way: Way
+    tools: tuple[Tool, ...] = ()
+    words: tuple[str | Piece, ...] = ()
+
+
+def calling(calls: Calls, tools: Sequence[Tool], shots: Shots, own: Mapping[str, str]) -> Calling:
+    """How these tools are called; own: the words of the system, of which `tagged` shows tools."""
+    if calls == "own":
+        return Calling(way=NATIVE, tools=tuple(tools))
+    return Calling(way=tagged(""), words=("\n\n", *worded(shots, own, "tagged", tools=schemas(tools))))
+
+
+def calling_needs(calls: Calls) -> frozenset[Capability]:
+    """What calling tools asks of a model."""
+    return frozenset({"turns", "tools"} if calls == "own" else {"turns"})
 
 
 NATIVE = Way(calls=own_calls, told=told_by_id)

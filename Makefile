@@ -52,6 +52,7 @@ chaos: install-dev
 	$(RUN)/python -m tests.chaos.power_cut
 	$(RUN)/python -m tests.chaos.partitions
 	$(RUN)/python -m tests.chaos.kills --questions 4
+	$(RUN)/python -m tests.chaos.every_system --questions 1
 
 lint: install-dev
 	$(RUN)/ruff check

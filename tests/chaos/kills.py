@@ -131,7 +131,7 @@ def _compare(home: Path, cotrail: Cotrail, engine: Engine, file: Path) -> Trial:
             checks.everything_sealed(connection),
             checks.attempts_account_for_executions(connection, done),
         ]
-    wrong += [_audit(engine, side.run) + _prompts(engine, side) for side in (undisturbed, killed)]
+    wrong += [audited(engine, side.run) + rebuilt(engine, side) for side in (undisturbed, killed)]
     found.wrong = [line for each in wrong for line in checks.shown(each)]
     return found
 
@@ -222,13 +222,14 @@ def _answers(engine: Engine, run: str) -> dict[str, Any]:
         return {key: tuple(answer) for key, *answer in connection.execute(text(query), {"run": run})}
 
 
-def _audit(engine: Engine, run: str) -> list[str]:
+def audited(engine: Engine, run: str) -> list[str]:
+    """What doesn't verify of a run."""
     with engine.connect() as connection:
         found = verify(read_trail(connection, run))
     return [str(finding) for finding in found.findings] + ([] if found.closed else [f"run {run} isn't sealed"])
 
 
-def _prompts(engine: Engine, side: Side) -> list[str]:
+def rebuilt(engine: Engine, side: Side) -> list[str]:
     """The prompts of a run that aren't rebuilt as they were; counts the others."""
     wrong = []
     for key, sequence, _, _, _, result, *_ in steps_of(engine, side.run):

@@ -17,10 +17,10 @@ from cotrail.core.system import System
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.system import searchain
+from cotrail.systems.tool_agents.tool_agent import ToolAgentSettings, tool_agent
 from tests.integration.provider_answers import DIALECTS, Dialect
 from tests.integration.served import Reply, Served, delta, streamed
 from tests.replay.driving import MadeUp, replayed
-from tests.unit.test_agents_as_systems import tool_agent
 from tests.unit.test_systems import SHOTS
 
 Make = Callable[..., LanguageModel]
@@ -46,7 +46,10 @@ SYSTEMS: dict[str, tuple[Callable[[], System], Sequence[Said]]] = {
         partial(searchain, QUESTION, {}, SEARCHAIN),
         [(CHAIN, ())],
     ),
-    "tool agent": (partial(tool_agent, QUESTION), [("I look.", SEARCH), ("The Amber Sea.", ())]),
+    "tool agent": (
+        partial(tool_agent, QUESTION, {}, ToolAgentSettings()),
+        [("I look.", SEARCH), ("The Amber Sea.", ())],
+    ),
 }
 
 

@@ -15,16 +15,14 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.answer_extraction import stated_answer
-from cotrail.core.calls import Tool, numbered
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, plain, tool, user
+from cotrail.core.prompts import Asked, Prompt, Shown, Turn, Written, plain, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.systems.parts.in_parallel import in_parallel
-from cotrail.systems.parts.steps import all_of
 from tests.replay.driving import MadeUp, live, replayed
 from tests.unit.test_encoding import reopened
 
@@ -133,41 +131,6 @@ def tag_agent(question: Question, tags: Tags, opening: tuple[Turn, ...] = ()) ->
         ]
         prompt = prompt.append(before, *shown, behind)
     return Answer(text=said.partition(tags.answer[0])[2].strip(), paragraphs=read)
-
-
-# Tools
-
-SEARCH = Tool(
-    name="search",
-    description="Finds paragraphs.",
-    parameters='{"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}',
-)
-
-
-class SearchArguments(Struct, frozen=True):
-    query: str
-
-
-def tool_agent(question: Question) -> System:
-    """Have the model call a search, as often as it likes and several at once, until it answers."""
-    chat = Prompt(turns=(user(Asked(question.text)),), tools=(SEARCH,))
-    said = ""
-    for turn in range(MOST_STEPS):
-        written = expect((yield Reason(prompt=chat, max_tokens=100, until="stop")), Generated)
-        said, calls = written.text, numbered(written.calls, turn)
-        chat = chat.wrote(said, calls, written.carried)
-        if not calls:
-            break
-        asked = {call.id: given.query for call in calls if (given := call.read(SearchArguments))}
-        results = yield from all_of((Retrieve(query=query, count=1) for query in asked.values()), Retrieved)
-        found = dict(zip(asked, (each.paragraphs for each in results), strict=True))
-        chat = chat.add(*(tool(call.id, *told(found.get(call.id))) for call in calls))
-    return Answer(text=said)
-
-
-def told(found: tuple[Paragraph, ...] | None) -> list[Text | Shown]:
-    """What a tool says that found these; None where it was called wrongly."""
-    return [Text("A query is missing.")] if found is None else [Shown(paragraph=each) for each in found]
 
 
 # FLARE (Jiang et al., 2023)
@@ -293,24 +256,6 @@ def test_a_message_goes_on_behind_what_was_found(tags: Tags) -> None:
     going_on = f"I search. {opened} Where does the Vell end? {closed}{told}"
     assert list(map(messages, prompts)) == [[asked], [asked, {"role": "assistant", "content": going_on}]]
     assert (answer.text, answer.paragraphs) == ("Amber Sea", (VELL,))
-
-
-def test_calls_of_tools_are_answered_by_number_and_wrong_ones_told_so() -> None:
-    def call(arguments: str) -> str:
-        return f'<tool_call>{{"name": "search", "arguments": {arguments}}}</tool_call>'
-
-    right, wrong = '{"query": "Where does the Vell end?"}', '{"q": 1}'
-    said = [f"I look.{call(right)}{call(wrong)}", "The Amber Sea."]
-    answer, [first, second] = ran(partial(tool_agent, QUESTION), {"answer": "", "messages": said})
-    assert messages(first) == [{"role": "user", "content": QUESTION.text}]
-    function = {"name": "search", "arguments": right}, {"name": "search", "arguments": wrong}
-    calls = [{"id": f"0.{n}", "type": "function", "function": each} for n, each in enumerate(function)]
-    assert messages(second)[1:] == [
-        {"role": "assistant", "content": "I look.", "tool_calls": calls},
-        {"role": "tool", "tool_call_id": "0.0", "content": "Vell\nIt ends in the Amber Sea."},
-        {"role": "tool", "tool_call_id": "0.1", "content": "A query is missing."},
-    ]
-    assert answer.text == "The Amber Sea."
 
 
 @pytest.mark.parametrize(("confidence", "prompts"), [(0.9, 2), (0.3, 4)])

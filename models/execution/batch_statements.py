@@ -67,7 +67,7 @@ MORE = select(
 )
 """Tells whether further requests to the model may come that wait for no batch: the runs have steps to carry out."""
 
-WAITING_MODELS = select(batch_items.c.model_name.distinct()).where(_waits).order_by(batch_items.c.model_name)
+WAITING_MODELS = select(batch_items.c.model_name).where(_waits).distinct().order_by(batch_items.c.model_name)
 WAITING = (
     select(
         func.count().label("lines"),

@@ -17,6 +17,7 @@ LOCK = 0x6D696772
 attributes = context.config.attributes
 engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
 with engine.connect() as connection:
+    # The batches' own: importing it is what adds their tables to the metadata, which all tables share.
     context.configure(connection=connection, target_metadata=Batch.metadata, compare_server_default=True)
     with context.begin_transaction():
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})

@@ -1,8 +1,8 @@
 """The engines that a worker process has loaded, and those of one step among them."""
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from cotrail.configuration.corpora import corpora_of
@@ -158,13 +158,18 @@ class LoadedEngines:
 class StepEngines:
     """The engines of one step: those that its run pins (see `cotrail.core.actions.kind.Engines`).
 
-    answers: those of batches to the step's requests; None where its language models are asked at once.
+    answers: reads those of batches to the step's requests, once a language model is asked; None where these are asked
+        at once.
     """
 
     def __init__(
-        self, loaded: LoadedEngines, run: RunPlan, cancellation: Cancellation, answers: Sequence[str] | None = None
+        self,
+        loaded: LoadedEngines,
+        run: RunPlan,
+        cancellation: Cancellation,
+        answers: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        self._answers = None if answers is None else iter(answers)
+        self._read_answers = answers
         self._loaded = loaded
         self._run = run
         self._cancellation = cancellation
@@ -183,7 +188,14 @@ class StepEngines:
         """See `Engines`."""
         self._check_role(role)
         model = self._loaded.language_model(self._run, role)
-        return model if self._answers is None else batched(model, self._run.engine_name(role), self._answers)
+        if self._read_answers is None:
+            return model
+        return batched(model, self._run.engine_name(role), self._answers)
+
+    @cached_property
+    def _answers(self) -> Iterator[str]:
+        """One for all of the step's models, which take their answers in the order in which they ask."""
+        return iter(self._read_answers() if self._read_answers else ())
 
     def splitter(self, name: str) -> Splitter:
         """See `Engines`; raises NotInstalledError, ModelChangedError, InputError."""

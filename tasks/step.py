@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from celery.exceptions import Reject
 
@@ -28,7 +29,7 @@ Execute = Callable[[Runtime, Claim], Result]
 
 def carry_out(runtime: Runtime, claim: Claim) -> Result:
     """Computes a step's result with the engines of its run, as its kind says."""
-    answers = runtime.insist(runtime.ledger.batch_answers, claim) if claim.run.batched else None
+    answers = partial(runtime.insist, runtime.ledger.batch_answers, claim) if claim.run.batched else None
     engines = StepEngines(runtime.engines, claim.run, runtime.cancellation(claim), answers)
     try:
         result: Result = kind_of(claim.action).carry_out(claim.action, engines)

@@ -34,7 +34,7 @@ from cotrail.workers.celery_app import app
 from cotrail.workers.health import keep_telling
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import withdraw
-from cotrail.workers.served_models import ServedConsumer, ServedPool, hand_on_to_pools, queue_of
+from cotrail.workers.served_models import ROOM_SECONDS, ServedConsumer, ServedPool, hand_on_to_pools, queue_of
 
 __all__ = ["app"]  # Celery looks for it here
 
@@ -81,9 +81,20 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
 class TakeServed(ServedConsumer):
     """Boot step of the consumer: takes steps of served models, beside all those that wait for a hosted one."""
 
-    def hosted(self) -> int:
-        """Return how many steps of hosted models are under way."""
-        return current_runtime().engines.hosted
+    looking: Any = None
+
+    def start(self, consumer: Consumer) -> None:
+        """Begin to take messages, and look how many steps of hosted models are under way."""
+        super().start(consumer)
+        self.looking = consumer.timer.call_repeatedly(
+            ROOM_SECONDS, lambda: self.make_room(current_runtime().engines.hosted)
+        )
+
+    def stop(self, consumer: Consumer) -> None:
+        """Take no further messages."""
+        if self.looking:
+            self.looking.cancel()
+        super().stop(consumer)
 
 
 app.steps["worker"].add(ServedPool)

@@ -7,7 +7,8 @@ time, which is the one that holds an advisory lock, as among maintenance process
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 
 from sqlalchemy import Engine
@@ -81,19 +82,21 @@ class Batching:
     def tend(self, own: Session) -> None:
         """Do what is due for all batches and all requests that wait for one."""
         with self._engine.begin() as connection:
-            under_way, waiting = batches.read_open(connection), batches.read_waiting(connection)
+            under_way, waiting = batches.read_open(connection), batches.waiting_models(connection)
         by_model: dict[str, list[OpenBatch]] = defaultdict(list)
         for batch in under_way:
             by_model[batch.model_name].append(batch)
-        for name in sorted(by_model.keys() | {each.model_name for each in waiting}):
-            with own.kept():
+        names = sorted(by_model.keys() | set(waiting))
+        with own.kept() if names else nullcontext():
+            for name in names:
                 self._tend_model(name, [batch for batch in by_model[name] if self._is_due(batch)])
 
     def _tend_model(self, name: str, due: list[OpenBatch]) -> None:
         try:
             service = self._service(name)
         except CotrailError as error:
-            self._note(due, error)
+            for batch in due:
+                self._note(batch.key, name, error)
             return
         # Answers first: what follows from them may be in the next batch.
         collected = [self._attend(batch, service) for batch in due]
@@ -105,12 +108,11 @@ class Batching:
             self._services[name] = open_batch_service(find_model(self._settings.catalogue_path, name))
         return self._services[name]
 
-    def _note(self, due: Iterable[OpenBatch], error: CotrailError) -> None:
-        """Record that this process can't look after batches."""
-        for batch in due:
-            logger.warning("batch %s of %s: %s", batch.key, batch.model_name, error)
-            with self._engine.begin() as connection:
-                batches.troubled(connection, batch.key, str(error))
+    def _note(self, key: str, name: str, error: CotrailError) -> None:
+        """Record what is in the way of a batch of that model."""
+        logger.warning("batch %s of %s: %s", key, name, error)
+        with self._engine.begin() as connection:
+            batches.troubled(connection, key, str(error))
 
     def _is_due(self, batch: OpenBatch) -> bool:
         if batch.provider_id is None:
@@ -127,7 +129,7 @@ class Batching:
             else:
                 self._collect(batch, batch.provider_id, service)
         except CotrailError as error:
-            self._note([batch], error)
+            self._note(batch.key, batch.model_name, error)
             return False
         return True
 
@@ -136,7 +138,7 @@ class Batching:
     def _send_waiting(self, name: str, service: BatchService) -> None:
         """Send batches of what waits, where it is time."""
         with self._engine.begin() as connection:
-            waiting = next((each for each in batches.read_waiting(connection) if each.model_name == name), None)
+            waiting = batches.read_waiting(connection, name)
             too_large = batches.smallest_too_large(connection, name)
             others = any(batch.model_name == name for batch in batches.read_open(connection))
         # An account that had no room for a batch has none for more before the others have ended.
@@ -162,9 +164,7 @@ class Batching:
                 batches.fail(connection, key, error)
             return False
         except CotrailError as error:
-            logger.warning("a batch of %s may not be sent: %s", name, error)
-            with self._engine.begin() as connection:
-                batches.troubled(connection, key, str(error))
+            self._note(key, name, error)
             return False
         return True
 

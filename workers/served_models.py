@@ -63,11 +63,7 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
 
     requires = (Tasks,)
     messages: messaging.Consumer | None = None
-    looking: Any = None
-
-    def hosted(self) -> int:
-        """Return how many steps of hosted models are under way."""
-        raise NotImplementedError
+    channel: Any = None
 
     def include_if(self, consumer: Consumer) -> bool:
         """Include this step where there are threads for them."""
@@ -75,21 +71,20 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
 
     def start(self, consumer: Consumer) -> None:
         """Begin to take messages."""
-        channel = consumer.connection.channel()
-        channel.basic_qos(0, THREAD_COUNT, False)
+        self.channel = consumer.connection.channel()
+        self.channel.basic_qos(0, THREAD_COUNT, False)
         handle = consumer.create_task_handler()
-        self.messages = messaging.Consumer(channel, _queues(consumer.app), on_message=handle)
+        self.messages = messaging.Consumer(self.channel, _queues(consumer.app), on_message=handle)
         self.messages.consume()
 
-        def make_room() -> None:
-            channel.qos.prefetch_count = min(THREAD_COUNT + self.hosted(), MOST_THREADS)
-
-        self.looking = consumer.timer.call_repeatedly(ROOM_SECONDS, make_room)
+    def make_room(self, hosted: int) -> None:
+        """Let as many messages in as there are threads, beside those of so many steps of hosted models."""
+        if self.channel:
+            self.channel.qos.prefetch_count = min(THREAD_COUNT + hosted, MOST_THREADS)
 
     def stop(self, consumer: Consumer) -> None:
         """Take no further messages; those that are held can still be acknowledged."""
         if self.messages:
-            self.looking.cancel()
             ignore_errors(consumer, self.messages.cancel)
 
     def shutdown(self, consumer: Consumer) -> None:

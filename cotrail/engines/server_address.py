@@ -1,5 +1,6 @@
 """Address of a model behind a server, and the limits of requests to it, as every table of `models.toml` has them."""
 
+import os
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -28,6 +29,12 @@ VariableName = Annotated[
         description="the name of an environment variable in capitals, as GPU1_KEY, which holds the key",
     ),
 ]
+
+
+def key_in(variable: str) -> str:
+    """The API key that an environment variable holds; empty where it holds none that a header can have."""
+    key = os.environ.get(variable, "").strip()
+    return key if key.isascii() and key.isprintable() else ""
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

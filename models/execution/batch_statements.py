@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.models.records.blockage import STOPPED
-from cotrail.models.schema.batch_tables import batch_items, batches
+from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
 from cotrail.models.schema.conditions import ACTIVE, QUESTION_OPEN
 from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import OPEN_BATCHES, UNENDED_QUESTIONS, DesiredState, QuestionStatus, StepState
@@ -38,8 +38,7 @@ TOO_LARGE_SECONDS = 86_400.0
 
 _key, _model, sender = (bindparam(name, type_=Text) for name in ("batch_key", "model", "sending"))
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
-_unsent: ColumnElement[bool] = and_(batch_items.c.batch.is_(None), batch_items.c.body.is_not(None))
-_waits = and_(_unsent, steps.c.id == batch_items.c.step_id, steps.c.state == StepState.BATCHED, ACTIVE)
+_waits = and_(batch_items.c.batch.is_(None), UNANSWERED, ACTIVE)
 
 
 def since(when: ColumnElement[Any]) -> ColumnElement[float]:
@@ -47,6 +46,7 @@ def since(when: ColumnElement[Any]) -> ColumnElement[float]:
     return cast(func.extract("epoch", func.now() - when), Double)
 
 
+_of_batch: ColumnElement[bool] = batch_items.c.batch == _key
 _of_model = batch_items.c.model_name == _model
 _concerned = select(steps.c.run_id).where(_waits, _of_model)
 _of_run = steps.c.run_id == runs.c.id
@@ -67,30 +67,20 @@ MORE = select(
 )
 """Tells whether further requests to the model may come that wait for no batch: the runs have steps to carry out."""
 
+WAITING_MODELS = select(batch_items.c.model_name).where(_waits).distinct().order_by(batch_items.c.model_name)
 WAITING = (
     select(
-        batch_items.c.model_name,
         func.count().label("lines"),
         func.sum(func.octet_length(batch_items.c.body)).label("bytes"),
         func.max(since(batch_items.c.since)).label("seconds"),
     )
-    .where(_waits)
-    .group_by(batch_items.c.model_name)
-    .order_by(batch_items.c.model_name)
+    .where(_waits, _of_model)
+    .having(func.count() > 0)
 )
-_wanted = (
-    select(func.count())
-    .where(
-        batch_items.c.batch == batches.c.key,
-        batch_items.c.body.is_not(None),
-        steps.c.id == batch_items.c.step_id,
-        steps.c.state == StepState.BATCHED,
-    )
-    .scalar_subquery()
-)
+_wanted = select(func.count()).where(batch_items.c.batch == batches.c.key, UNANSWERED).scalar_subquery()
 OPEN = (
     select(
-        *(batches.c[name] for name in ("key", "model_name", "sender", "lines", "provider_id", "created_at")),
+        *(batches.c[name] for name in ("key", "model_name", "lines", "provider_id", "created_at")),
         func.coalesce(since(batches.c.checked_at), since(batches.c.created_at)).label("unchecked"),
         since(batches.c.created_at).label("age"),
         _wanted.label("wanted"),
@@ -111,29 +101,15 @@ TAKE = (
     .with_for_update(of=batch_items)
 )
 ASSIGN = update(batch_items).where(batch_items.c.step_id == func.any(_ids)).values(batch=_key)
-LINES = (
-    select(batch_items.c.step_id, batch_items.c.body)
-    .where(
-        batch_items.c.batch == _key,
-        batch_items.c.body.is_not(None),
-        steps.c.id == batch_items.c.step_id,
-        steps.c.state == StepState.BATCHED,
-    )
-    .order_by(batch_items.c.step_id)
-)
+LINES = select(batch_items.c.step_id, batch_items.c.body).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
+UNANSWERED_STEPS = select(batch_items.c.step_id).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
 of_key = batches.c.key == _key
 OWN = update(batches).where(of_key, batches.c.sender == sender, batches.c.provider_id.is_(None))
 
 _answers = recordset(column("id", BigInteger), column("answer", Text))
 _in_batch = (
     select(steps.c.id, _answers.c.answer)
-    .where(
-        steps.c.id == _answers.c.id,
-        steps.c.state == StepState.BATCHED,
-        batch_items.c.step_id == steps.c.id,
-        batch_items.c.batch == _key,
-        batch_items.c.body.is_not(None),
-    )
+    .where(steps.c.id == _answers.c.id, _of_batch, UNANSWERED)
     .order_by(steps.c.id)
     .with_for_update(of=steps)
     .cte("in_batch")
@@ -157,7 +133,7 @@ _made_ready = (
 DELIVER = select(func.count()).select_from(_in_batch).add_cte(_stored, _made_ready.cte("made_ready"))
 RETURN = (
     update(batch_items)
-    .where(batch_items.c.batch == _key, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
+    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
     .values(batch=null(), since=func.now(), returned=batch_items.c.returned + 1)
     .returning(batch_items.c.step_id)
 )
@@ -170,20 +146,13 @@ COUNT = (
     )
 )
 RETURNED_TOO_OFTEN = select(batch_items.c.step_id).where(
-    batch_items.c.batch == _key, batch_items.c.body.is_not(None), batch_items.c.returned >= MOST_RETURNED
+    _of_batch, batch_items.c.body.is_not(None), batch_items.c.returned >= MOST_RETURNED
 )
 QUESTIONS = (
     select(questions.c.id)
     .where(
         questions.c.status.in_(UNENDED_QUESTIONS),
-        questions.c.id.in_(
-            select(steps.c.question_id).where(
-                batch_items.c.batch == _key,
-                batch_items.c.body.is_not(None),
-                steps.c.id == batch_items.c.step_id,
-                steps.c.state == StepState.BATCHED,
-            )
-        ),
+        questions.c.id.in_(select(steps.c.question_id).where(_of_batch, UNANSWERED)),
     )
     .order_by(questions.c.id)
     .with_for_update(key_share=True)
@@ -201,11 +170,11 @@ BLOCK_STEPS = (
             steps.c.state.in_([StepState.WAITING, StepState.READY]),
             and_(
                 steps.c.state == StepState.BATCHED,
-                exists().where(batch_items.c.step_id == steps.c.id, batch_items.c.batch == _key),
+                exists().where(batch_items.c.step_id == steps.c.id, _of_batch),
             ),
         ),
     )
     .values(state=StepState.BLOCKED)
 )
 MISSING_SECONDS = select(since(batches.c.missing_since)).where(of_key)
-RELEASE = update(batch_items).where(batch_items.c.batch == _key).values(batch=null(), since=func.now())
+RELEASE = update(batch_items).where(_of_batch).values(batch=null(), since=func.now())

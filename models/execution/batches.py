@@ -7,7 +7,7 @@ finds the answer. What has no answer waits for the next batch (`give_back`). All
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime
 from typing import Any
 
@@ -36,7 +36,6 @@ class WaitingRequests(Struct, frozen=True, kw_only=True):
     seconds: how long the first has waited; more: whether others may come without the answer to any batch.
     """
 
-    model_name: str
     lines: int
     bytes: int
     seconds: float
@@ -52,7 +51,6 @@ class OpenBatch(Struct, frozen=True, kw_only=True):
 
     key: str
     model_name: str
-    sender: str
     lines: int
     provider_id: str | None
     created_at: datetime
@@ -61,19 +59,17 @@ class OpenBatch(Struct, frozen=True, kw_only=True):
     wanted: int
 
 
-def read_waiting(connection: Connection) -> list[WaitingRequests]:
-    """Return the requests that wait for a batch, by model; those of runs that aren't active aren't counted."""
-    rows = connection.execute(statements.WAITING).mappings().all()
-    return [
-        WaitingRequests(
-            model_name=row["model_name"],
-            lines=row["lines"],
-            bytes=row["bytes"],
-            seconds=row["seconds"],
-            more=connection.execute(statements.MORE, {"model": row["model_name"]}).scalar_one(),
-        )
-        for row in rows
-    ]
+def waiting_models(connection: Connection) -> list[str]:
+    """Return the models to which requests wait for a batch; those of runs that aren't active don't count."""
+    return list(connection.execute(statements.WAITING_MODELS).scalars())
+
+
+def read_waiting(connection: Connection, model_name: str) -> WaitingRequests | None:
+    """Return the requests to a model that wait for a batch, None without any; those of `waiting_models`."""
+    row = connection.execute(statements.WAITING, {"model": model_name}).mappings().one_or_none()
+    if row is None:
+        return None
+    return WaitingRequests(**row, more=connection.execute(statements.MORE, {"model": model_name}).scalar_one())
 
 
 def read_open(connection: Connection) -> list[OpenBatch]:
@@ -160,6 +156,8 @@ def deliver(connection: Connection, key: str, answers: Iterable[BatchAnswer]) ->
     for answer in answers:
         if (step_id := _step_of(answer.id, key)) is not None:
             first.setdefault(step_id, answer)
+    if not first:
+        return 0
     rows = [{"id": step_id, "answer": msgspec.json.encode(answer).decode()} for step_id, answer in first.items()]
     delivered = int(connection.execute(statements.DELIVER, {"rows": rows, "batch_key": key}).scalar_one())
     connection.execute(statements.COUNT, {"batch_key": key, "more_answered": delivered, "more_unanswered": 0})
@@ -171,7 +169,12 @@ def give_back(connection: Connection, key: str, lines: Iterable[str]) -> int:
 
     A line that comes back again and again gets that as its answer, which counts as a failed try of its step.
     """
-    ids = {step_id for line in lines if (step_id := _step_of(line, key)) is not None}
+    return _give_back(connection, key, {step_id for line in lines if (step_id := _step_of(line, key)) is not None})
+
+
+def _give_back(connection: Connection, key: str, ids: Set[int]) -> int:
+    if not ids:
+        return 0
     too_often = ids & set(connection.execute(statements.RETURNED_TOO_OFTEN, {"batch_key": key}).scalars())
     deliver(connection, key, (BatchAnswer(f"{key}-{each}", NO_ANSWER, _NO_ANSWER) for each in sorted(too_often)))
     returned = {"batch_key": key, "ids": sorted(ids - too_often)}
@@ -185,7 +188,7 @@ def end(connection: Connection, key: str, *, seen: int = 0, problem: str | None 
 
     seen: how many lines of results there were.
     """
-    give_back(connection, key, [line.id for line in read_lines(connection, key)])
+    _give_back(connection, key, set(connection.execute(statements.UNANSWERED_STEPS, {"batch_key": key}).scalars()))
     unneeded = func.greatest(seen - batches.c.answered - batches.c.unanswered, 0)
     _update(connection, key, state=BatchState.ENDED, ended_at=func.now(), unneeded=unneeded, problem=problem)
 

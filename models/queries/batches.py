@@ -5,9 +5,9 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Text, bindparam, cast, func, select
 
-from cotrail.models.schema.batch_tables import batch_items, batches
+from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
 from cotrail.models.schema.conditions import QUESTION_OPEN
-from cotrail.models.schema.states import OPEN_BATCHES, StepState
+from cotrail.models.schema.states import OPEN_BATCHES
 from cotrail.models.schema.tables import runs, steps
 
 
@@ -46,23 +46,16 @@ _wave = func.coalesce(batch_items.c.batch, "")
 _asked_in = select(func.count(_wave.distinct()).label("asked")).where(*_of_run).group_by(steps.c.question_id)
 _asked = _asked_in.subquery("asked")
 _WAVES = select(func.coalesce(func.max(_asked.c.asked), 0))
-_WAITING = select(func.count()).where(
-    *_of_run,
-    batch_items.c.batch.is_(None),
-    batch_items.c.body.is_not(None),
-    steps.c.state == StepState.BATCHED,
-    QUESTION_OPEN,
-)
+_WAITING = select(func.count()).where(steps.c.run_id == _run, batch_items.c.batch.is_(None), UNANSWERED, QUESTION_OPEN)
 _UNDER_WAY = (
     select(
         *(batches.c[name] for name in ("provider_id", "lines", "done", "sent_at", "expires_at", "problem")),
         cast(func.count(), BigInteger).label("steps"),
     )
     .where(
-        *_of_run,
+        steps.c.run_id == _run,
         batch_items.c.batch == batches.c.key,
-        batch_items.c.body.is_not(None),
-        steps.c.state == StepState.BATCHED,
+        UNANSWERED,
         batches.c.state.in_(OPEN_BATCHES),
     )
     .group_by(batches.c.key)

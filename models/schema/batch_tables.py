@@ -8,11 +8,11 @@ They hold what is under way; what came of it is recorded in the steps, as that o
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import ARRAY, ForeignKey, Index, Table, Text, text
+from sqlalchemy import ARRAY, ColumnElement, ForeignKey, Index, Table, Text, and_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from cotrail.models.schema.states import BatchState
-from cotrail.models.schema.tables import Base, now, one_of
+from cotrail.models.schema.states import BatchState, StepState
+from cotrail.models.schema.tables import Base, now, one_of, steps
 
 _none, _zero = text("'{}'"), text("0")
 
@@ -81,3 +81,8 @@ class BatchItem(Base):
 
 
 batches, batch_items = (cast(Table, table.__table__) for table in (Batch, BatchItem))
+
+UNANSWERED: ColumnElement[bool] = and_(
+    batch_items.c.body.is_not(None), batch_items.c.step_id == steps.c.id, steps.c.state == StepState.BATCHED
+)
+"""The item of the step, which waits for an answer to its request."""

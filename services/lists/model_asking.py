@@ -1,6 +1,5 @@
 """Asking a served model what it takes, for the table of `models.toml` that fits it."""
 
-import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.prices import price_of
 from cotrail.engines.optional_packages import check_library
+from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 
 UNNAMED = "unnamed"
@@ -109,8 +109,8 @@ def _server(path: Path, name: str, table: dict[str, Any]) -> Server:
 
 def _key(name: str, server: Server) -> str:
     variable = server.key_variable
-    key = os.environ.get(variable, "").strip() if variable else ""
-    if variable and not (key and key.isascii() and key.isprintable()):
+    key = key_in(variable) if variable else ""
+    if variable and not key:
         raise InputError(f"the model {name} needs a key, and the environment variable {variable} holds none: set it")
     return key
 

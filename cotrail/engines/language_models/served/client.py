@@ -1,6 +1,5 @@
 """HTTP client with retries and exponential backoff; each request under way has a connection of its own."""
 
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -25,7 +24,7 @@ from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.rate_headers import pause_asked
 from cotrail.engines.language_models.served.refusals import ATTEMPTS, BUSY, Reported, reported_in, step_error
 from cotrail.engines.language_models.served.tokenizer import Tokenized
-from cotrail.engines.server_address import ServerAddress
+from cotrail.engines.server_address import ServerAddress, key_in
 from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
 
 CONNECT_SECONDS = 10.0
@@ -164,9 +163,9 @@ class ServerClient:
             if self._witness:
                 self._witness.answered(response.headers)
             if not response.is_success:
-                raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
+                raise self.refusal(response.status_code, reported_in(await _read(response)), response.headers)
             if not streams:
-                self._take_whole(await _read(response), stream)
+                self.take_whole(await _read(response), stream)
                 return
             response.stream = _bounded(response)
             try:
@@ -175,17 +174,18 @@ class ServerClient:
                     if event.data and stream.take(event.data):
                         return
             except Refused as refused:
-                raise self._refusal(refused.status, Reported(refused.message, refused.kinds)) from None
+                raise self.refusal(refused.status, Reported(refused.message, refused.kinds)) from None
         try:
             stream.check()
         except TransientStepError as error:
             raise TransientStepError(self._said(str(error))) from None
 
-    def _take_whole(self, content: bytes, stream: AnswerStream) -> None:
+    def take_whole(self, content: bytes, stream: AnswerStream) -> None:
+        """Has a stream take an answer that is none; raises what `complete` does."""
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
-            raise self._refusal(refused.status, Reported(refused.message, refused.kinds)) from None
+            raise self.refusal(refused.status, Reported(refused.message, refused.kinds)) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
@@ -193,7 +193,7 @@ class ServerClient:
         """The content of an answer that is no stream, up to `MAX_STREAM_BYTES`; raises as `complete` does."""
         async with self._answer(url, body) as response:
             if not response.is_success:
-                raise self._refusal(response.status_code, reported_in(await _read(response)), response.headers)
+                raise self.refusal(response.status_code, reported_in(await _read(response)), response.headers)
             response.stream = _bounded(response)
             return await response.aread()
 
@@ -201,7 +201,7 @@ class ServerClient:
         """The server's tokenization of a text; None where it offers none."""
         async with self._answer(url, body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
-                raise self._refusal(response.status_code, Reported("its tokenizer failed"))
+                raise self.refusal(response.status_code, Reported("its tokenizer failed"))
             try:
                 return msgspec.json.decode(await _read(response), type=Tokenized) if response.is_success else None
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -244,7 +244,7 @@ class ServerClient:
         elif response.status_code in BUSY:
             reported = reported_in(await _read(response))
             await response.aclose()
-            refusal = self._refusal(response.status_code, reported, response.headers)
+            refusal = self.refusal(response.status_code, reported, response.headers)
             if isinstance(refusal, QuotaError):
                 raise refusal
             message = f"{url} answered {response.status_code}: {self._said(reported.message)}"
@@ -254,9 +254,10 @@ class ServerClient:
             raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
         return response
 
-    def _refusal(
+    def refusal(
         self, status: int, reported: Reported, headers: Mapping[str, str] = MappingProxyType({})
     ) -> CotrailError:
+        """What a refusal is for the step that asked; its message is without the secrets that the server may repeat."""
         hidden = replace(reported, message=self._said(reported.message))
         if self._witness:
             self._witness.refused(status, hidden)
@@ -271,8 +272,8 @@ def key_of(endpoint: ServerAddress) -> str:
     """The server's API key; empty where it needs none. Raises BlockedError where its variable holds none."""
     if endpoint.key_variable is None:
         return ""
-    key = os.environ.get(endpoint.key_variable, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
+    key = key_in(endpoint.key_variable)
+    if not key:
         raise BlockedError(
             f"the environment variable {endpoint.key_variable} holds no key for {endpoint.url}: set it where the "
             "workers start, start them again, then `cotrail resume RUN`"

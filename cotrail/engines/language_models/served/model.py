@@ -31,9 +31,8 @@ from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
 from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
-from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
-from cotrail.engines.language_models.served.refusals import Reported, reported_in, step_error
+from cotrail.engines.language_models.served.refusals import reported_in
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
@@ -44,7 +43,7 @@ from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.model_identity import model_identity
-from cotrail.errors import CotrailError, StepError, TransientStepError
+from cotrail.errors import CotrailError, StepError
 
 MOST_AROUND_TOKEN = 1000
 """Characters that a server writes around each token at most, of those whose streams are read to their ends."""
@@ -128,15 +127,10 @@ class ServedModel:
         return self._result(order, request, stream)
 
     def _take_answer(self, stream: ServerStream, answer: BatchAnswer) -> None:
-        endpoint = self._endpoint
+        content = answer.body.encode()
         if answer.status != HTTPStatus.OK:
-            raise step_error(endpoint, answer.status, reported_in(answer.body.encode()))
-        try:
-            stream.take_whole(msgspec.json.decode(answer.body, type=dict[str, Any]))
-        except Refused as refused:
-            raise step_error(endpoint, refused.status, Reported(refused.message, refused.kinds)) from None
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise TransientStepError(f"the answer of {endpoint.url} can't be read: {error}") from None
+            raise self._client.refusal(answer.status, reported_in(content))
+        self._client.take_whole(content, stream)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`; StepError where the server returns too few of them, BlockedError as above."""

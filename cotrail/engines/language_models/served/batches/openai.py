@@ -10,7 +10,8 @@ from msgspec import Struct
 from cotrail.common.input_limits import MIB
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchState, BatchStatus, Going, Unanswered
 from cotrail.engines.language_models.endpoint import VERSION
-from cotrail.engines.language_models.served.batches.answers import LineFailure, read_line
+from cotrail.engines.language_models.served.batches.answers import LineFailure
+from cotrail.engines.language_models.served.batches.files import read_files
 from cotrail.engines.language_models.served.batches.requests import KEY, MOST_PAGES, PAGE, ProviderId, ProviderRequests
 
 TOO_LARGE = ("token_limit_exceeded", "batch_size_limit_exceeded")
@@ -104,10 +105,7 @@ class OpenAIBatches:
     def answers(self, batch: str) -> Iterator[BatchAnswer | Unanswered]:
         """See `BatchService`."""
         found = self._batch(batch)
-        for file in (found.output_file_id, found.error_file_id):
-            if file:
-                lines = self._requests.lines(f"/files/{file}/content")
-                yield from (read_line(self._requests.endpoint, line) for line in lines)
+        return read_files(self._requests, (found.output_file_id, found.error_file_id))
 
     def cancel(self, batch: str) -> None:
         """See `BatchService`."""

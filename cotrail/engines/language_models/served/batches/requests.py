@@ -97,13 +97,11 @@ class ProviderRequests:
         )
 
     def _decoded(self, answer: type[AnswerT], request: httpx2.Request) -> AnswerT:
-        content = bytearray()
-        for piece in self._answer(request):
-            content += piece
-            if len(content) > MAX_RECORD_BYTES:
-                raise TransientStepError(f"{request.url} wrote more than {shown_size(MAX_RECORD_BYTES)}")
+        content = _beginning(self._answer(request))
+        if len(content) > MAX_RECORD_BYTES:
+            raise TransientStepError(f"{request.url} wrote more than {shown_size(MAX_RECORD_BYTES)}")
         try:
-            return msgspec.json.decode(bytes(content), type=answer)
+            return msgspec.json.decode(content, type=answer)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"what {request.url} answered can't be read: {error}") from None
 
@@ -132,12 +130,7 @@ class ProviderRequests:
             raise TransientStepError(f"{request.url} broke off: {self._said(str(error))}") from None
 
     def _refusal(self, response: httpx2.Response) -> Exception:
-        content = bytearray()
-        for piece in response.iter_bytes():
-            content += piece
-            if len(content) > MAX_RECORD_BYTES:
-                break
-        reported = reported_in(bytes(content))
+        reported = reported_in(_beginning(response.iter_bytes()))
         hidden = replace(reported, message=self._said(reported.message))
         if response.status_code == HTTPStatus.NOT_FOUND and response.request.method == "GET":
             return BatchLostError(f"{response.request.url} answered 404: {hidden.message}")
@@ -145,3 +138,13 @@ class ProviderRequests:
 
     def _said(self, message: str) -> str:
         return self._secrets.hidden(message)[:LONGEST_MESSAGE]
+
+
+def _beginning(pieces: Iterator[bytes]) -> bytes:
+    """A content up to its end, or a little more of it than a record may have."""
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        if len(content) > MAX_RECORD_BYTES:
+            break
+    return bytes(content)

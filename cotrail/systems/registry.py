@@ -4,6 +4,7 @@ from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
     chain_of_thought,
     few_shot,
+    flare,
     ircot,
     no_retrieval,
     one_step,
@@ -24,6 +25,7 @@ SYSTEMS: list[SystemSpec] = [
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
+    flare.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -1,13 +1,15 @@
 """Records the histories that a new version of a system needs: `python -m tests.replay.recording SYSTEM`.
 
 Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
-the query's words, scores are pseudo-random, and the model states the same answer to every prompt, or in a conversation
-the next of `MESSAGES`; what it reads from a paragraph is the title, but once an answer that doesn't stand there. Two
-new files are written: a record that leads to the answer, and one whose last step the code departs from. Read both
-before you commit them.
+the query's words, and scores are pseudo-random. What the model writes, call by call, is a line of `LINES`, which should
+lead through all that the system does. Without one it states the same answer to every prompt, or in a conversation the
+next of `MESSAGES`; what it reads from a paragraph is the title, but once an answer that doesn't stand there. Two new
+files are written: a record that leads to the answer, and one whose last step the code departs from. Read both before
+you commit them.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,17 +18,25 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Next, Outcome, Recorded
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
+from cotrail.core.results import Retrieved
 from cotrail.core.system import Action
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.systems.registry import find_system
-from tests.replay.driving import MadeUp
+from tests.replay.driving import MadeUp, World
 from tests.replay.test_histories import History, StoredStep, history
+from tests.told import Line, ToldModel
 
 FOLDER = Path(__file__).parent / "histories"
+LINES: Mapping[str, Sequence[Line]] = {
+    "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
+}
+"""What the model writes for a system's question, a text a call; see `tests.told.Line`."""
+
 MESSAGES = (
     "[Query 1]: Which fish is salted?\n[Answer 1]: Sild is salted.\n[Unsolved Query]: Who catches sild?",
     "[Query 1]: Who catches sild?\n[Answer 1]: Sild.\n[Query 2]: Where is it sold?\n[Answer 2]: In Bergen.",
@@ -36,6 +46,20 @@ MESSAGES = (
 """What the model writes in the turns of a conversation."""
 
 SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
+
+
+def world_of(system: str) -> World:
+    if system not in LINES:
+        return world
+    made_up = MadeUp(ToldModel(LINES[system]))
+    return lambda action: best(action, made_up(action))
+
+
+def best(action: Action, outcome: Outcome) -> Outcome:
+    """No more than a search asked for."""
+    if not isinstance(action, Retrieve) or not isinstance(outcome, Retrieved):
+        return outcome
+    return replace(outcome, hits=outcome.hits[: action.count])
 
 
 def world(action: Action) -> Outcome:
@@ -57,11 +81,12 @@ def record(system: str) -> tuple[History, History]:
     needed = spec.needs(settings)
     shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)
     records: list[Recorded] = []
+    outcome_of = world_of(system)
     while isinstance(
         following := advance(lambda: spec.open(like.question, shots, settings), records, like.binding), Next
     ):
         records += (
-            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=world(step.action))
+            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=outcome_of(step.action))
             for step in following.steps
         )
     steps = [

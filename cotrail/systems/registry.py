@@ -6,6 +6,7 @@ from cotrail.systems import (
     few_shot,
     flare,
     ircot,
+    iter_retgen,
     no_retrieval,
     one_step,
     self_consistency,
@@ -26,6 +27,7 @@ SYSTEMS: list[SystemSpec] = [
     *rethinking.SPECS,
     *searchain.SPECS,
     flare.SPEC,
+    iter_retgen.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -33,6 +33,7 @@ from tests.told import Line, ToldModel
 
 FOLDER = Path(__file__).parent / "histories"
 LINES: Mapping[str, Sequence[Line]] = {
+    "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),
     "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
 }
 """What the model writes for a system's question, a text a call; see `tests.told.Line`."""

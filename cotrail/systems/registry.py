@@ -3,6 +3,7 @@
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
     chain_of_thought,
+    corag,
     few_shot,
     flare,
     ircot,
@@ -28,6 +29,7 @@ SYSTEMS: list[SystemSpec] = [
     *searchain.SPECS,
     flare.SPEC,
     iter_retgen.SPEC,
+    corag.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -34,6 +34,17 @@ from tests.told import Line, ToldModel
 FOLDER = Path(__file__).parent / "histories"
 LINES: Mapping[str, Sequence[Line]] = {
     "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),
+    "corag": (
+        *(
+            '"Which fish is salted?"',
+            "Sild.",
+            "Which fish is salted?",
+            "Intermediate query 2: Who sells sild?",
+            "Bergen.",
+        ),
+        *("Who eats sild?", "Bergen.", "Where is sild sold?", "In Bergen.", "Is sild a fish?", "Yes."),
+        *("Is Bergen a town?", "No relevant information found", "Sild"),
+    ),
     "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
 }
 """What the model writes for a system's question, a text a call; see `tests.told.Line`."""

@@ -13,6 +13,7 @@ from cotrail.systems import (
     self_consistency,
     zero_shot,
 )
+from cotrail.systems.probtree import system as probtree
 from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
@@ -30,6 +31,7 @@ SYSTEMS: list[SystemSpec] = [
     flare.SPEC,
     iter_retgen.SPEC,
     corag.SPEC,
+    probtree.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -32,20 +32,21 @@ from tests.replay.test_histories import History, StoredStep, history
 from tests.told import Line, ToldModel
 
 FOLDER = Path(__file__).parent / "histories"
+
 LINES: Mapping[str, Sequence[Line]] = {
+    "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
     "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),
     "corag": (
-        *(
-            '"Which fish is salted?"',
-            "Sild.",
-            "Which fish is salted?",
-            "Intermediate query 2: Who sells sild?",
-            "Bergen.",
-        ),
-        *("Who eats sild?", "Bergen.", "Where is sild sold?", "In Bergen.", "Is sild a fish?", "Yes."),
+        *('"Which fish is salted?"', "Sild.", "Which fish is salted?", "Intermediate query 2: Who sells it?"),
+        *("Bergen.", "Who eats sild?", "Bergen.", "Where is sild sold?", "In Bergen.", "Is sild a fish?", "Yes."),
         *("Is Bergen a town?", "No relevant information found", "Sild"),
     ),
-    "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
+    "probtree": (
+        ('{"Which river is it?": ["Where is the engineer from?", "Which river runs through <1>?"]}', 0.8),
+        *(("It is Brask. So the answer is: Grayle.", 0.6), "Brask is from Tarn. So the answer is: Tarn."),
+        *("So the answer is: Unknown", "Tarn is on it. So the answer is: Sild."),
+        *(("Brask. So the answer is: Vell.", 0.5), "Tarn is on it. So the answer is: Sild.", "It is the Sild."),
+    ),
 }
 """What the model writes for a system's question, a text a call; see `tests.told.Line`."""
 

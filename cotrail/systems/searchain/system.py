@@ -11,6 +11,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Shots
+from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
@@ -192,12 +193,12 @@ def needs(settings: SearChainSettings) -> Needs:
     """
     if not settings.retrieve:
         return Needs(words={PROMPT: own_prompt(settings)}, capabilities=frozenset({"turns"}))
-    reads = settings.reads
+    reader: frozenset[Capability] = settings.reader_capabilities if settings.reads else frozenset()
     return Needs(
         words={PROMPT: own_prompt(settings)},
         corpus=True,
-        engines=(settings.reader_engines if reads else ()) + _COMPARING.get(settings.duplicates, ()),
-        capabilities=frozenset({"turns"}) | (settings.reader_capabilities if reads else frozenset()),
+        engines=(settings.reader_engines if settings.reads else ()) + _COMPARING.get(settings.duplicates, ()),
+        capabilities=frozenset({"turns", *reader}),
     )
 
 

@@ -1,14 +1,15 @@
 """Records the histories that a new version of a system needs: `python -m tests.replay.recording SYSTEM`.
 
 Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
-the query's words, scores are pseudo-random, and the model states the same answer to every prompt, or in a conversation
-the next of `MESSAGES`, or what `LINES` has for its calls; what it reads from a paragraph is the title, but once an
-answer that doesn't stand there. Two new files are written: a record that leads to the answer, and one whose last step
-the code departs from. Read both before you commit them.
+the query's words, and scores are pseudo-random. What the model writes, call by call, is a line of `LINES`, which should
+lead through all that the system does. Without one it states the same answer to every prompt, or in a conversation the
+next of `MESSAGES`; what it reads from a paragraph is the title, but once an answer that doesn't stand there. Two new
+files are written: a record that leads to the answer, and one whose last step the code departs from. Read both before
+you commit them.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -17,31 +18,26 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Next, Outcome, Recorded
 from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.replay import advance
+from cotrail.core.results import Retrieved
 from cotrail.core.system import Action
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.systems.registry import find_system
-from tests.replay.driving import MadeUp
+from tests.replay.driving import MadeUp, World
 from tests.replay.test_histories import History, StoredStep, history
-from tests.told import ToldModel
+from tests.told import Line, ToldModel
 
 FOLDER = Path(__file__).parent / "histories"
-MESSAGES = (
-    "[Query 1]: Which fish is salted?\n[Answer 1]: Sild is salted.\n[Unsolved Query]: Who catches sild?",
-    "[Query 1]: Who catches sild?\n[Answer 1]: Sild.\n[Query 2]: Where is it sold?\n[Answer 2]: In Bergen.",
-    "[Query 1]: Which town sells sild?\n[Answer 1]: Bergen sells sild.\n[Final Content]: So the answer is Sild.",
-    "[Final Content]: Sild is salted [1], and sold in Bergen [3]. So the answer is Sild.",
-)
-"""What the model writes in the turns of a conversation."""
 
 SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "salted fish"}}</tool_call>'
 SEARCHES_AND_OPENS = f'{SEARCH}<tool_call>{{"name": "open", "arguments": {{"title": "Sild"}}}}</tool_call>'
 RESEARCH = '<tool_call>{"name": "research", "arguments": {"topic": "salted fish"}}</tool_call>'
 TAGGED = "<search> salted fish </search>"
-LINES: Mapping[str, tuple[str, ...]] = {
+LINES: Mapping[str, Sequence[Line]] = {
     "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "research": (TAGGED, "<answer> \\boxed{Sild} </answer>"),
@@ -76,10 +72,45 @@ LINES: Mapping[str, tuple[str, ...]] = {
         "Enough.",
         "Answer: Sild",
     ),
+    "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
+    "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),
+    "corag": (
+        *('"Which fish is salted?"', "Sild.", "Which fish is salted?", "Intermediate query 2: Who sells it?"),
+        *("Bergen.", "Who eats sild?", "Bergen.", "Where is sild sold?", "In Bergen.", "Is sild a fish?", "Yes."),
+        *("Is Bergen a town?", "No relevant information found", "Sild"),
+    ),
+    "probtree": (
+        ('{"Which river is it?": ["Where is the engineer from?", "Which river runs through <1>?"]}', 0.8),
+        *(("It is Brask. So the answer is: Grayle.", 0.6), "Brask is from Tarn. So the answer is: Tarn."),
+        *("So the answer is: Unknown", "Tarn is on it. So the answer is: Sild."),
+        *(("Brask. So the answer is: Vell.", 0.5), "Tarn is on it. So the answer is: Sild.", "It is the Sild."),
+    ),
 }
-"""What the model writes, call by call, for systems whose every call is told."""
+"""What the model writes for a system's question, a text a call; see `tests.told.Line`."""
+
+MESSAGES = (
+    "[Query 1]: Which fish is salted?\n[Answer 1]: Sild is salted.\n[Unsolved Query]: Who catches sild?",
+    "[Query 1]: Who catches sild?\n[Answer 1]: Sild.\n[Query 2]: Where is it sold?\n[Answer 2]: In Bergen.",
+    "[Query 1]: Which town sells sild?\n[Answer 1]: Bergen sells sild.\n[Final Content]: So the answer is Sild.",
+    "[Final Content]: Sild is salted [1], and sold in Bergen [3]. So the answer is Sild.",
+)
+"""What the model writes in the turns of a conversation."""
 
 SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
+
+
+def world_of(system: str) -> World:
+    if system not in LINES:
+        return world
+    made_up = MadeUp(ToldModel(LINES[system]))
+    return lambda action: best(action, made_up(action))
+
+
+def best(action: Action, outcome: Outcome) -> Outcome:
+    """No more than a search asked for."""
+    if not isinstance(action, Retrieve) or not isinstance(outcome, Retrieved):
+        return outcome
+    return replace(outcome, hits=outcome.hits[: action.count])
 
 
 def world(action: Action) -> Outcome:
@@ -101,12 +132,12 @@ def record(system: str) -> tuple[History, History]:
     needed = spec.needs(settings)
     shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)
     records: list[Recorded] = []
-    carried_out = MadeUp(ToldModel(LINES[system])) if system in LINES else world
+    outcome_of = world_of(system)
     while isinstance(
         following := advance(lambda: spec.open(like.question, shots, settings), records, like.binding), Next
     ):
         records += (
-            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=carried_out(step.action))
+            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=outcome_of(step.action))
             for step in following.steps
         )
     steps = [

@@ -190,6 +190,13 @@ def test_every_version_of_a_system_has_a_record_of_an_answer_and_a_bad_one(spec:
     assert ends >= {"answer", "mismatch"}, "record them: `python -m tests.replay.recording SYSTEM`"
 
 
+@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+def test_a_system_that_searches_does_so_in_its_record(spec: SystemSpec) -> None:
+    recorded = history(f"{spec.name}_v{spec.version}_answered")
+    kinds = {step.kind for step in recorded.history}
+    assert not recorded.needs.corpus or kinds & {"retrieve", "open"}
+
+
 @pytest.mark.parametrize(("sort", "said"), DIVERGING.items())
 @pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
 def test_every_version_of_a_system_notices_each_sort_of_divergence(spec: SystemSpec, sort: str, said: str) -> None:

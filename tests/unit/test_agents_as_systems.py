@@ -1,6 +1,5 @@
 """Agents of the literature as systems: each is a short generator, whose prompts are what its paper shows a model."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,10 +13,9 @@ from msgspec import Struct
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Asked, Prompt, Shown, Turn, Written, plain, user
+from cotrail.core.prompts import Asked, Prompt, Shown, Turn, plain, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
@@ -133,35 +131,6 @@ def tag_agent(question: Question, tags: Tags, opening: tuple[Turn, ...] = ()) ->
     return Answer(text=said.partition(tags.answer[0])[2].strip(), paragraphs=read)
 
 
-# FLARE (Jiang et al., 2023)
-
-UNSURE = math.log(0.5)
-
-
-def flare(question: Question) -> System:
-    """Have the model write a sentence again, with what a search for it finds, where it was unsure of any token."""
-    sentences: tuple[str, ...] = ()
-    paragraphs: tuple[Paragraph, ...] = ()
-    while len(sentences) < MOST_STEPS:
-        step = Reason(prompt=chain(question, paragraphs, sentences), max_tokens=60, scored=True)
-        written = expect((yield step), Generated)
-        if min((each for _, each in written.kept_tokens), default=0) < UNSURE:
-            paragraphs = expect((yield Retrieve(query=written.text, count=1)), Retrieved).paragraphs
-            again = Reason(prompt=chain(question, paragraphs, sentences), max_tokens=60)
-            written = expect((yield again), Generated)
-        sentences += (written.text,)
-        if not written.text or stated_answer(written.text) is not None:
-            break
-    return Answer(text=stated_answer(sentences[-1]) or "", sentences=sentences, paragraphs=paragraphs)
-
-
-def chain(question: Question, paragraphs: tuple[Paragraph, ...], sentences: tuple[str, ...]) -> Prompt:
-    """The paragraphs, the question, and what was written of its answer."""
-    shown = (Shown(paragraph=each, form="{text}\n\n") for each in paragraphs)
-    written = (Written(f" {each}") for each in sentences)
-    return Prompt(turns=(plain(*shown, Asked(question.text, "Question: {question}\nAnswer:"), *written),))
-
-
 # Chains side by side, and a vote (Wang et al., 2022)
 
 
@@ -256,21 +225,6 @@ def test_a_message_goes_on_behind_what_was_found(tags: Tags) -> None:
     going_on = f"I search. {opened} Where does the Vell end? {closed}{told}"
     assert list(map(messages, prompts)) == [[asked], [asked, {"role": "assistant", "content": going_on}]]
     assert (answer.text, answer.paragraphs) == ("Amber Sea", (VELL,))
-
-
-@pytest.mark.parametrize(("confidence", "prompts"), [(0.9, 2), (0.3, 4)])
-def test_a_sentence_that_the_model_is_unsure_of_is_searched_for_and_written_again(
-    confidence: float, prompts: int
-) -> None:
-    script = {"sentences": ["Where does the Vell end?"], "answer": "Amber Sea", "confidence": confidence}
-    answer, shown = ran(partial(flare, QUESTION), script)
-    first = f"Question: {QUESTION.text}\nAnswer:"
-    assert len(shown) == prompts
-    assert shown[0] == first
-    if confidence < 0.5:
-        assert shown[1] == f"{VELL.text}\n\n{first}"
-        assert shown[2] == f"{VELL.text}\n\n{first} Where does the Vell end?"
-    assert (answer.text, len(answer.sentences)) == ("Amber Sea", 2)
 
 
 def test_chains_side_by_side_vote_and_one_without_an_answer_does_not() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.systems.searchain.reading import stands_in
+from cotrail.systems.parts.document_reading import stands_in
 from tests.unit.test_searchain import (
     AFTER_ROLE,
     DOCUMENTS,

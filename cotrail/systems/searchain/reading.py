@@ -1,125 +1,12 @@
-"""The reader: the answer to a query in its document, and how sure it is (Search-in-the-Chain, section 3.2)."""
-
-import math
-import re
-import unicodedata
-
-from msgspec import Struct
-from msgspec.structs import replace
+"""Whether an answer is consistent with what was read from its document (Search-in-the-Chain, section 3.2)."""
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.text_overlap import contained, rouge_l
-from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.generate import Read
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Asked, Prompt, Shown, user
-from cotrail.core.results import Extracted, Generated
-from cotrail.core.system import Part, expect
 from cotrail.systems.searchain.settings import SearChainSettings
-
-UNANSWERABLE = "unanswerable"
-
-INSTRUCTION = (
-    "Answer the question by the paragraph alone. Reply with the fewest words of the paragraph that answer it, and with "
-    f'nothing else. If the paragraph does not answer it, reply with the word "{UNANSWERABLE}".\n\n'
-)
-
-HIGHEST_LOGIT = 10.0
-"""The largest logit of a model's answer: certainty has none."""
 
 MOST_COMPARED_WORDS = 1000
 """How many words of either text ROUGE-L compares: its time grows with the product of the lengths."""
-
-
-class Reading(Struct, frozen=True, kw_only=True):
-    """What a reader read.
-
-    text: empty where the document has no answer; confidence: on the scale of logits.
-    discarded: what the reader wrote, where that doesn't stand in the document and so doesn't count.
-    """
-
-    text: str
-    confidence: float
-    discarded: str = ""
-
-
-def read_document(query: str, document: Paragraph, settings: SearChainSettings) -> Part[Reading]:
-    """The answer to the query that the document holds, by the settings' reader."""
-    reading = yield from _read(query, document, settings)
-    if settings.readings == "any" or stands_in(reading.text, document):
-        return reading
-    return replace(reading, text="", discarded=reading.text)
-
-
-def stands_in(answer: str, document: Paragraph) -> bool:
-    """Return whether an answer is a piece of the document's title or text, in whatever case and punctuation.
-
-    Whole words count: "no" doesn't stand in "know". Punctuation is dropped ("U.S." is "US") or parts words ("Arlo's"
-    has "Arlo"), as the answer may have it. Scripts without spaces have no word boundaries to respect.
-    """
-    return any(_has(text, answer, form) for text in (document.title, document.text) for form in ("", " "))
-
-
-def _has(text: str, answer: str, mark: str) -> bool:
-    """Return whether the text has the answer, with that in the place of every punctuation mark of both."""
-    words = _words(answer, mark)
-    if not words:
-        return answer in text
-    before, behind = (" " if end < _UNSPACED else "" for end in (words[0], words[-1]))
-    return f"{before}{words}{behind}" in f" {_words(text, mark)} "
-
-
-def _words(text: str, mark: str) -> str:
-    return normalized(_MARK.sub(mark, unicodedata.normalize("NFKC", text)))
-
-
-_MARK = re.compile(r"[^\w\s]|_")
-_UNSPACED = "\u0e00"
-"""The first of the scripts that set no spaces between words, or few: Thai, and all behind it as far as Chinese."""
-
-
-def _read(query: str, document: Paragraph, settings: SearChainSettings) -> Part[Reading]:
-    if settings.reader == "extractor":
-        extracted = expect((yield Extract(question=query, paragraph=document)), Extracted)
-        return Reading(text=extracted.text.strip(), confidence=extracted.confidence)
-    read = Read(
-        prompt=reader_prompt(query, document, settings.max_paragraph_words),
-        max_tokens=settings.max_answer_tokens,
-        until="line",
-        temperature=0.0,
-        scored=settings.confidence == "probability",
-    )
-    reading = _reading(expect((yield read), Generated))
-    if settings.confidence == "probability":
-        return reading
-    return replace(reading, confidence=HIGHEST_LOGIT if stands_in(reading.text, document) else 0.0)
-
-
-def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
-    """The question to the language model as a reader; the document stands in it whatever its length."""
-    shown = Shown(paragraph=document, form="Paragraph: {title}\n{text}\n\n", words=words, yields=0)
-    return Prompt(turns=(user(INSTRUCTION, shown, Asked(query, "Question: {question}\nAnswer:")),))
-
-
-def confidence(log_probabilities: tuple[float, ...]) -> float:
-    """The logit of the tokens' geometric mean probability, within `HIGHEST_LOGIT`; 0, even odds, without tokens."""
-    if not log_probabilities:
-        return 0.0
-    least = 1 / (1 + math.exp(HIGHEST_LOGIT))
-    mean = math.exp(min(0.0, math.fsum(log_probabilities) / len(log_probabilities)))
-    probability = min(max(mean, least), 1 - least)
-    # Rounded, since mathematical libraries differ in the last digits.
-    return round(math.log(probability / (1 - probability)), 6)
-
-
-def _reading(reply: Generated) -> Reading:
-    text = reply.text.strip().removesuffix(".").strip("\"'")
-    # Records of former versions have thoughts in a text's first line.
-    is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
-    return Reading(
-        text=text if is_answer else "",
-        confidence=confidence(tuple(each for _, each in reply.kept_tokens)),
-    )
 
 
 def differs(extracted: str, answer: str, document: Paragraph, settings: SearChainSettings) -> bool:

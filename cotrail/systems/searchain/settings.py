@@ -2,20 +2,18 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from cotrail.common.numbers import Positive
 from cotrail.core.question_kinds import QuestionSort
+from cotrail.systems.parts.document_reading import DocumentReaderSettings, Readings
 from cotrail.systems.searchain.chain_of_query import AnswerRule
 
 Answers = Literal["short", "long"]
-Reader = Literal["model", "extractor"]
-Confidence = Literal["probability", "document"]
-Readings = Literal["document", "any"]
 Duplicates = Literal["equal", "embedder", "rater"]
 
 
-class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SearChainSettings(DocumentReaderSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Search-in-the-Chain."""
 
     questions: QuestionSort = "multi-hop"
@@ -33,18 +31,6 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     alpha: Annotated[float, Meta(ge=0, le=1)] = 0.35
     """A long answer of at most this ROUGE-L isn't consistent with its document."""
-
-    reader: Reader = "model"
-    """Who reads the answer to a query from its document: the run's language model by a short prompt, or the run's
-    extractor."""
-
-    confidence: Confidence = "probability"
-    """How sure the language model is of what it read: by the `probability` of its words; or, for models that tell none
-    or think, sure where its answer stands in the `document`."""
-
-    readings: Readings = "document"
-    """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
-    recorded, and the document has no answer then."""
 
     duplicates: Duplicates = "equal"
     """What counts as a query that was asked before: one that is `equal` after normalization, one whose embedding
@@ -90,12 +76,6 @@ class SearChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     max_final_tokens: Positive = 512
     """The most tokens of the final content."""
-
-    max_answer_tokens: Positive = 32
-    """The most tokens of a reader's answer."""
-
-    max_paragraph_words: Positive = 350
-    """A document is cut to this many words where the model is shown it."""
 
     temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
     """The temperature of chains and final content; the run's unless given. The reader's is always 0."""

@@ -11,22 +11,23 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Shots
+from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.ports.extractor import EXTRACTOR
 from cotrail.core.ports.rater import DUPLICATE_RATER
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts.document_reading import Reading, read_document
 from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.searchain.bounds import most
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import stated, without_marks
 from cotrail.systems.searchain.prompts import PROMPT, chain_prompt, feedback, own_prompt
-from cotrail.systems.searchain.reading import Reading, differs, read_document
+from cotrail.systems.searchain.reading import differs
 from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
 from cotrail.systems.searchain.tracing import cite, note_end, trace, write
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
@@ -181,7 +182,6 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
     )
 
 
-_READERS: dict[str | None, tuple[EngineRole, ...]] = {"extractor": (EXTRACTOR,)}
 # Runs that compare questions by embeddings have always pinned an entailer too.
 _COMPARING: dict[str, tuple[EngineRole, ...]] = {"embedder": (EMBEDDER, ENTAILER), "rater": (DUPLICATE_RATER,)}
 
@@ -193,13 +193,12 @@ def needs(settings: SearChainSettings) -> Needs:
     """
     if not settings.retrieve:
         return Needs(words={PROMPT: own_prompt(settings)}, capabilities=frozenset({"turns"}))
-    reader = settings.reader if settings.reads else None
-    scored = reader == "model" and settings.confidence == "probability"
+    reader: frozenset[Capability] = settings.reader_capabilities if settings.reads else frozenset()
     return Needs(
         words={PROMPT: own_prompt(settings)},
         corpus=True,
-        engines=_READERS.get(reader, ()) + _COMPARING.get(settings.duplicates, ()),
-        capabilities=frozenset({"turns", "scores"} if scored else {"turns"}),
+        engines=(settings.reader_engines if settings.reads else ()) + _COMPARING.get(settings.duplicates, ()),
+        capabilities=frozenset({"turns", *reader}),
     )
 
 

@@ -1,0 +1,104 @@
+"""ITER-RETGEN: what was written in one round is searched for in the next (Shao et al., 2023, section 3)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, plain
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.faithfulness.sentences import sentences
+from cotrail.systems.parts import prompting
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.searching import SearchSettings, found, shown
+from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("iter_retgen")
+
+PARAGRAPH = "Paragraph {number}: {title}\n{text}\n\n"
+FURTHER_EXAMPLE = "\nQuestion:"
+STATEMENTS = ("answer is:", "answer is")
+
+
+class IterRetGenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """ITER-RETGEN."""
+
+    search: SearchSettings = SearchSettings()
+
+    rounds: Positive = 2
+    """How often it is searched and answered (T); the paper recommends 2."""
+
+    max_tokens: Positive = 256
+    """The most tokens of a round's chain of thought."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature; the run's unless given."""
+
+
+def iter_retgen(question: Question, shots: Shots, settings: IterRetGenSettings) -> System:
+    """Search and answer in rounds, each with the question and what the round before wrote; the last answer counts."""
+    chain, limit = "", ""
+    paragraphs: tuple[Paragraph, ...] = ()
+    try:
+        for _ in range(settings.rounds):
+            # The question first: of long queries the end isn't searched for.
+            known = yield from found(f"{question.text} {chain}", settings.search)
+            paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
+            chain = expect((yield answering(question, known, shots, settings)), Generated).text.strip()
+    except LimitReached as reached:
+        limit = reached.limit
+    return Answer(text=behind(chain, *STATEMENTS) or "", sentences=sentences(chain), paragraphs=paragraphs, limit=limit)
+
+
+def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, settings: IterRetGenSettings) -> Reason:
+    """A chain of thought that ends in the answer, given what this round found and nothing else."""
+    words = worded(
+        shots,
+        OWN,
+        "answer",
+        examples=chosen_words(shots, OWN, "examples"),
+        paragraphs=shown(prompting.shown(question, known), PARAGRAPH, settings.search),
+        question=Asked(question.text),
+    )
+    return Reason(
+        prompt=Prompt(turns=(plain(*words),)),
+        max_tokens=settings.max_tokens,
+        until="stop",
+        stop=(FURTHER_EXAMPLE,),
+        temperature=settings.temperature,
+    )
+
+
+def needs(_: IterRetGenSettings) -> Needs:
+    """A corpus; prompts are plain text."""
+    return Needs(words=OWN, corpus=True)
+
+
+def most(question: Question, settings: IterRetGenSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: every round has a search and a chain."""
+    rounds = settings.rounds
+    words = settings.search.count * settings.search.paragraph_words + sum(len(each.split()) for each in OWN.values())
+    chains = Most(kind="reason", times=rounds, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
+    return (Most(kind="retrieve", times=rounds), chains)
+
+
+SPECS = (
+    SystemSpec(
+        name="iter-retgen",
+        version=1,
+        title="ITER-RETGEN",
+        paper="Shao et al., 2023, https://arxiv.org/abs/2305.15294",
+        ablations={"one round, which is retrieval by the question (T = 1)": {"rounds": 1}},
+        settings=IterRetGenSettings,
+        open=iter_retgen,
+        needs=needs,
+        most=most,
+    ),
+)

@@ -1,0 +1,1 @@
+"""ProbTree: trees of questions whose answers are chosen by their probabilities."""

@@ -3,6 +3,8 @@
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
     chain_of_thought,
+    direct,
+    direct_retrieval,
     few_shot,
     ircot,
     no_retrieval,
@@ -24,6 +26,8 @@ SYSTEMS: list[SystemSpec] = [
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
+    direct.SPEC,
+    direct_retrieval.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -11,6 +11,7 @@ from cotrail.systems import (
     one_step,
     self_consistency,
     zero_shot,
+    zero_shot_chain_of_thought,
 )
 from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
@@ -27,6 +28,7 @@ SYSTEMS: list[SystemSpec] = [
     *rethinking.SPECS,
     *searchain.SPECS,
     direct.SPEC,
+    zero_shot_chain_of_thought.SPEC,
     direct_retrieval.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""

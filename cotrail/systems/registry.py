@@ -9,6 +9,7 @@ from cotrail.systems import (
     ircot,
     no_retrieval,
     one_step,
+    recite,
     self_consistency,
     zero_shot,
     zero_shot_chain_of_thought,
@@ -29,6 +30,7 @@ SYSTEMS: list[SystemSpec] = [
     *searchain.SPECS,
     direct.SPEC,
     zero_shot_chain_of_thought.SPEC,
+    recite.SPEC,
     direct_retrieval.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""

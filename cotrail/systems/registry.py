@@ -7,6 +7,7 @@ from cotrail.systems import (
     direct_retrieval,
     few_shot,
     ircot,
+    least_to_most,
     no_retrieval,
     one_step,
     recite,
@@ -31,6 +32,7 @@ SYSTEMS: list[SystemSpec] = [
     direct.SPEC,
     zero_shot_chain_of_thought.SPEC,
     recite.SPEC,
+    least_to_most.SPEC,
     direct_retrieval.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""

@@ -10,6 +10,7 @@ from cotrail.systems import (
     least_to_most,
     no_retrieval,
     one_step,
+    plan_and_solve,
     recite,
     self_consistency,
     zero_shot,
@@ -34,6 +35,7 @@ SYSTEMS: list[SystemSpec] = [
     recite.SPEC,
     least_to_most.SPEC,
     direct_retrieval.SPEC,
+    plan_and_solve.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

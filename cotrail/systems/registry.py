@@ -13,6 +13,7 @@ from cotrail.systems import (
     plan_and_solve,
     recite,
     self_consistency,
+    vote,
     zero_shot,
     zero_shot_chain_of_thought,
 )
@@ -37,6 +38,7 @@ SYSTEMS: list[SystemSpec] = [
     direct_retrieval.SPEC,
     plan_and_solve.SPEC,
 ]
+SYSTEMS.append(vote.over(SYSTEMS))
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 

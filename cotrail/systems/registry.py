@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.systems import vote
 from cotrail.systems.spec import SystemSpec, find_spec
 
 MODULES = (
@@ -15,6 +16,12 @@ MODULES = (
     "self_consistency",
     "rethinking.system",
     "searchain.system",
+    "direct",
+    "zero_shot_chain_of_thought",
+    "recite",
+    "least_to_most",
+    "direct_retrieval",
+    "plan_and_solve",
     "flare",
     "iter_retgen",
     "corag",
@@ -28,6 +35,7 @@ MODULES = (
 """The modules of systems in `cotrail.systems`; the `SPECS` of each are the versions of its system or systems."""
 
 SYSTEMS: list[SystemSpec] = [spec for module in MODULES for spec in import_module(f"cotrail.systems.{module}").SPECS]
+SYSTEMS.append(vote.over(SYSTEMS))
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 

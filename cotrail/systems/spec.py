@@ -48,6 +48,11 @@ def unbounded(question: Question, settings: Any) -> None:
     """No bound: the settings don't say how many steps a question has at most."""
 
 
+def as_given(settings: Any) -> Any:
+    """The settings as they are: they leave nothing open."""
+    return settings
+
+
 class SystemSpec(Struct, frozen=True, kw_only=True):
     """A system: its algorithm, its settings, and what the code around it asks of it.
 
@@ -67,6 +72,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
     most: the steps that a question has at most with these settings; None where they set no bound.
     authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
+    spelled_out: settings with everything in them that a run pins; InputError where they can't be followed.
     """
 
     name: str
@@ -85,6 +91,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     ablations: Mapping[str, Mapping[str, Any]] = {}
     authors_words: Mapping[str, str] = {}
     most: Callable[[Question, Any], tuple[Most, ...] | None] = unbounded
+    spelled_out: Callable[[Any], Any] = as_given
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""

@@ -45,9 +45,10 @@ def system_settings(spec: SystemSpec, request: RunRequest, *, instructed: bool =
     values = merged(merged(values, request.settings), _short_settings(spec, request, defaults))
     resolved = merged(defaults, values)
     try:
-        settings = dict(msgspec.to_builtins(msgspec.convert(resolved, spec.settings)))
+        converted = msgspec.convert(resolved, spec.settings)
     except msgspec.ValidationError as error:
         raise InputError(f"settings of {spec.name}: {refusal(error, spec.settings, resolved)}; correct it") from error
+    settings = dict(msgspec.to_builtins(spec.spelled_out(converted)))
     # Another version of the splitter may split otherwise, so the run names the one that is installed now.
     return settings | {key: pinned(settings[key]) for key in ("splitter",) if key in settings}
 

@@ -128,7 +128,7 @@ def world(action: Action) -> Outcome:
 def record(system: str) -> tuple[History, History]:
     """The history of a system's newest version by its default settings, and the same one spoiled."""
     spec, like = find_system(system), history("ircot_v2_answered")
-    settings = spec.settings()
+    settings = spec.spelled_out(spec.settings())
     needed = spec.needs(settings)
     shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)
     records: list[Recorded] = []

@@ -35,3 +35,9 @@ def boxed(text: str) -> str | None:
         if depth == 0:
             return text[inside:place].strip()
     return None
+
+
+def stated(text: str) -> str:
+    """What stands behind the last "answer is" of a text, or, where it has none, all of the text without a full stop."""
+    answer = behind(text, "answer is:", "answer is")
+    return text.strip().removesuffix(".").rstrip() if answer is None else answer

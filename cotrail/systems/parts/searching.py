@@ -29,6 +29,11 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     corpus: str = ""
     """Which of the run's corpora is searched; the first unless given."""
 
+    @property
+    def most_words(self) -> int:
+        """The words that what one search finds has in a prompt at most."""
+        return self.count * self.paragraph_words
+
 
 def query_words(query: str) -> str:
     """A query as it is searched for: in one line, and not longer than search engines take."""

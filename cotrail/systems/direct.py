@@ -1,0 +1,62 @@
+"""Direct prompting: the question alone (the first row of table 1 in Search-in-the-Chain; Xu et al., 2023)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.prompts import Asked, Prompt, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.answers import stated
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("direct")
+
+
+class DirectSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Direct prompting."""
+
+    max_tokens: Positive = 256
+    """The most tokens of the answer."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature; the run's unless given."""
+
+
+def direct(question: Question, shots: Shots, settings: DirectSettings) -> System:
+    """Ask the question and take what the model says."""
+    prompt = Prompt(turns=(user(*worded(shots, OWN, "prompt", question=Asked(question.text))),))
+    reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
+    said = expect((yield from last_step(reading)), Generated).text
+    return Answer(text=stated(said))
+
+
+def needs(_: DirectSettings) -> Needs:
+    """A model that takes conversations."""
+    return Needs(words=OWN, capabilities=frozenset({"turns"}))
+
+
+def most(question: Question, settings: DirectSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return (Most(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),)
+
+
+SPECS = (
+    SystemSpec(
+        name="direct",
+        version=1,
+        title="Direct Prompting",
+        paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
+        settings=DirectSettings,
+        open=direct,
+        needs=needs,
+        most=most,
+    ),
+)

@@ -1,0 +1,79 @@
+"""Direct Retrieval: the best paragraphs for the question, then one prompt (Search-in-the-Chain, section 4.1)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.systems.parts import prompting
+from cotrail.systems.parts.answers import stated
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.searching import SearchSettings, found, shown
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("direct_retrieval")
+
+PARAGRAPH = "Paragraph {number}: {title}\n{text}\n\n"
+
+
+class DirectRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Direct Retrieval."""
+
+    search: SearchSettings = SearchSettings()
+
+    max_tokens: Positive = 256
+    """The most tokens of the answer."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature; the run's unless given."""
+
+
+def direct_retrieval(question: Question, shots: Shots, settings: DirectRetrievalSettings) -> System:
+    """Search with the question, show what was found, and take what the model says."""
+    paragraphs: tuple[Paragraph, ...] = ()
+    limit = ""
+    try:
+        paragraphs = yield from found(question.text, settings.search)
+    except LimitReached as reached:
+        limit = reached.limit
+    pieces = shown(prompting.shown(question, paragraphs), PARAGRAPH, settings.search)
+    words = worded(shots, OWN, "prompt", paragraphs=pieces, question=Asked(question.text))
+    prompt = Prompt(turns=(user(*words),))
+    reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
+    said = expect((yield from last_step(reading)), Generated).text
+    return Answer(text=stated(said), paragraphs=paragraphs, limit=limit)
+
+
+def needs(_: DirectRetrievalSettings) -> Needs:
+    """A corpus, and a model that takes conversations."""
+    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
+
+
+def most(question: Question, settings: DirectRetrievalSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    words = settings.search.most_words + words_in(OWN)
+    reading = Most(kind="read", times=1, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
+    return (Most(kind="retrieve", times=1), reading)
+
+
+SPECS = (
+    SystemSpec(
+        name="direct-retrieval",
+        version=1,
+        title="Direct Retrieval",
+        paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
+        settings=DirectRetrievalSettings,
+        open=direct_retrieval,
+        needs=needs,
+        most=most,
+    ),
+)

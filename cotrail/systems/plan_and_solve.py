@@ -1,0 +1,137 @@
+"""Plan-and-Solve: a plan of the whole question, then its solution (Wang et al., 2023, section 2).
+
+With retrieval it is the baseline of Search-in-the-Chain (section 4.1): one round of searches for all sub-questions.
+"""
+
+from itertools import chain
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, Written, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.faithfulness.sentences import sentences
+from cotrail.systems.parts import prompting
+from cotrail.systems.parts.answers import behind, stated
+from cotrail.systems.parts.asking_on import asked_on
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.plans import sub_questions
+from cotrail.systems.parts.searching import SearchSettings, each_found, shown
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("plan_and_solve")
+
+PARAGRAPH = "Paragraph {number}: {title}\n{text}\n\n"
+
+
+class PlanAndSolveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Plan-and-Solve."""
+
+    retrieve: bool = True
+    """Whether the plan's sub-questions are searched for, all at once. Without it the plan and its solution are one text
+    from memory, as Wang et al. (2023) have it."""
+
+    search: SearchSettings = SearchSettings()
+
+    sub_questions: Positive = 8
+    """Sub-questions of the plan that are searched for, at most."""
+
+    max_tokens: Positive = 256
+    """The most tokens of the plan, and of the solution."""
+
+    max_answer_tokens: Positive = 32
+    """The most tokens of an answer that is asked for behind a solution that states none."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature; the run's unless given."""
+
+
+def plan_and_solve(question: Question, shots: Shots, settings: PlanAndSolveSettings) -> System:
+    """Plan, search for what the plan asks, and carry it out; where that states no answer, ask for it."""
+    prompt = Prompt(turns=(user(*worded(shots, OWN, "think", question=Asked(question.text))),))
+    paragraphs: tuple[Paragraph, ...] = ()
+    solution, answer, limit = "", None, ""
+    try:
+        if settings.retrieve:
+            plan = yield from planned(question, shots, settings)
+            paragraphs = yield from looked_up(plan, question, settings)
+            prompt = solving(question, plan, paragraphs, shots, settings)
+        solution = expect((yield writing(prompt, settings)), Generated).text
+        answer = behind(solution, "answer is:", "answer is")
+    except LimitReached as reached:
+        limit = reached.limit
+    if not answer:
+        answer = yield from extracted(prompt, solution, shots, settings)
+    return Answer(text=answer, sentences=sentences(solution), paragraphs=paragraphs, limit=limit)
+
+
+def planned(question: Question, shots: Shots, settings: PlanAndSolveSettings) -> Part[str]:
+    """The plan as the model writes it."""
+    prompt = Prompt(turns=(user(*worded(shots, OWN, "plan", question=Asked(question.text))),))
+    return expect((yield writing(prompt, settings)), Generated).text
+
+
+def looked_up(plan: str, question: Question, settings: PlanAndSolveSettings) -> Part[tuple[Paragraph, ...]]:
+    """What searches for the plan's sub-questions find, or for the question where the plan has none."""
+    queries = sub_questions(plan, settings.sub_questions) or (question.text,)
+    return tuple(dict.fromkeys(chain.from_iterable((yield from each_found(queries, settings.search)))))
+
+
+def solving(
+    question: Question, plan: str, paragraphs: tuple[Paragraph, ...], shots: Shots, settings: PlanAndSolveSettings
+) -> Prompt:
+    """The paragraphs, the plan and the question."""
+    pieces = shown(prompting.shown(question, paragraphs), PARAGRAPH, settings.search)
+    asked = Asked(question.text)
+    return Prompt(turns=(user(*worded(shots, OWN, "solve", paragraphs=pieces, plan=Written(plan), question=asked)),))
+
+
+def writing(prompt: Prompt, settings: PlanAndSolveSettings) -> Reason:
+    """A plan, or a solution."""
+    return Reason(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
+
+
+def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolveSettings) -> Part[str]:
+    """The answer, asked for behind the solution."""
+    asking = asked_on(prompt, solution, *worded(shots, OWN, "extract"))
+    reading = Read(prompt=asking, max_tokens=settings.max_answer_tokens, temperature=settings.temperature)
+    return stated(expect((yield from last_step(reading)), Generated).text)
+
+
+def needs(settings: PlanAndSolveSettings) -> Needs:
+    """A model that takes conversations, and a corpus where it searches."""
+    return Needs(words=OWN, corpus=settings.retrieve, capabilities=frozenset({"turns"}))
+
+
+def most(question: Question, settings: PlanAndSolveSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: a plan, a round of searches, a solution and an answer."""
+    texts, count = (2, settings.sub_questions) if settings.retrieve else (1, 0)
+    words = words_in(OWN) + texts * settings.max_tokens + count * settings.search.most_words
+    return (
+        *([Most(kind="retrieve", times=count, in_turn=1)] if settings.retrieve else []),
+        Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
+        Most(kind="read", times=1, output=settings.max_answer_tokens, words=words, form=AnswerForm.PROMPT),
+    )
+
+
+SPECS = (
+    SystemSpec(
+        name="plan-and-solve",
+        version=1,
+        title="Plan-and-Solve",
+        paper="Wang et al., 2023, https://arxiv.org/abs/2305.04091",
+        ablations={"without retrieval": {"retrieve": False}},
+        settings=PlanAndSolveSettings,
+        open=plan_and_solve,
+        needs=needs,
+        most=most,
+    ),
+)

@@ -1,0 +1,87 @@
+"""Zero-shot chain of thought: "Let's think step by step", then the answer (Kojima et al., 2022, section 3.1)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.prompts import Asked, Prompt, user
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.systems.parts.answers import stated
+from cotrail.systems.parts.asking_on import asked_on
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("zero_shot_chain_of_thought")
+
+
+class ZeroShotChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Zero-shot chain of thought."""
+
+    max_chain_tokens: Positive = 256
+    """The most tokens of the chain."""
+
+    max_answer_tokens: Positive = 32
+    """The most tokens of the answer that is extracted from it."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature of both; the run's unless given."""
+
+
+def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroShotChainSettings) -> System:
+    """Have the model think step by step, and then name the answer of its chain."""
+    prompt = Prompt(turns=(user(*worded(shots, OWN, "chain", question=Asked(question.text))),))
+    chain, limit = "", ""
+    try:
+        reasoning = Reason(
+            prompt=prompt, max_tokens=settings.max_chain_tokens, until="end", temperature=settings.temperature
+        )
+        chain = expect((yield reasoning), Generated).text
+    except LimitReached as reached:
+        limit = reached.limit
+    extraction = Read(
+        prompt=asked_on(prompt, chain, *worded(shots, OWN, "extract")),
+        max_tokens=settings.max_answer_tokens,
+        temperature=settings.temperature,
+    )
+    said = expect((yield from last_step(extraction)), Generated).text
+    return Answer(text=stated(said), sentences=steps(chain), limit=limit)
+
+
+def steps(chain: str) -> tuple[str, ...]:
+    """The steps of a chain, a line each, as Auto-CoT counts them."""
+    return tuple(line.strip() for line in chain.splitlines() if line.strip())
+
+
+def needs(_: ZeroShotChainSettings) -> Needs:
+    """A model that takes conversations."""
+    return Needs(words=OWN, capabilities=frozenset({"turns"}))
+
+
+def most(question: Question, settings: ZeroShotChainSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    chain, answer, words = settings.max_chain_tokens, settings.max_answer_tokens, words_in(OWN)
+    return (
+        Most(kind="reason", times=1, output=chain, words=words, form=AnswerForm.PROMPT),
+        Most(kind="read", times=1, output=answer, words=words + chain, form=AnswerForm.PROMPT),
+    )
+
+
+SPECS = (
+    SystemSpec(
+        name="zero-shot-chain-of-thought",
+        version=1,
+        title="Zero-shot-CoT",
+        paper="Kojima et al., 2022, https://arxiv.org/abs/2205.11916",
+        settings=ZeroShotChainSettings,
+        open=zero_shot_chain_of_thought,
+        needs=needs,
+        most=most,
+    ),
+)

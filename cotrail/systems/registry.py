@@ -22,6 +22,8 @@ MODULES = (
     "least_to_most",
     "direct_retrieval",
     "plan_and_solve",
+    "dsp",
+    "verify_and_edit",
     "flare",
     "iter_retgen",
     "corag",

@@ -72,6 +72,15 @@ LINES: Mapping[str, Sequence[Line]] = {
         "Enough.",
         "Answer: Sild",
     ),
+    "dsp": (
+        *(" which fish is salted.\n\nSearch Query: Which fish is salted?", " Hm.") * 5,
+        *(" who sells it.\n\nSearch Query: Who sells sild?", " Hm.") * 5,
+        *(" Sild is salted.\n\nAnswer: Sild", " Cod is salted.\n\nAnswer: Cod", " Sild.\nAnswer: sild.", " Hm.") * 5,
+    ),
+    "verify-and-edit": (
+        *(" Cod is salted. The answer is Cod.", " Sild is salted. It swims. The answer is Sild.", " The answer is a."),
+        *(" The answer is b.", " Hm.", "Which fish is salted?", "Sild is salted.", "Sild."),
+    ),
     "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
     "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),
     "corag": (

@@ -104,8 +104,8 @@ def test_calls_beyond_the_most_are_told_so() -> None:
 
 def test_a_long_conversation_goes_on_from_its_summary() -> None:
     result = told(SEARCH, "Brenn lies on the Vell.", "Answer: x", context="summarise", context_tokens=1)
-    _, _, resumed = messages(result)
-    assert resumed["content"].startswith("This was found so far:\nBrenn lies on the Vell.\n")
+    _, resumed = messages(result)
+    assert resumed["content"].startswith(f"{QUESTION.text}\n\nThis was found so far:\nBrenn lies on the Vell.\n")
     assert "tool_calls" not in result.prompts[-1]
 
 

@@ -17,6 +17,7 @@ from cotrail.core.prompts import Asked, Prompt, Turn, Written, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts.asking_on import going_on
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import last_step
@@ -112,7 +113,7 @@ def researched(
     chat = Prompt(turns=turns, tools=how.tools)
     bounds, drawn = Bounds(turns=settings.turns), Drawn(max_tokens=settings.max_tokens)
     looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, search)
-    asked = looped.chat.add(user(*worded(shots, OWN, "compress", topic=arguments.topic)))
+    asked = going_on(looped.chat, *worded(shots, OWN, "compress", topic=arguments.topic))
     findings = yield Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end")
     return Observed((Written(expect(findings, Generated).text, yields=yields),), looped.paragraphs)
 

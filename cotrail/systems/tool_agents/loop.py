@@ -100,7 +100,10 @@ def tool_loop(
             written = yield from message(chat, way, drawn)
             text, tokens = written.text, written.prompt_tokens + written.generated_tokens
             calls = numbered(way.calls(written), turns)
-            chat, turns = chat.wrote(text, calls if written.calls else (), written.carried), turns + 1
+            turns += 1
+            # Servers refuse a turn without words or calls.
+            if text.strip() or calls:
+                chat = chat.wrote(text, calls if written.calls else (), written.carried)
             if not calls:
                 break
             told = yield from carried_out(calls, tools, search, bounds, yields=max(bounds.turns - turns, 0) + 1)

@@ -16,6 +16,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.asking_on import going_on
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import last_step
@@ -71,7 +72,7 @@ def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) ->
     looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, settings.search, shorten)
     text = "" if looped.limit else looped.text
     if looped.limit and settings.answers_at_limit:
-        asked = looped.chat.add(user(*worded(shots, OWN, "last", question=Asked(question.text))))
+        asked = going_on(looped.chat, *worded(shots, OWN, "last", question=Asked(question.text)))
         reply = yield from last_step(Reason(prompt=asked, max_tokens=settings.max_tokens, until="end"))
         text = expect(reply, Generated).text
     return Answer(
@@ -92,13 +93,13 @@ def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far:
     """The conversation to go on with: where it is long its beginning and a summary."""
     if so_far.tokens < settings.context_tokens:
         return so_far.chat
-    asked = so_far.chat.add(user(*worded(shots, OWN, "summarise")))
+    asked = going_on(so_far.chat, *worded(shots, OWN, "summarise"))
     reason = Reason(prompt=asked, max_tokens=settings.summary_tokens, until="end")
     summary = expect((yield reason), Generated).text
     # A model that calls a tool instead has summarised nothing.
     if not summary:
         return so_far.chat
-    return begun.add(user(*worded(shots, OWN, "resume", summary=Written(summary))))
+    return going_on(begun, *worded(shots, OWN, "resume", summary=Written(summary)))
 
 
 def stated(text: str) -> str:

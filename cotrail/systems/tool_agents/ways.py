@@ -10,9 +10,10 @@ from msgspec import Struct
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Shots
 from cotrail.core.generation import Capability
-from cotrail.core.prompts import Piece, Prompt, tool, user
+from cotrail.core.prompts import Piece, Prompt, tool
 from cotrail.core.results import Generated
 from cotrail.core.written_calls import split_calls
+from cotrail.systems.parts.asking_on import going_on
 from cotrail.systems.parts.words import worded
 from cotrail.systems.tool_agents.loop import Told, Way
 
@@ -33,7 +34,7 @@ def own_calls(written: Generated) -> tuple[Call, ...]:
 def told_by_id(chat: Prompt, told: Told) -> Prompt:
     """A turn of the tool's for each call; what wasn't a call is answered by the user."""
     if not chat.turns[-1].calls:
-        return chat.add(user(*(piece for _, each in told for piece in each.pieces)))
+        return going_on(chat, *(piece for _, each in told for piece in each.pieces))
     return chat.add(*(tool(call.id, *each.pieces) for call, each in told))
 
 
@@ -56,7 +57,7 @@ def told_together(chat: Prompt, told: Told) -> Prompt:
     """One turn of the user's with a block for each call."""
     blocks = [(f"{RESPONSE}\n", *each.pieces, f"\n{RESPONSE_CLOSED}") for _, each in told]
     gapped: list[str | Piece] = [piece for block in blocks for piece in ("\n", *block)]
-    return chat.add(user(*gapped[1:]))
+    return going_on(chat, *gapped[1:])
 
 
 def schemas(tools: Sequence[Tool]) -> str:

@@ -120,7 +120,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="cotrail-benchmark-") as folder:
         manifest = build_index(read_corpus(corpus), Path(folder))
         world = OracleExecutor(oracle, open_index(Path(folder)))
-        held = coverage(asked, world.paragraphs_of_title)
+        held = coverage(asked, world.paragraphs_of_title, world.retriever.paragraphs)
         rows = [_row(world, asked, system, count) for system, counts in COUNTS.items() for count in counts]
     report = {
         "questions": len(asked),

@@ -1,4 +1,4 @@
-"""Reading of tab-separated files with a header, whose errors name the line."""
+"""Reading of tables whose cells are separated by tabs, or by commas, below a header; errors name the line."""
 
 import csv
 from collections.abc import Iterator
@@ -10,12 +10,29 @@ from cotrail.common.json_files import lines
 from cotrail.common.text_files import opened
 from cotrail.errors import InputError
 
+LONGEST_HEADER = 10_000
+"""Maximum bytes of a first line that are looked at to tell what a file is."""
+
 
 def is_tsv(path: Path, error: type[InputError]) -> bool:
     """Return whether the file is tab-separated, going by its first line."""
     with opened(path, error) as file:
-        first = file.readline(10_000)
+        first = file.readline(LONGEST_HEADER)
     return b"\t" in first and not first.lstrip().startswith((b"{", b"["))
+
+
+def columns(header: bytes) -> list[str]:
+    """The names of the columns, where the first line is a header; none where it has neither tabs nor commas."""
+    text = header.decode(errors="replace").rstrip("\r\n").replace("\0", "")
+    try:
+        names = next(csv.reader([text], delimiter=_delimiter(header)), [])
+    except csv.Error:
+        return []
+    return [name.strip() for name in names] if len(names) > 1 else []
+
+
+def _delimiter(header: bytes) -> str:
+    return "\t" if b"\t" in header else ","
 
 
 def rows(
@@ -27,8 +44,10 @@ def rows(
     none has line breaks. total: as in `lines`.
     """
     names: list[str] | None = None
+    delimiter = ""
     for place, raw in lines(path, error, total):
-        cells = _cells(raw, place, error)
+        delimiter = delimiter or _delimiter(raw)
+        cells = _cells(raw, delimiter, place, error)
         if names is None:
             names = _header(cells, required, place, error)
         elif len(cells) != len(names):
@@ -48,14 +67,19 @@ def _header(cells: list[str], required: tuple[tuple[str, ...], ...], place: str,
     return names
 
 
-def _cells(raw: bytes, place: str, error: type[InputError]) -> list[str]:
+def line_text(raw: bytes, place: str, error: type[InputError]) -> str:
+    """The text of a line without its end; the error where it isn't UTF-8, or holds a NUL character."""
     try:
         text = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as cause:
         raise error(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
     if "\0" in text:
         raise error(f"{place}: the text holds a NUL character, which can't be stored; take it out")
+    return text
+
+
+def _cells(raw: bytes, delimiter: str, place: str, error: type[InputError]) -> list[str]:
     try:
-        return next(csv.reader([text], dialect="excel-tab"))
+        return next(csv.reader([line_text(raw, place, error)], delimiter=delimiter))
     except csv.Error as cause:
         raise error(f"{place}: {cause}; correct the line") from cause

@@ -1,16 +1,23 @@
 """A question of a dataset."""
 
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
 class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A paragraph that the dataset marks as needed for the answer; id: in its corpus, where the dataset gives it."""
+    """A paragraph that the dataset marks as needed for the answer; id: in its corpus, where the dataset gives it.
+
+    by: what a paragraph must have in common with it to count as it; its title alone where a dataset names pages.
+    grade: how relevant it was judged, 1 where datasets don't grade; NDCG alone weighs by it.
+    """
 
     title: str
     text: str
     id: str = ""
+    by: Literal["content", "id", "title"] = "content"
+    grade: Annotated[int, Meta(ge=1)] = 1
 
 
 class Question(Struct, frozen=True, kw_only=True):

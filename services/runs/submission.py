@@ -48,7 +48,7 @@ def prepare(request: RunRequest) -> PreparedRun:
             check_evidence(questions, path)
         titled = partial(_titled, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
-        missing = len(coverage(questions, titled).missing)
+        missing = len(coverage(questions, titled, partial(_of_ids, corpora.values())).missing)
     written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
     composed = compose(
         request,

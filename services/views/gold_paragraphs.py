@@ -1,13 +1,21 @@
 """The gold paragraphs of a question: which were found, at which search, and which weren't."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from msgspec import Struct
 
 from cotrail.core.paragraphs import Hit
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.evaluation.metrics.supporting_paragraphs import Fold, fold_of
+from cotrail.evaluation.metrics.supporting_paragraphs import (
+    Fold,
+    Key,
+    counted,
+    fold_of,
+    gold_key,
+    paragraph_keys,
+)
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 
 
@@ -42,16 +50,15 @@ class FoundGold(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its title, or the beginning of its text where it has none."""
-        return self.title or self.text
+        """Its title, or the beginning of its text where it has none, or its id where it has neither."""
+        return self.title or self.text or self.id or ""
 
 
 def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, ...]:
     """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
-    fold, pinned = fold_of(scoring_of(dataset)), question.pinned
-    golds = [each for each in question.gold if pinned is None or each.title != pinned.title]
-    once = {(fold(each.title), fold(each.text)): each for each in reversed(golds)}
-    collected = {(fold(each.title), fold(each.text)) for each in question.paragraphs}
+    fold = fold_of(scoring_of(dataset))
+    once = {gold_key(each, fold): each for each in reversed(counted(question.gold, question.pinned))}
+    collected = set(chain.from_iterable(paragraph_keys(each, fold) for each in question.paragraphs))
     searches = list(_searches(question))
     return tuple(_found(gold, key, searches, fold, collected=key in collected) for key, gold in reversed(once.items()))
 
@@ -78,17 +85,17 @@ def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
     return enumerate((step for step in question.steps if step.query is not None), start=1)
 
 
-def _found(gold: GoldParagraph, key: tuple[str, str], searches: Searches, fold: Fold, *, collected: bool) -> FoundGold:
+def _found(gold: GoldParagraph, key: Key, searches: Searches, fold: Fold, *, collected: bool) -> FoundGold:
     hits = [(number, step, hit) for number, step in searches for hit in step.hits]
-    titled = [each for each in hits if fold(each[2].paragraph.title) == key[0]]
-    place = next((_at(*each) for each in titled if fold(each[2].paragraph.text) == key[1]), None)
+    titled = [each for each in hits if gold.title and fold(each[2].paragraph.title) == fold(gold.title)]
+    place = next((_at(*each) for each in hits if key in paragraph_keys(each[2].paragraph, fold)), None)
     return FoundGold(
         id=gold.id or (place.paragraph_id if place else None),
         title=gold.title,
         text=gold.text,
         collected=collected,
         found=place,
-        same_title=next((_at(*each) for each in titled), None) if gold.title and not place else None,
+        same_title=next((_at(*each) for each in titled), None) if not place else None,
     )
 
 

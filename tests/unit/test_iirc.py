@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ PAGES = {
     "ysborg": ["Ysborg is a town on the lower Ven with a ferry, a mill and some nine hundred people in winter."],
 }
 """A corpus as it is built from IIRC's articles, by the articles' titles."""
+
+
+def of_no_ids(_: Sequence[str]) -> dict[str, Paragraph]:
+    return {}
 
 
 def of_title(title: str) -> list[Paragraph]:
@@ -127,7 +132,7 @@ def test_gold_becomes_the_paragraph_of_the_page_that_the_snippet_is_from(file: P
         GoldParagraph(title="ysborg", text=PAGES["ysborg"][0]),
     )
     assert second.gold == (GoldParagraph(title="oda bell", text=PAGES["oda bell"][0]),)
-    assert coverage((first, second), of_title).missing == ()
+    assert coverage((first, second), of_title, of_no_ids).missing == ()
 
 
 def test_the_most_alike_paragraph_of_a_page_stands_for_a_snippet_however_little_alike_it_is(file: Path) -> None:
@@ -156,7 +161,7 @@ def test_iirc_s_own_files_have_snippets_and_processed_ones_paragraphs(file: Path
 )
 def test_what_is_not_found_stays_and_is_counted(lost: dict[str, Any], file: Path) -> None:
     questions = located(load(file, asked("q_1", None, lost, snippet("Ysborg", "is a town"))), of_title, snippets=True)
-    found = coverage(questions, of_title)
+    found = coverage(questions, of_title, of_no_ids)
     assert found.gold == 2
     assert [(each.question, each.paragraph.title, each.paragraph.text) for each in found.missing] == [
         ("q_1", lost["passage"], lost["text"])
@@ -165,4 +170,4 @@ def test_what_is_not_found_stays_and_is_counted(lost: dict[str, Any], file: Path
 
 def test_snippets_are_not_taken_for_paragraphs_before_they_are_located(file: Path) -> None:
     questions = load(file, asked("q_1", None, snippet("Ysborg", "is a town")))
-    assert len(coverage(questions, of_title).missing) == 1
+    assert len(coverage(questions, of_title, of_no_ids).missing) == 1

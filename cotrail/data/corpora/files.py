@@ -14,8 +14,14 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora import documents, json_streams, passages
 from cotrail.data.corpora.digest_set import DIGEST_BYTES, DigestSet
 from cotrail.data.corpora.paragraph_ids import content, identified
-from cotrail.data.datasets import strategyqa
-from cotrail.data.datasets.format_detection import ARTICLES, STRATEGYQA_PARAGRAPHS, apparent_content, detect_format
+from cotrail.data.datasets import multihop_rag, strategyqa
+from cotrail.data.datasets.format_detection import (
+    ARTICLES,
+    MULTIHOP_RAG_ARTICLES,
+    STRATEGYQA_PARAGRAPHS,
+    apparent_content,
+    detect_format,
+)
 from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm
 from cotrail.data.record_checks import check_id, check_length
@@ -35,9 +41,9 @@ def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
     A folder holds documents (`documents`). A file holds paragraphs under the names that `passages` knows (lines, a list
-    or a table), StrategyQA's paragraphs, questions of HotpotQA, 2WikiMultihopQA, MuSiQue or StrategyQA (whose facts are
-    taken), questions that the authors of IRCoT processed, or a document; its content tells which. Paragraphs of
-    question files get ids made from their text.
+    or a table), StrategyQA's paragraphs, MultiHop-RAG's articles (which are cut into passages), questions that have
+    their paragraphs with them (of StrategyQA the facts are taken), or a document; its content tells which. Paragraphs
+    that have no ids get some made from their text.
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
@@ -84,6 +90,8 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
     if format_ == STRATEGYQA_PARAGRAPHS:
         return _members(path)
+    if format_ == MULTIHOP_RAG_ARTICLES:
+        return _articles(path)
     if is_list(path, CorpusError):
         return _entries(path, form)
     if is_tsv(path, CorpusError):
@@ -103,6 +111,13 @@ def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
         for place, raw in json_streams.members(file, str(path)):
             yield place, strategyqa.evidence_paragraph(place, raw)
+
+
+def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
+    with opened(path, CorpusError) as file:
+        for place, raw in json_streams.items(file, str(path)):
+            for title, passage in multihop_rag.article_passages(place, raw):
+                yield place, identified(title, passage)
 
 
 def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Paragraph]]:

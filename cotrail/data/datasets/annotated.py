@@ -1,5 +1,6 @@
 """Questions with everything else that their dataset annotates, as demonstrations need it."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -64,6 +65,11 @@ def parted(
         tuple(paragraph for paragraph, supporting in paragraphs.items() if supporting),
         tuple(paragraph for paragraph, supporting in paragraphs.items() if not supporting),
     )
+
+
+def id_of(*texts: str) -> str:
+    """The id of a question that is published without one: the SHA-256 of its text, and of what else tells it apart."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def spans_as_answer(spans: Sequence[str]) -> str:

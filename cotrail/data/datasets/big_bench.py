@@ -4,7 +4,6 @@ Search-in-the-Chain is evaluated on it (section 4.1). It has the questions and t
 evidence.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode
 from cotrail.common.text_files import opened
 from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import YES_OR_NO, AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.annotated import YES_OR_NO, AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
 from cotrail.data.datasets.spec import FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -57,7 +56,7 @@ def wrapped(_path: Path, examples: Sequence[bytes]) -> bytes:
 def _question(example: _Example) -> Question:
     text = example.input.strip()
     right = example.target_scores.yes > example.target_scores.no
-    return Question(id=hashlib.sha256(text.encode()).hexdigest(), text=text, answers=(YES_OR_NO[right],))
+    return Question(id=id_of(text), text=text, answers=(YES_OR_NO[right],))
 
 
 FORM = QuestionForm(

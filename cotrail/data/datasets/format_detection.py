@@ -10,6 +10,7 @@ import ijson
 
 from cotrail.common.json_streaming import OversizeError, events
 from cotrail.common.text_files import opened
+from cotrail.common.tsv_files import LONGEST_HEADER, columns
 from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError
 
@@ -24,8 +25,11 @@ STRATEGYQA_PARAGRAPHS = FileFormat(
 )
 """A single object that maps ids to paragraphs."""
 
+MULTIHOP_RAG_ARTICLES = FileFormat("MultiHop-RAG's articles", True, frozenset({"title", "body", "published_at"}))
+
 OTHER_FORMATS = (
     STRATEGYQA_PARAGRAPHS,
+    MULTIHOP_RAG_ARTICLES,
     FileFormat("2WikiMultihopQA's aliases", False, frozenset({"Q_id", "aliases"})),
     FileFormat("paragraphs of HotpotQA's abstracts", False, frozenset({"url", "title", "text"})),
     FileFormat("paragraphs of a corpus", False, frozenset({"id", "title", "text"}), frozenset({"question"})),
@@ -59,9 +63,12 @@ def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputEr
         begin = file.tell()
         is_list, keys, inside = _first_record(file)
         file.seek(begin)
-        keys = keys or _columns(file)
+        start = file.read(512).lstrip()
+        file.seek(begin)
+        keys = keys or columns(file.readline(LONGEST_HEADER))
     by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    return next((each for each in chain(formats, OTHER_FORMATS) if _fits(each, is_list, keys, inside)), by_default)
+    known = chain(formats, OTHER_FORMATS)
+    return next((each for each in known if _fits(each, start, is_list, keys, inside)), by_default)
 
 
 def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:
@@ -75,7 +82,15 @@ def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[Inpu
     return "to be binary data" if b"\0" in start else None
 
 
-def _fits(each: FileFormat, is_list: bool, keys: Collection[str], inside: Collection[str]) -> bool:  # noqa: FBT001
+def _fits(
+    each: FileFormat,
+    start: bytes,
+    is_list: bool,  # noqa: FBT001
+    keys: Collection[str],
+    inside: Collection[str],
+) -> bool:
+    if each.begins:
+        return start.startswith(each.begins)
     has = each.has <= set(keys) and each.inside <= set(inside)
     return each.is_list == is_list and has and each.lacks.isdisjoint(keys)
 
@@ -96,9 +111,3 @@ def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
             if (event == "end_map" and depth == record) or len(keys) == FIRST_KEYS:
                 break
     return is_list, keys, inside
-
-
-def _columns(file: BinaryIO) -> list[str]:
-    """The column names of a tab-separated file; none where the first line has no tab."""
-    names = file.readline(10_000).decode(errors="replace").split("\t")
-    return [name.strip() for name in names] if len(names) > 1 else []

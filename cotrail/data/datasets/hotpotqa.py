@@ -6,7 +6,7 @@ from pathlib import Path
 from cotrail.common.json_files import decode, entries
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets import flashrag, ircot_processed
 from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.hotpotqa_records import HotpotQuestion, annotated, paragraphs
 from cotrail.data.datasets.scoring import Scoring
@@ -25,7 +25,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
 SPEC = DatasetSpec(
     name="hotpotqa",
     title="HotpotQA",
-    files=f"hotpot_train_v1.1.json, hotpot_dev_distractor_v1.json, {ircot_processed.FILES}",
+    files=f"hotpot_train_v1.1.json, hotpot_dev_distractor_v1.json, {ircot_processed.FILES}, {flashrag.FILES}",
     source="https://hotpotqa.github.io",
     asks="two-step questions about Wikipedia",
     metric="exact match and F1, as its own script",
@@ -40,6 +40,7 @@ SPEC = DatasetSpec(
             paragraphs_key="context",
         ),
         ircot_processed.form("hotpotqa"),
+        flashrag.form(type="type", level="level"),
     ),
     scoring=Scoring("hotpotqa"),
     recipe=Recipe(

@@ -5,16 +5,17 @@ question, `... True or False?`, that pins its table rendered as sentences.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode
 from cotrail.common.text_files import opened
 from cotrail.common.tsv_files import rows
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.table_sentences import table_sentences
+from cotrail.data.datasets import tables
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
@@ -42,8 +43,8 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     The folder `tables` is expected beside the file or beside the file's folder. Ids are made from the table's id and
     the line's content, so that they don't depend on the line's position.
     """
-    tables = _tables(path)
-    categories = _categories(tables / CATEGORIES)
+    folder = _tables(path)
+    categories = _categories(folder / CATEGORIES)
     passages: dict[str, GoldParagraph] = {}
     seen = set()
     for place, raw, cells in rows(path, COLUMNS, DatasetError):
@@ -53,7 +54,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
             continue
         seen.add(id_)
         if table_id not in passages:
-            passages[table_id] = _passage(tables / "json" / f"{table_id}.json", place)
+            passages[table_id] = _passage(folder / "json" / f"{table_id}.json", place)
         question = Question(
             id=id_,
             text=as_question(hypothesis),
@@ -62,12 +63,6 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
             kinds=named(category=categories.get(table_id, ""), label=label),
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
-
-
-def written(path: Path, records: Sequence[bytes]) -> bytes:
-    """A file of these lines below the header of that file."""
-    header = next((line.strip() for _, line in lines(path, DatasetError)), b"")
-    return b"".join(line + b"\n" for line in (header, *records))
 
 
 def as_question(hypothesis: str) -> str:
@@ -120,7 +115,7 @@ SPEC = DatasetSpec(
         QuestionForm(
             format=FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"})),
             read=read,
-            written=written,
+            written=tables.written,
             suffix=".tsv",
         ),
     ),

@@ -11,7 +11,7 @@ from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets import flashrag, ircot_processed
 from cotrail.data.datasets.annotated import (
     AnnotatedQuestion,
     ContextParagraph,
@@ -80,7 +80,7 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
 SPEC = DatasetSpec(
     name="musique",
     title="MuSiQue",
-    files=f"musique_ans_v1.0_*.jsonl, {ircot_processed.FILES}",
+    files=f"musique_ans_v1.0_*.jsonl, {ircot_processed.FILES}, {flashrag.FILES}",
     source="https://github.com/StonyBrookNLP/musique",
     asks="questions of two to four steps about Wikipedia",
     metric="exact match and F1, as its own script; aliases count",
@@ -93,6 +93,7 @@ SPEC = DatasetSpec(
             paragraphs_key="paragraphs",
         ),
         ircot_processed.form("musique"),
+        flashrag.form(),
     ),
     scoring=Scoring("squad"),
     recipe=Recipe(

@@ -22,7 +22,7 @@ def sample_file(dataset: str, path: Path, development: int, test: int, seed: int
 def suffix(dataset: str, path: Path) -> str:
     """The suffix for files that are drawn from this one."""
     form = form_of(dataset, path)
-    return form.suffix or (".json" if form.format.is_list else ".jsonl")
+    return form.suffix or (path.suffix if form.written else ".json" if form.format.is_list else ".jsonl")
 
 
 def _content(dataset: str, path: Path, records: Iterable[QuestionRecord]) -> bytes:

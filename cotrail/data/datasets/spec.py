@@ -16,6 +16,7 @@ class FileFormat(Struct, frozen=True):
     """A file format; holds: its content, for messages.
 
     has, lacks: keys that its first record has, and that it hasn't. inside: keys of that record's first value.
+    begins: how the file begins, in place of all these, where it has no keys.
     """
 
     holds: str
@@ -23,6 +24,7 @@ class FileFormat(Struct, frozen=True):
     has: frozenset[str]
     lacks: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
+    begins: bytes = b""
 
 
 class QuestionForm(Struct, frozen=True, kw_only=True):
@@ -33,7 +35,7 @@ class QuestionForm(Struct, frozen=True, kw_only=True):
         hold none.
     paragraphs_key: the key of a record under which they stand, by which records that lack other keys are known too.
     written: makes a file of records drawn from that path; None for a list, or for lines, as the format is.
-    suffix: of such a file, where it isn't that of the format.
+    suffix: of such a file, where it isn't that of the format, or of that path where `written` makes it.
     snippets: whether gold is parts of paragraphs, which `located` of the metrics resolves.
     """
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries, lines
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets import hotpotqa_records, ircot_processed
+from cotrail.data.datasets import flashrag, hotpotqa_records, ircot_processed
 from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
@@ -62,7 +62,7 @@ def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
 SPEC = DatasetSpec(
     name="2wikimultihopqa",
     title="2WikiMultihopQA",
-    files=f"train.json, dev.json, with {ALIASES} in the same folder, {ircot_processed.FILES}",
+    files=f"train.json, dev.json, with {ALIASES} in the same folder, {ircot_processed.FILES}, {flashrag.FILES}",
     source="https://github.com/Alab-NII/2wikimultihop",
     asks="questions of two steps and more about Wikipedia",
     metric="exact match and F1, as its own script; an answer's other names count",
@@ -75,6 +75,7 @@ SPEC = DatasetSpec(
             paragraphs_key="context",
         ),
         ircot_processed.form("2wikimultihopqa"),
+        flashrag.form(type="type"),
     ),
     scoring=Scoring("hotpotqa"),
     recipe=Recipe(

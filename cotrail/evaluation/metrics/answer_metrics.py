@@ -2,6 +2,7 @@
 
 from cotrail.evaluation.metrics.answer_scores import tuning_f1
 from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
+from cotrail.evaluation.metrics.crag import crag_score
 from cotrail.evaluation.metrics.long_answers import long_answer_score
 from cotrail.evaluation.metrics.metric import Metric
 
@@ -43,6 +44,14 @@ METRICS = (
         meaning="share of the answers that have all words of a published one, in any order",
         of="answer",
         score=lambda question: cover_em_words(question.written, question.compared),
+    ),
+    Metric(
+        name="crag",
+        title="CRAG",
+        meaning='mean of 1 for a right answer, 0 for none or "I don\'t know", -1 for others, without a judge',
+        of="answer",
+        score=lambda question: crag_score(question.short, question.compared),
+        lowest=-1.0,
     ),
     Metric(
         name="rouge_l",

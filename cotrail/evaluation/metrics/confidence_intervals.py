@@ -28,20 +28,22 @@ class ConfidenceInterval(Struct, frozen=True, kw_only=True):
     method: Literal["wilson", "student-t"]
 
 
-def confidence_interval(scores: Sequence[float], highest: float = 1.0) -> ConfidenceInterval | None:
-    """The interval of the scores' mean, which ends at 0 and `highest`.
+def confidence_interval(
+    scores: Sequence[float], highest: float = 1.0, lowest: float = 0.0
+) -> ConfidenceInterval | None:
+    """The interval of the scores' mean, which ends at `lowest` and `highest`.
 
-    highest: the best possible score; infinity for counts.
+    highest, lowest: the best and the worst possible score; infinity for counts.
     None without scores, and where all are equal and neither 0 nor 1: such scores don't show how much others differ.
     """
     count = len(scores)
-    if count and highest == 1 and all(score in {0, 1} for score in scores):
+    if count and (lowest, highest) == (0, 1) and all(score in {0, 1} for score in scores):
         low, high = _wilson(fmean(scores), count)
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
     if not count or min(scores) == max(scores):
         return None
     mean, reach = fmean(scores), _reach(scores)
-    low, high = max(mean - reach, 0.0), min(mean + reach, highest)
+    low, high = max(mean - reach, lowest), min(mean + reach, highest)
     return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
 
 

@@ -1,6 +1,6 @@
 """Coverage of gold paragraphs by a corpus, and alignment of gold with the corpus's paragraphs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from rapidfuzz import fuzz
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
+from cotrail.data.datasets.annotated import ParagraphLookup
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 
 ParagraphsOfTitle = Callable[[str], Iterable[Paragraph]]
@@ -33,16 +34,27 @@ class Coverage(Struct, frozen=True, kw_only=True):
     missing: tuple[MissingGold, ...]
 
 
-def coverage(questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle) -> Coverage:
-    """Compare gold with the corpus by `content_key`, the equality by which recall is scored."""
+def coverage(
+    questions: Sequence[Question], paragraphs_of_title: ParagraphsOfTitle, paragraphs_of_ids: ParagraphLookup
+) -> Coverage:
+    """Compare gold with the corpus as recall is scored: by `content_key`, or by their ids or their titles."""
     keys = cache(lambda title: frozenset(_keys(paragraphs_of_title(title))))
-    missing = tuple(
-        MissingGold(question=question.id, paragraph=gold)
-        for question in questions
-        for gold in question.gold
-        if not any(content_key(gold.title, gold.text) in keys(title) for title in _titles(gold))
-    )
-    return Coverage(gold=sum(len(question.gold) for question in questions), missing=missing)
+
+    def is_there(gold: GoldParagraph, ids: Container[str]) -> bool:
+        match gold.by:
+            case "content":
+                return any(content_key(gold.title, gold.text) in keys(title) for title in _titles(gold))
+            case "id":
+                return gold.id in ids
+            case "title":
+                return bool(keys(gold.title))
+
+    missing = []
+    for question in questions:
+        ids = paragraphs_of_ids([gold.id for gold in question.gold if gold.by == "id"])
+        lacking = (gold for gold in question.gold if not is_there(gold, ids))
+        missing += [MissingGold(question=question.id, paragraph=gold) for gold in lacking]
+    return Coverage(gold=sum(len(question.gold) for question in questions), missing=tuple(missing))
 
 
 def located(
@@ -66,7 +78,7 @@ def located(
 
 def _best(gold: GoldParagraph, page: Sequence[Paragraph], least: float) -> GoldParagraph | None:
     """The most similar paragraph of a page (the first of equals), if its similarity exceeds `least` percent."""
-    if not page or not gold.text.strip() or content_key(gold.title, gold.text) in _keys(page):
+    if gold.by != "content" or not page or not gold.text.strip() or content_key(gold.title, gold.text) in _keys(page):
         return None
     scores = [fuzz.partial_ratio(gold.text, paragraph.text) for paragraph in page]
     best = max(scores)

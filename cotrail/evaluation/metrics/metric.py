@@ -11,6 +11,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.rankings import Judged, judged
 from cotrail.evaluation.metrics.supporting_paragraphs import SupportScores, support_scores
 from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
@@ -18,7 +19,8 @@ from cotrail.evaluation.metrics.word_overlap import AnswerScores
 class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
     """A question as a run left it, with what its dataset publishes of it.
 
-    answer: None of an unfinished question; answers: the published ones; collected, gold: paragraphs.
+    answer: None of an unfinished question; answers: the published ones.
+    collected, gold: paragraphs, the collected ones in the order in which they were found.
     pinned: the passage that the question is about, see `support_scores`.
     stated: the span that an answer of several sentences states, if any: exact match and F1 are its.
     answering: whether the run has answers; an empty one of a run that has none isn't scored.
@@ -58,6 +60,11 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
         """The agreement of collected and gold paragraphs; None where no gold ones are published."""
         return support_scores(self.scoring, self.collected, self.gold, self.pinned)
 
+    @cached_property
+    def judged(self) -> Sequence[Judged]:
+        """The gold paragraphs with the ranks at which they were found."""
+        return judged(self.scoring, self.collected, self.gold, self.pinned)
+
 
 class Metric(Struct, frozen=True, kw_only=True):
     """A metric of questions; a run's is the mean over those that have it.
@@ -65,7 +72,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     name: in JSON and in tables of the terminal; title: in figures and on pages; meaning: of the mean, for a reader.
     of: what is judged. An unfinished question scores 0 for its answer, and for its paragraphs what they are worth.
     score: its value for a question; None where the dataset publishes nothing to compare with.
-    highest: the best possible value; infinity for a number of things, which is no score.
+    highest: the best possible value; infinity for a number of things, which is no score. lowest: the worst.
     rank: its place among the main metrics, which pages and tables by kind show; None for the others.
     """
 
@@ -75,6 +82,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     of: Literal["answer", "paragraphs"]
     score: Callable[[ScoredQuestion], float | None]
     highest: float = 1.0
+    lowest: float = 0.0
     rank: int | None = None
 
     @property

@@ -7,7 +7,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
-from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.scores import QuestionScores
 
@@ -45,7 +45,7 @@ def mean_scores(scores: Sequence[QuestionScores]) -> MeanScores:
     return MeanScores(
         questions=len(scores),
         metrics={name: fmean(values) if values else None for name, values in columns.items()},
-        intervals={name: confidence_interval(values, METRICS[name].highest) for name, values in columns.items()},
+        intervals={name: _interval(METRICS[name], values) for name, values in columns.items()},
     )
 
 
@@ -56,6 +56,10 @@ def scores_by_kind(scored: Iterable[KindedScores]) -> dict[str, dict[str, MeanSc
         for name, kind in question.kinds.items():
             parts[name][kind].append(question.scores)
     return {name: {kind: mean_scores(of[kind]) for kind in _by_size(of)} for name, of in parts.items()}
+
+
+def _interval(metric: Metric, values: Sequence[float]) -> ConfidenceInterval | None:
+    return confidence_interval(values, metric.highest, metric.lowest)
 
 
 def _by_size(parts: Mapping[str, Sequence[QuestionScores]]) -> list[str]:

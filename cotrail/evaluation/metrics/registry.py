@@ -1,6 +1,6 @@
 """The metrics of questions, in the order in which scores are listed."""
 
-from cotrail.evaluation.metrics import answer_metrics, paragraph_metrics
+from cotrail.evaluation.metrics import answer_metrics, paragraph_metrics, ranking_metrics
 from cotrail.evaluation.metrics.metric import Metric
 
 METRICS: dict[str, Metric] = {
@@ -8,6 +8,7 @@ METRICS: dict[str, Metric] = {
     for metric in (
         *answer_metrics.METRICS,
         *paragraph_metrics.METRICS,
+        *ranking_metrics.METRICS,
     )
 }
 """The metrics by name."""

@@ -9,6 +9,7 @@ code knows by its rule (`get_pid_for_title_paragraph_text` in `commaqa/inference
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -29,18 +30,21 @@ _MOST_CACHED = 2**15
 Fold = Callable[[str], str]
 """Reduces a title or a text to the characters by which it is compared."""
 
+Key = tuple[str, ...]
+"""What a gold paragraph is recognised by: its content, its id or its title, which are as many texts: 2, 3 and 1."""
+
 
 class SupportScores(Struct, frozen=True, kw_only=True):
     """Agreement of two sets of paragraphs, each score from 0 to 1; order doesn't matter.
 
-    title_recall: share of the gold titles from which any paragraph was collected.
+    title_recall: share of the gold titles from which any paragraph was collected; None where gold has no titles.
     """
 
     em: float
     f1: float
     precision: float
     recall: float
-    title_recall: float
+    title_recall: float | None
 
 
 def support_scores(
@@ -57,23 +61,54 @@ def support_scores(
         (docs/deviations.md).
     """
     fold = fold_of(scoring)
-    collected_keys = {(fold(each.title), fold(each.text)) for each in collected}
-    if pinned is not None:
-        collected_keys -= {(fold(pinned.title), fold(pinned.text))}
-        gold = [each for each in gold if each.title != pinned.title]
-    gold_keys = {(fold(each.title), fold(each.text)) for each in gold}
-    if not gold_keys:
+    wanted = {gold_key(each, fold) for each in counted(gold, pinned)}
+    if not wanted:
         return None
-    shared = len(collected_keys & gold_keys)
-    precision, recall = shared / len(collected_keys) if collected_keys else 0.0, shared / len(gold_keys)
-    titles = {title for title, _ in gold_keys}
+    found = {content_of(each, fold): paragraph_keys(each, fold) for each in collected}
+    if pinned is not None:
+        found.pop(content_of(pinned, fold), None)
+    right = sum(not keys.isdisjoint(wanted) for keys in found.values())
+    reached = wanted.intersection(chain.from_iterable(found.values()))
+    precision, recall = right / len(found) if found else 0.0, len(reached) / len(wanted)
+    titles = {fold(each.title) for each in counted(gold, pinned) if each.title}
     return SupportScores(
-        em=float(collected_keys == gold_keys),
-        f1=2 * precision * recall / (precision + recall) if shared else 0.0,
+        em=float(right == len(found) and reached == wanted),
+        f1=2 * precision * recall / (precision + recall) if right else 0.0,
         precision=precision,
         recall=recall,
-        title_recall=len(titles & {title for title, _ in collected_keys}) / len(titles),
+        title_recall=len(titles & {title for title, _ in found}) / len(titles) if titles else None,
     )
+
+
+def counted(gold: Sequence[GoldParagraph], pinned: GoldParagraph | None) -> Sequence[GoldParagraph]:
+    """The gold paragraphs that count, see `support_scores`: all but those of the pinned passage's title."""
+    return gold if pinned is None else [each for each in gold if each.title != pinned.title]
+
+
+def gold_key(gold: GoldParagraph, fold: Fold) -> Key:
+    """What paragraphs that count as this gold one have among their keys."""
+    match gold.by:
+        case "content":
+            return content_of(gold, fold)
+        case "id":
+            return _id(gold)
+        case "title":
+            return (fold(gold.title),)
+
+
+def paragraph_keys(paragraph: Paragraph, fold: Fold) -> frozenset[Key]:
+    """All keys of gold that a paragraph counts as: by its content, by its id and by its title."""
+    content = content_of(paragraph, fold)
+    return frozenset((content, _id(paragraph), content[:1]))
+
+
+def _id(paragraph: Paragraph | GoldParagraph) -> Key:
+    return ("id", paragraph.id, "")
+
+
+def content_of(paragraph: Paragraph | GoldParagraph, fold: Fold) -> tuple[str, str]:
+    """Title and text as they are compared."""
+    return fold(paragraph.title), fold(paragraph.text)
 
 
 def fold_of(scoring: Scoring) -> Fold:
@@ -114,9 +149,9 @@ def content_key(title: str, text: str) -> str:
 
 
 def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
-    """Return whether the dataset marks the paragraph as needed, by its content as in the recall."""
-    key = content_key(paragraph.title, paragraph.text)
-    return any(content_key(each.title, each.text) == key for each in gold)
+    """Return whether the dataset marks the paragraph as needed, as in the recall."""
+    keys = paragraph_keys(paragraph, _whole)
+    return any(gold_key(each, _whole) in keys for each in gold)
 
 
 @lru_cache(maxsize=_MOST_CACHED)

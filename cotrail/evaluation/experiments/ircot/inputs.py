@@ -67,7 +67,9 @@ class IRCoTInputs(Inputs):
     def missing_gold(self, dataset: str) -> tuple[int, int]:
         """The number of gold paragraphs of the drawn questions, and how many of these the corpus lacks."""
         corpus = self.corpus(self.experiment.datasets[dataset].corpus)
-        covered = coverage([question for part in self._halves(dataset) for question in part], corpus.titled)
+        covered = coverage(
+            [question for part in self._halves(dataset) for question in part], corpus.titled, corpus.paragraphs
+        )
         return covered.gold, len(covered.missing)
 
     def _draw_halves(self, dataset: str) -> tuple[Questions, Questions]:

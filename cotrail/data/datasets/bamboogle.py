@@ -1,0 +1,61 @@
+"""Bamboogle's table (Press et al. 2023): 125 questions of two steps, without ids.
+
+It is published as a spreadsheet, whose columns are `Question`, `Answer` and in some copies `Answer 2`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.questions import Question
+from cotrail.data.datasets import flashrag
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.tables import records, written
+
+
+class BamboogleQuestion(Struct, frozen=True):
+    """A question as published; other: a second form of the answer."""
+
+    question: str = msgspec.field(name="Question")
+    answer: str = msgspec.field(name="Answer")
+    other: str | None = msgspec.field(name="Answer 2", default=None)
+
+
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """Read the questions of a file; an id is the SHA-256 of the question."""
+    for place, raw, row in records(path, BamboogleQuestion):
+        answers = (answer.strip() for answer in (row.answer, row.other or ""))
+        question = Question(
+            id=id_of(row.question.strip()),
+            text=row.question.strip(),
+            answers=tuple(dict.fromkeys(filter(None, answers))),
+        )
+        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+
+
+_KEYS = frozenset({"Question", "Answer"})
+_OTHERS = frozenset({"wiki_links"})
+"""What FRAMES' records have too."""
+
+SPEC = DatasetSpec(
+    name="bamboogle",
+    title="Bamboogle",
+    files=f"the published spreadsheet as CSV, TSV or JSON, {flashrag.FILES}",
+    source="https://github.com/ofirpress/self-ask",
+    asks="two-step questions that a search engine doesn't answer at once",
+    metric="exact match and F1, as SQuAD's script",
+    forms=(
+        QuestionForm(
+            format=FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS),
+            read=read,
+            written=written,
+        ),
+        QuestionForm(format=FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read),
+        flashrag.form(),
+    ),
+    scoring=Scoring("squad"),
+)

@@ -1,0 +1,69 @@
+"""Data sets in BEIR's form (Thakur et al. 2021): a folder of `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`.
+
+The questions are given as the judgments of a split, e.g. `scifact/qrels/test.tsv`: those queries are asked that it
+judges. Answers aren't published, so what a run found is scored and not what it answered.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, lines
+from cotrail.core.questions import Question
+from cotrail.data.datasets import tables
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.qrels import BEIR_COLUMNS, beir_judgments, check_judges, gold_of
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import DatasetError
+
+QUERIES = "queries.jsonl"
+"""The file of the queries, in the folder that has the folder of the judgments."""
+
+
+class _Query(Struct, frozen=True):
+    id: str = msgspec.field(name="_id")
+    text: str
+
+
+def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """Read the queries that a file judges, in its order; gold: the documents that are relevant by it."""
+    judgments = beir_judgments(path)
+    check_judges(path, judgments, lookup)
+    texts = _texts(path.parent.parent / QUERIES, path)
+    for id_, documents in judgments.items():
+        first, *_ = judged = list(documents.values())
+        if id_ not in texts:
+            raise DatasetError(f"{first.place}: {QUERIES} has no query {id_!r}; get both files from one place")
+        question = Question(id=id_, text=texts[id_], gold=gold_of(judged, lookup))
+        raw = b"\n".join(each.raw.strip() for each in judged)
+        yield QuestionRecord(place=first.place, raw=raw, annotated=AnnotatedQuestion(question=question))
+
+
+def _texts(path: Path, judged_by: Path) -> dict[str, str]:
+    """The texts of the queries by id."""
+    if not path.is_file():
+        raise DatasetError(f"{judged_by}: its queries {path} aren't there; keep the folders as they are published")
+    queries = (decode(raw, _Query, place, DatasetError) for place, raw in lines(path, DatasetError))
+    return {query.id: query.text for query in queries}
+
+
+SPEC = DatasetSpec(
+    name="beir",
+    title="a data set in BEIR's form",
+    files=f"qrels/test.tsv or another of its splits, with {QUERIES} in the folder above",
+    source="https://github.com/beir-cellar/beir",
+    asks="whatever it asks; what was found is scored, not an answer",
+    metric="NDCG, recall and MRR, as trec_eval",
+    forms=(
+        QuestionForm(
+            format=FileFormat("BEIR's judgments", False, frozenset(BEIR_COLUMNS)),
+            read=read,
+            written=tables.written,
+            suffix=".tsv",
+        ),
+    ),
+    scoring=Scoring("squad", any_script=True),
+)

@@ -1,0 +1,58 @@
+"""PopQA's table (`popQA.tsv`, Mallen et al. 2023): questions made of facts of Wikidata, popular and not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.json_files import decode
+from cotrail.core.question_kinds import named
+from cotrail.core.questions import Question
+from cotrail.data.datasets import flashrag
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.tables import records, written
+from cotrail.errors import DatasetError
+
+
+class PopQuestion(Struct, frozen=True):
+    """A question as published; possible_answers: a JSON list in a string. prop: the relation that is asked for."""
+
+    id: int | str
+    question: str
+    possible_answers: str
+    prop: str = ""
+
+
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """Read the questions of a file."""
+    for place, raw, row in records(path, PopQuestion):
+        answers = decode(row.possible_answers.encode(), tuple[str, ...], f"{place}, possible_answers", DatasetError)
+        question = Question(
+            id=str(row.id),
+            text=row.question.strip(),
+            answers=tuple(dict.fromkeys(filter(None, map(str.strip, answers)))),
+            kinds=named(relation=row.prop),
+        )
+        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+
+
+SPEC = DatasetSpec(
+    name="popqa",
+    title="PopQA",
+    files=f"popQA.tsv, or test.tsv of its copy on Hugging Face, {flashrag.FILES}",
+    source="https://github.com/AlexTMallen/adaptive-retrieval",
+    asks="the object of a relation of a subject, popular or not",
+    metric="exact match and F1, as SQuAD's script; an answer's other names count",
+    kinds="relation",
+    forms=(
+        QuestionForm(
+            format=FileFormat("PopQA's questions", False, frozenset({"id", "question", "possible_answers"})),
+            read=read,
+            written=written,
+        ),
+        flashrag.form(relation="prop"),
+    ),
+    scoring=Scoring("squad"),
+)

@@ -1,0 +1,156 @@
+"""Topics of TREC and of those who publish like it (MS MARCO, TREC's Deep Learning track), with judgments beside them.
+
+Lines of `id<TAB>text`, or topics between `<top>` and `</top>` with a number and a title. Answers aren't published, so
+what a run found is scored and not what it answered.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
+from cotrail.common.json_files import lines
+from cotrail.common.text_files import read_text
+from cotrail.common.tsv_files import line_text
+from cotrail.core.questions import Question
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.qrels import Judgments, check_judges, gold_of, trec_judgments
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import DatasetError
+
+MARK = "qrel"
+"""What the name of a file of judgments has somewhere, in lower case."""
+
+_LABELS = ("Number:", "Topic:", "Description:", "Narrative:")
+"""What may stand before the text of an element."""
+
+
+class Topic(Struct, frozen=True, kw_only=True):
+    """A topic: its id and its text, and its place and its bytes in the file."""
+
+    place: str
+    raw: bytes
+    id: str
+    text: str
+    answers: tuple[str, ...] = ()
+
+
+def read(
+    topics: Callable[[Path], Iterable[Topic]], path: Path, judged_by: Path, lookup: ParagraphLookup | None
+) -> Iterator[QuestionRecord]:
+    """The topics of a file as questions, those that are judged at all; gold: what is relevant by that file."""
+    judgments = trec_judgments(judged_by)
+    check_judges(judged_by, judgments, lookup)
+    asked = 0
+    for topic in topics(path):
+        if topic.id in judgments:
+            asked += 1
+            yield _record(topic, judgments, lookup)
+    if not asked:
+        raise DatasetError(
+            f"{judged_by} judges no document for any topic of {path}; give judgments and topics of one set"
+        )
+
+
+def _record(topic: Topic, judgments: Judgments, lookup: ParagraphLookup | None) -> QuestionRecord:
+    gold = gold_of(judgments[topic.id].values(), lookup)
+    question = Question(id=topic.id, text=topic.text, answers=topic.answers, gold=gold)
+    return QuestionRecord(place=topic.place, raw=topic.raw, annotated=AnnotatedQuestion(question=question))
+
+
+def judgments_beside(path: Path) -> Path:
+    """The only file of judgments in the folder of the topics; DatasetError where there is none, or several."""
+    found = sorted(file for file in path.parent.iterdir() if MARK in file.name.lower() and file != path)
+    if len(found) != 1:
+        has = f"are {len(found)} ({', '.join(file.name for file in found)})" if found else "is none"
+        raise DatasetError(
+            f"{path}: judgments belong in the same folder, in one file with {MARK!r} in its name, and there {has}; "
+            "leave the one there that judges your corpus"
+        )
+    return found[0]
+
+
+def topic_lines(path: Path) -> Iterator[Topic]:
+    """The topics of a file of lines `id<TAB>text`; a cell isn't quoted."""
+    for place, raw in lines(path, DatasetError):
+        cells = line_text(raw, place, DatasetError).split("\t")
+        if len(cells) != 2:
+            raise DatasetError(
+                f"{place}: {len(cells)} cells, and a topic has two, its id and its text; correct the line"
+            )
+        yield Topic(place=place, raw=raw, id=cells[0].strip(), text=cells[1].strip())
+
+
+def topic_elements(path: Path) -> Iterator[Topic]:
+    """The topics of a file of elements: `<num>` gives the id and `<title>` the text, the others are read past."""
+    start: int | None = None
+    topic: list[str] = []
+    for number, line in enumerate(read_text(path, DatasetError, MAX_SMALL_FILE_BYTES).split("\n"), start=1):
+        if line.lstrip().startswith("<top>"):
+            start, topic = number, []
+        if start is not None:
+            topic.append(line)
+        if start is not None and line.strip().endswith("</top>"):
+            yield _topic(f"{path}, line {start}", topic)
+            start = None
+    if start is not None:
+        raise DatasetError(f"{path}, line {start}: this topic has no end </top>; add it, or get the file again")
+
+
+def _topic(place: str, lines_: Sequence[str]) -> Topic:
+    elements: dict[str, list[str]] = {}
+    name = ""
+    for line in lines_:
+        stripped = line.strip()
+        if stripped.startswith("<") and not stripped.startswith("</"):
+            name, _, stripped = stripped[1:].partition(">")
+        elements.setdefault(name, []).append(stripped.removesuffix(f"</{name}>"))
+    if missing := [name for name in ("num", "title") if name not in elements]:
+        raise DatasetError(f"{place}: this topic has no <{missing[0]}>; add it, or take the topic out")
+    number, title = (_text(elements[name]) for name in ("num", "title"))
+    # The first topics are numbered `051`, and judged as `51`.
+    return Topic(place=place, raw="\n".join(lines_).encode(), id=number.lstrip("0") or number, text=title)
+
+
+def _text(element: Sequence[str]) -> str:
+    text = " ".join(" ".join(line for line in element if not line.startswith("</")).split())
+    return next((text.removeprefix(label).strip() for label in _LABELS if text.startswith(label)), text)
+
+
+def _read_lines(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    return read(topic_lines, path, judgments_beside(path), lookup)
+
+
+def _read_elements(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    return read(topic_elements, path, judgments_beside(path), lookup)
+
+
+def joined(_path: Path, records: Sequence[bytes]) -> bytes:
+    """A file of these topics."""
+    return b"".join(raw + b"\n" for raw in records)
+
+
+SPEC = DatasetSpec(
+    name="trec",
+    title="topics with judgments in TREC's form",
+    files=f"lines of an id, a tab and a text, or <top> elements, with a file named with {MARK} beside them",
+    source="https://trec.nist.gov/data.html, https://microsoft.github.io/msmarco",
+    asks="what a topic is about; what was found is scored, not an answer",
+    metric="NDCG, recall and MRR, as trec_eval",
+    forms=(
+        QuestionForm(
+            # Mostly without a header: as the first form it is that of files in no known format.
+            format=FileFormat("topics as lines", False, frozenset({"qid", "query"})),
+            read=_read_lines,
+            written=joined,
+        ),
+        QuestionForm(
+            format=FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"),
+            read=_read_elements,
+            written=joined,
+        ),
+    ),
+    scoring=Scoring("squad", any_script=True),
+)

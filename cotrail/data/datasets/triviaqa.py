@@ -1,0 +1,82 @@
+"""TriviaQA's unfiltered files (`unfiltered-web-dev.json`, Joshi et al. 2017): one object with a list of questions."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.input_limits import read_whole
+from cotrail.common.json_files import decode
+from cotrail.common.text_files import opened
+from cotrail.core.questions import Question
+from cotrail.data.datasets import flashrag
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.errors import DatasetError
+
+
+class _File(Struct, frozen=True, rename="pascal"):
+    data: tuple[msgspec.Raw, ...]
+
+
+class _Answer(Struct, frozen=True, rename="pascal"):
+    """An answer, the names of the page of Wikipedia that has it as its title, and both normalized."""
+
+    value: str
+    aliases: tuple[str, ...] = ()
+    normalized_aliases: tuple[str, ...] = ()
+
+
+class TriviaQuestion(Struct, frozen=True, rename="pascal"):
+    """A question as published; test files have no answers."""
+
+    question_id: str
+    question: str
+    answer: _Answer | None = None
+
+
+def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    """Read the questions of a file, which is held in memory."""
+    with opened(path, DatasetError) as file:
+        content = read_whole(file, str(path), DatasetError)
+    for number, raw in enumerate(decode(content, _File, str(path), DatasetError).data, start=1):
+        place = f"{path}, question {number}"
+        entry = decode(raw, TriviaQuestion, place, DatasetError)
+        question = Question(id=entry.question_id, text=entry.question.strip(), answers=_answers(entry.answer))
+        yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+
+
+def _answers(answer: _Answer | None) -> tuple[str, ...]:
+    """The answer and its other names. The official script compares with the normalized ones alone."""
+    if answer is None:
+        return ()
+    names = chain((answer.value,), answer.aliases, answer.normalized_aliases)
+    return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
+
+
+def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:
+    """A file of these questions."""
+    return b'{"Data": [' + b",\n".join(questions) + b"]}\n"
+
+
+SPEC = DatasetSpec(
+    name="triviaqa",
+    title="TriviaQA",
+    files=f"unfiltered-web-*.json, {flashrag.FILES}",
+    source="https://nlp.cs.washington.edu/triviaqa",
+    asks="trivia, as enthusiasts wrote them",
+    metric="exact match and F1, as SQuAD's script; an answer's other names count",
+    forms=(
+        QuestionForm(
+            format=FileFormat("TriviaQA's questions", False, frozenset({"Data"})),
+            read=read,
+            written=wrapped,
+            suffix=".json",
+        ),
+        flashrag.form(),
+    ),
+    scoring=Scoring("squad"),
+)

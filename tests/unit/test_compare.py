@@ -1,4 +1,4 @@
-"""Grids of runs: their stages, and the file of a free one."""
+"""Free comparisons: their file, their runs, and what is refused; and stages of runs."""
 
 import json
 import re
@@ -14,7 +14,11 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.grid import PAPER, GridExperiment, GridFiles, Variation
+from cotrail.evaluation.experiments.compare.experiment import (
+    CompareExperiment,
+    Variation,
+)
+from cotrail.evaluation.experiments.compare.paper import PAPER
 from cotrail.evaluation.experiments.registry import PAPERS, experiment_of, paper_of
 from cotrail.evaluation.experiments.stages import GridCell, Stage
 from cotrail.services.papers.files import read_experiment_file
@@ -22,17 +26,17 @@ from cotrail.services.papers.schedule import Schedule
 from cotrail.services.runs.requests import RunRequest, make_request
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
-_, _, SECTION = PAGE.partition("## A grid of your own")
+_, _, SECTION = PAGE.partition("## A comparison of your own")
 EXAMPLE: dict[str, Any] = tomllib.loads(re.findall(r"```toml\n(.*?)```", SECTION, re.DOTALL)[0])
 
 
-def read(described: dict[str, Any]) -> GridExperiment:
+def read(described: dict[str, Any]) -> CompareExperiment:
     experiment = experiment_of(described)
-    assert isinstance(experiment, GridExperiment)
+    assert isinstance(experiment, CompareExperiment)
     return experiment
 
 
-def requests(experiment: GridExperiment) -> dict[str, RunRequest]:
+def requests(experiment: CompareExperiment) -> dict[str, RunRequest]:
     """All requests by the names of their runs."""
     cells = [cell for stage in PAPER.stages(experiment) for cell in stage.cells]
     return {cell.name: make_request(PAPER.request(experiment, cell)) for cell in cells}
@@ -64,7 +68,7 @@ def test_the_page_s_example_has_a_run_for_each_cell_in_the_order_of_its_file() -
 
 def test_the_page_names_every_key() -> None:
     named = set(re.findall(r"\w+", SECTION.partition("\n## ")[0]))
-    assert named >= {*GridExperiment.__struct_fields__, *GridFiles.__struct_fields__, *Variation.__struct_fields__}
+    assert named >= {*CompareExperiment.__struct_fields__, *GridFiles.__struct_fields__, *Variation.__struct_fields__}
 
 
 def test_settings_of_a_variation_go_before_those_of_the_file() -> None:

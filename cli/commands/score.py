@@ -9,8 +9,8 @@ from rich.console import Console
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.run_text import shown_ends
 from cotrail.common.humanize import count, number
+from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading

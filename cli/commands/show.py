@@ -11,9 +11,10 @@ from rich.text import Text
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Cell, Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
-from cotrail.cli.terminal.run_text import print_reasons, shown_ends, shown_state
+from cotrail.cli.terminal.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration
 from cotrail.core.budgets import left
+from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
 from cotrail.services.lists.run_list import ListedRun, read_filter, read_page
 from cotrail.services.runs.run_speed import blockage_line, outage_line

@@ -1,6 +1,6 @@
 """Words and numbers for a run's progress: how it ended, and what holds it back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import cut
-from cotrail.core.ended_by import LIMIT
+from cotrail.core.ended_by import LIMIT, shown_ends
 from cotrail.core.money import shown_dollars
 from cotrail.services.runs.labels import namesakes_of
 from cotrail.services.runs.run_progress import Cause, RunProgress, RunState, read_reasons
@@ -69,11 +69,6 @@ def closing_line(progress: RunProgress) -> str:
     ends = f"; {shown_ends(limited)}" if limited else ""
     money = f"; {shown_dollars(progress.spent)}" if progress.spent else ""
     return f"{progress.run}: {', '.join([finished, *others])}; {work}{ends}{money}."
-
-
-def shown_ends(ends: Mapping[str, int]) -> str:
-    """What ended questions: `16 answer, 3 limit: sentences, 1 failure: StepError`."""
-    return ", ".join(f"{number:,} {end}" for end, number in ends.items())
 
 
 def print_reasons(screen: Console, reasons: Sequence[Cause]) -> None:

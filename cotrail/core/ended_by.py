@@ -1,5 +1,7 @@
 """What ended a question: one short text beside every answer, so that tables can count and compare it."""
 
+from collections.abc import Mapping
+
 from cotrail.core.history import Failed, Finished
 from cotrail.core.results import Failure
 
@@ -18,3 +20,8 @@ def ended_by(outcome: Finished | Failed) -> str:
 def by_failure(failure: Failure) -> str:
     """The same of a question that failed."""
     return f"{FAILURE}{failure.type}"
+
+
+def shown_ends(ends: Mapping[str, int]) -> str:
+    """What ended questions, by their number: `16 answer, 3 limit: sentences, 1 failure: StepError`."""
+    return ", ".join(f"{number:,} {end}" for end, number in ends.items())

@@ -58,18 +58,20 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
     """A run as it stands."""
     record = read_run(connection, run_id)
     spec = find_system(record.system, record.system_version)
+    progress = read_progress(connection, run_id)
     return RecordedRun(
         id=run_id,
         system=record.system,
         settings=msgspec.convert(record.settings, spec.settings),
         dataset=record.dataset,
         model=record.model_name,
-        corpus=record.corpus,
+        corpus=", ".join(record.corpora) or None,
         questions=_questions(connection, record, spec),
         calls=partial(_calls, connection, run_id),
         annotations=read_annotations(connection, run_id),
-        finished=read_progress(connection, run_id).questions[QuestionStatus.FINISHED],
+        finished=progress.questions[QuestionStatus.FINISHED],
         cost=run_cost(connection, run_id),
+        ends=progress.ends,
     )
 
 

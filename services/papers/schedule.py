@@ -23,7 +23,7 @@ from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.requests import PATH_FIELDS, RunRequest, make_request
 from cotrail.services.runs.shots import complete_shots, read_words
-from cotrail.services.runs.system_settings import configure
+from cotrail.services.runs.system_settings import ConfiguredSystem, configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -54,10 +54,10 @@ class Schedule:
         self._experiment = experiment
         self._folder = folder
         self._paper = paper_of(experiment.protocol)
-        self._stages: Sequence[Stage[Any]] = self._paper.stages(experiment)
-        self.cells: tuple[ExperimentCell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         self._keys = partial(self._paper.request, experiment)
         self.inputs = self._paper.inputs(experiment, folder, self._keys, corpora_of(settings()).open)
+        self._stages: Sequence[Stage[Any]] = tuple(map(self._selected, self._paper.stages(experiment)))
+        self.cells: tuple[ExperimentCell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         # The plan, the checks and the submission prepare the same runs, whose files are large.
         self._prepared: dict[str, PreparedRun] = {}
         self._chosen: dict[int, ExperimentCell] = {}
@@ -113,15 +113,25 @@ class Schedule:
             self._chosen[number] = stage.choose({cell: recorded.scores(run) for cell, run in runs.items()})
         yield from stage.then(self._chosen[number])
 
+    def _selected(self, stage: Stage[Any]) -> Stage[Any]:
+        """The stage with the runs that there are by what they need."""
+        if self._paper.select is None:
+            return stage
+        needs = {cell: self._configured(cell)[1].needs for cell in stage.cells}
+        return replace(stage, cells=tuple(self._paper.select(self._experiment, needs)))
+
+    def _configured(self, cell: ExperimentCell) -> tuple[RunRequest, ConfiguredSystem]:
+        request = make_request(self._keys(cell))
+        return request, configure(find_system(request.system), request, instructed=self.inputs.instructed(cell))
+
     def _prepare(self, cell: ExperimentCell) -> PreparedRun:
-        request, inputs = make_request(self._keys(cell)), self.inputs
-        system = configure(find_system(request.system), request, instructed=inputs.instructed(cell))
-        if system.needs.corpus and request.corpus is None:
+        (request, system), inputs = self._configured(cell), self.inputs
+        if system.needs.corpus and not request.all_corpora:
             raise InputError(f"the dataset {request.dataset} needs a `corpus`, which {cell.name} searches; name it")
         questions = inputs.questions(cell)
         if system.needs.evidence:
             check_evidence(questions, self._folder / request.questions)
-        words = read_words(str(self._folder / request.prompt) if request.prompt else None, system)
+        words = read_words(str(self._folder / request.prompt), system) if request.prompt and system.needs.words else {}
         demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         composed = compose(
             _with_used_engines(request, system.needs),

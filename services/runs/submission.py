@@ -1,6 +1,6 @@
 """Submission of runs: everything that a request names is checked before anything is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from cotrail.common.unusual_fields import without_unused
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.data.corpora.several import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
@@ -40,13 +40,13 @@ def prepare(request: RunRequest) -> PreparedRun:
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
     path, official = Path(request.questions), Path(request.official) if request.official else None
-    lookup = partial(_of_ids, corpora.values()) if corpora else None
+    lookup = partial(paragraphs_in, corpora.values()) if corpora else None
     questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
     missing = 0
     if corpora:
         if system.needs.evidence:
             check_evidence(questions, path)
-        titled = partial(_titled, corpora.values())
+        titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled, partial(_of_ids, corpora.values())).missing)
     written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
@@ -75,16 +75,3 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
         )
     return {name: corpora_of(settings()).open(name) for name in names}
-
-
-def _of_ids(corpora: Iterable[Corpus], ids: Sequence[str]) -> dict[str, Paragraph]:
-    """The paragraphs of these ids, of the first corpus that has each."""
-    paragraphs: dict[str, Paragraph] = {}
-    for corpus in corpora:
-        paragraphs = corpus.paragraphs(ids) | paragraphs
-    return paragraphs
-
-
-def _titled(corpora: Iterable[Corpus], title: str) -> tuple[Paragraph, ...]:
-    """The paragraphs of exactly this title in all corpora."""
-    return tuple(paragraph for corpus in corpora for paragraph in corpus.titled(title))

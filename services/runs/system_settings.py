@@ -12,6 +12,7 @@ from cotrail.data.datasets.registry import DATASETS
 from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.services.runs.requests import RunRequest
+from cotrail.systems.parts.short_settings import SHORT, short_path
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -60,34 +61,18 @@ def _of_dataset(name: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {setting: value for setting, value in values.items() if value is not None and setting in defaults}
 
 
-_SHORT: dict[str, tuple[tuple[str, ...], ...]] = {
-    "reader": (("reading", "reader"),),
-    "retrieval_count": (("retrieval", "retrieval_count"), ("retrieval_count",)),
-    "max_sentences": (("max_sentences",),),
-    "task": (("task",),),
-    "chains": (("chains",),),
-    "variant": (("variant",),),
-}
-"""The fields of a request that are short for settings, each with the paths where systems have it; the first counts."""
-
-
 def _short_settings(spec: SystemSpec, request: RunRequest, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are short for settings, in the settings' own tree."""
     values: dict[str, Any] = {}
-    for field, paths in _SHORT.items():
+    for field in SHORT:
         value = getattr(request, field)
         if value is None:
             continue
-        path = next((path for path in paths if _has(defaults, path)), None)
+        path = short_path(field, defaults)
         if path is None:
             raise InputError(f"the system {spec.name} has no {field}; leave it out or take another system")
         values = merged(values, _nested(path, value))
     return values
-
-
-def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    head, *rest = path
-    return head in tree and (not rest or _has(tree[head], tuple(rest)))
 
 
 def _nested(path: tuple[str, ...], value: object) -> dict[str, Any]:

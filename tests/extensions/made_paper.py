@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments import grid
+from cotrail.evaluation.experiments.compare import paper
+from cotrail.evaluation.experiments.compare.experiment import CompareExperiment
+from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.experiment_report import ExperimentReport
-from cotrail.evaluation.experiments.grid import GridExperiment, GridRun
 from cotrail.evaluation.experiments.report_tables import Column, TableRow, beside, published_percents
 
 PUBLISHED = (
@@ -17,13 +18,13 @@ METHODS = {"no-retrieval": "By heart", "one-step": "Search once"}
 COLUMNS = Column("label", "Method"), Column("model", "Model"), Column("answer_f1", "Answer F1", "percent")
 
 
-class MadeUpExperiment(GridExperiment, frozen=True, kw_only=True, tag="made-up"):
+class MadeUpExperiment(CompareExperiment, frozen=True, kw_only=True, tag="made-up"):
     """Its file, which names no systems."""
 
     systems: tuple[str, ...] = tuple(METHODS)
 
 
-def report(runs: Sequence[GridRun]) -> ExperimentReport:
+def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
     own = [
         TableRow(
             values={
@@ -39,4 +40,4 @@ def report(runs: Sequence[GridRun]) -> ExperimentReport:
     return ExperimentReport(summary="Invented.", tables=(table,) if table else ())
 
 
-PAPER = replace(grid.PAPER, file=MadeUpExperiment, report=report)
+PAPER = replace(paper.PAPER, file=MadeUpExperiment, report=report)

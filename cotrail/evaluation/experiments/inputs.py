@@ -1,13 +1,14 @@
 """Questions and demonstrations of an experiment's runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
+from cotrail.data.corpora.several import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.files import in_form, read_demonstrations
@@ -17,6 +18,11 @@ from cotrail.evaluation.metrics.corpus_coverage import located
 
 RunKeys = Mapping[str, Any]
 """A run's request: the keys of its run file, with paths relative to the experiment's file."""
+
+
+def named_corpora(keys: RunKeys) -> tuple[str, ...]:
+    """The names of the corpora that a request names, each once."""
+    return tuple(dict.fromkeys(filter(None, (keys.get("corpus"), *keys.get("corpora", ())))))
 
 
 class Inputs:
@@ -62,7 +68,7 @@ class Inputs:
         keys, files = self.keys(cell), self.experiment.datasets[cell.dataset]
         number = getattr(files, "test_questions", getattr(self.experiment, "test_questions", None))
         limit, official = keys.get("limit"), keys.get("official")
-        return self._drawn(keys["dataset"], keys["questions"], keys.get("corpus"), official, limit, number)
+        return self._drawn(keys["dataset"], keys["questions"], named_corpora(keys), official, limit, number)
 
     def instructed(self, cell: Any) -> bool:
         """Whether the demonstrations of a run have an instruction before the question."""
@@ -88,16 +94,22 @@ class Inputs:
             raise DemonstrationError(f"{keys[field]}: {error}") from error
 
     def _draw(
-        self, format_: str, name: str, corpus: str | None, official: str | None, limit: int | None, number: int | None
+        self,
+        format_: str,
+        name: str,
+        corpora: tuple[str, ...],
+        official: str | None,
+        limit: int | None,
+        number: int | None,
     ) -> tuple[Question, ...]:
-        path, opened = self.folder / name, self.corpus(corpus) if corpus else None
-        lookup, own = opened.paragraphs if opened else None, self.folder / official if official else None
+        path, opened = self.folder / name, [self.corpus(corpus) for corpus in corpora]
+        lookup, own = partial(paragraphs_in, opened) if opened else None, self.folder / official if official else None
         questions = load_questions(format_, path, lookup, own)[:limit]
         if unanswered := [question.id for question in questions if not question.answers]:
             raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
         sample = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
         if opened and self.locates_gold:
-            return located(sample, opened.titled, snippets=form_of(format_, path).snippets)
+            return located(sample, partial(titled_in, opened), snippets=form_of(format_, path).snippets)
         return sample
 
 

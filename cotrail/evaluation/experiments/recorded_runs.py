@@ -44,11 +44,11 @@ class RecordedQuestion(Struct, frozen=True, kw_only=True):
 class RecordedRun(Struct, frozen=True, kw_only=True):
     """A run as it stands.
 
-    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: None if nothing is
-        retrieved.
+    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: the names of its
+        corpora; None if nothing is retrieved.
     questions: read while they are iterated over, once.
     calls: by the name of a kind of action, the calls of each question that has any, by its key.
-    annotations: the chains that people have marked.
+    annotations: the chains that people have marked. ends: the number of questions by what ended them.
     """
 
     id: str
@@ -62,3 +62,4 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     annotations: tuple[AnnotatedChain, ...]
     finished: int
     cost: Cost
+    ends: Mapping[str, int] = {}

@@ -13,7 +13,7 @@ PAPERS: dict[str, Any] = {
     "ircot": "cotrail.evaluation.experiments.ircot.paper",
     "rethinking": "cotrail.evaluation.experiments.rethinking.paper",
     "searchain": "cotrail.evaluation.experiments.searchain.paper",
-    "grid": "cotrail.evaluation.experiments.grid",
+    "compare": "cotrail.evaluation.experiments.compare.paper",
 }
 """By the `protocol` of experiment files the paper, or the module whose `PAPER` it is, imported once a file names it.
 
@@ -22,6 +22,9 @@ Its type isn't named here, as reading a plan needs nothing of what a paper knows
 
 DEFAULT = "ircot"
 """The protocol of a file that names none."""
+
+FORMER = {"grid": "compare"}
+"""Former names of protocols, which files and recorded plans may have."""
 
 
 def paper_of(protocol: str) -> Any:
@@ -32,9 +35,15 @@ def paper_of(protocol: str) -> Any:
     return import_module(paper).PAPER if isinstance(paper, str) else paper
 
 
+def protocol_of(described: Mapping[str, Any]) -> str:
+    """The protocol that a file or a stored plan names, by its name of today."""
+    protocol = str(described.get("protocol", DEFAULT))
+    return FORMER.get(protocol, protocol)
+
+
 def file_type(described: Mapping[str, Any]) -> Any:
     """The type of the experiment file that is described, by its `protocol`; any if there is none."""
-    protocol = str(described.get("protocol", DEFAULT))
+    protocol = protocol_of(described)
     return paper_of(protocol).file if protocol in PAPERS else Any
 
 
@@ -43,7 +52,7 @@ def experiment_of(described: Mapping[str, Any]) -> Experiment:
 
     Raises msgspec.ValidationError.
     """
-    protocol = str(described.get("protocol", DEFAULT))
+    protocol = protocol_of(described)
     experiment: Experiment = msgspec.convert({**described, "protocol": protocol}, paper_of(protocol).file)
     return experiment
 

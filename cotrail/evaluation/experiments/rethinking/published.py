@@ -1,4 +1,4 @@
-"""Results that "Rethinking with Retrieval: Faithful Large Language Model Inference" reports in tables 1, 3, 4, 5, 7.
+"""Results that "Rethinking with Retrieval: Faithful Large Language Model Inference" reports.
 
 He, Zhang and Roth, 2022 (https://arxiv.org/abs/2301.00303), with GPT-3 text-davinci-002. In percent, as printed there:
 accuracy on StrategyQA's 229 development questions and on the 1,200 entailed and contradictory hypotheses of INFOTABS'
@@ -7,6 +7,8 @@ development set, exact match on 169 questions of TempQuestions.
 
 from collections.abc import Mapping
 
+from cotrail.data.datasets.registry import TASK_OF
+from cotrail.evaluation.experiments.published.sources import source, table_rows
 from cotrail.evaluation.experiments.report_tables import TableRow, published_percents
 from cotrail.faithfulness.tasks import Task
 
@@ -17,13 +19,9 @@ SOURCE = (
 
 MODEL = "GPT-3"
 
-METHODS = {
-    "zero-shot": "Zero-shot prompting",
-    "few-shot": "Few-shot prompting",
-    "chain-of-thought": "Chain-of-thought prompting",
-    "self-consistency": "Self-consistency",
-    "rethinking": "Rethinking with retrieval",
-}
+PAPER = source("rethinking").table("methods")
+
+METHODS = {method.system: row.label for row in PAPER.rows for method in row.methods}
 """The systems, in the order of table 1."""
 
 TASKS: Mapping[Task, str] = {"commonsense": "Commonsense", "temporal": "Temporal", "tabular": "Tabular"}
@@ -46,13 +44,7 @@ def _variant(label: str, accuracy: float, faithfulness: float) -> TableRow:
     return _percent("table 5", label, accuracy=accuracy, faithfulness=faithfulness)
 
 
-METHODS_BY_TASK = (
-    _by_task("table 1", METHODS["zero-shot"], 58.08, 28.40, 82.00),
-    _by_task("table 1", METHODS["few-shot"], 63.32, 29.59, 83.08),
-    _by_task("table 1", METHODS["chain-of-thought"], 65.94, 33.14, 83.33),
-    _by_task("table 1", METHODS["self-consistency"], 73.36, 37.28, 84.00),
-    _by_task("table 1", METHODS["rethinking"], 77.73, 39.05, 84.83),
-)
+METHODS_BY_TASK = table_rows(PAPER, MODEL, TASK_OF)
 
 RETRIEVAL_BY_TASK = (
     _by_task("table 3", "Query-based", 73.36, 36.69),

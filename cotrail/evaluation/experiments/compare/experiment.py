@@ -1,0 +1,162 @@
+"""Experiment file of a free comparison, and its runs: systems x models x datasets x retrievers x variations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from cotrail.common import nearest
+from cotrail.common.numbers import Positive
+from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
+from cotrail.evaluation.experiments.stages import GridCell
+
+Corpora = str | tuple[str, ...]
+"""The name of an indexed corpus, or of several that are searched together."""
+
+RunFileKeys = dict[str, Any]
+"""Keys of a run file."""
+
+
+class ComparedFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Location of a dataset's questions, and what is searched and shown for them.
+
+    corpus: name of the indexed corpus; corpora: of several. demonstrations: a file of these. format: of the question
+    file; the dataset's name by default. test_questions: number drawn from the file, by the experiment's seed; all by
+    default.
+    """
+
+    questions: str
+    corpus: str | None = None
+    corpora: tuple[str, ...] = ()
+    demonstrations: str | None = None
+    format: str | None = None
+    test_questions: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.corpus is not None and self.corpora:
+            raise ValueError("`corpus` names the only one, `corpora` several; give one of the two")
+
+
+class Retriever(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A way to search.
+
+    corpus: of all datasets, or by dataset; the datasets' own by default. run: keys of the run files of its runs.
+    """
+
+    corpus: str | dict[str, Corpora] | None = None
+    run: RunFileKeys = field(default_factory=dict)
+
+    def searches(self, dataset: str) -> bool:
+        """Return whether it is tried on a dataset: where it names a corpus by dataset, only on those."""
+        return not isinstance(self.corpus, dict) or dataset in self.corpus
+
+    def corpus_of(self, dataset: str) -> RunFileKeys:
+        """The keys that name its corpora for a dataset; empty for the dataset's own."""
+        corpus = self.corpus[dataset] if isinstance(self.corpus, dict) else self.corpus
+        if corpus is None:
+            return {}
+        return {"corpus": corpus} if isinstance(corpus, str) else {"corpora": corpus}
+
+
+class ComparedSystem(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A system that is compared. name: of its row; the system's by default. run: keys of its run files."""
+
+    system: str
+    name: ExperimentName | None = None
+    run: RunFileKeys = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Its name in the experiment."""
+        return self.name or self.system
+
+
+class Variation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What some runs have otherwise.
+
+    systems: those that it is tried with; all by default. run: keys of their run files.
+    """
+
+    name: ExperimentName
+    systems: tuple[str, ...] | None = None
+    run: RunFileKeys
+
+
+class CompareExperiment(Experiment, frozen=True, kw_only=True, tag="compare"):
+    """A free comparison.
+
+    systems: names, or tables that also say how a system runs. run: keys of the run files of all runs.
+    retrievers: by name; the corpora of the datasets are the only ones without. variations: each system is also tried as
+        it is.
+    """
+
+    datasets: Annotated[dict[str, ComparedFiles], Meta(min_length=1)]
+    models: tuple[str, ...] = ()
+    systems: Annotated[tuple[str | ComparedSystem, ...], Meta(min_length=1)]
+    retrievers: dict[ExperimentName, Retriever] = field(default_factory=dict)
+    temperature: Temperature = 0.0
+    run: RunFileKeys = field(default_factory=dict)
+    variations: tuple[Variation, ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse_twice("system", [system.label for system in self.compared])
+        _refuse_twice("variation", [variation.name for variation in self.variations])
+        for variation in self.variations:
+            _refuse_unknown("system", variation.systems or (), self.by_label, f"variation {variation.name}")
+        for name, retriever in self.retrievers.items():
+            if isinstance(retriever.corpus, dict):
+                _refuse_unknown("dataset", retriever.corpus, self.datasets, f"retriever {name}")
+
+    @property
+    def compared(self) -> tuple[ComparedSystem, ...]:
+        """The systems, in the order of the file."""
+        return tuple(ComparedSystem(system=each) if isinstance(each, str) else each for each in self.systems)
+
+    @property
+    def by_label(self) -> Mapping[str, ComparedSystem]:
+        """The systems by their names in the experiment."""
+        return {system.label: system for system in self.compared}
+
+    def retrievers_of(self, dataset: str) -> tuple[str, ...]:
+        """The retrievers that are tried on a dataset; none where its own corpus is the only one."""
+        return tuple(name for name, retriever in self.retrievers.items() if retriever.searches(dataset))
+
+
+class ComparedCell(GridCell, frozen=True, kw_only=True):
+    """A run; method: the system's name in the experiment. retriever: empty for the dataset's own corpus, or none."""
+
+    retriever: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the run in its experiment, e.g. `hotpotqa/llama/ircot/dense/short`."""
+        return "/".join(filter(None, (self.dataset, self.model, self.method, self.retriever, self.variation)))
+
+
+def cells(experiment: CompareExperiment) -> Iterator[ComparedCell]:
+    """Yield all runs that there may be, in the order of the file: each with every retriever, and without any."""
+    for model in experiment.models:
+        for dataset in experiment.datasets:
+            for system in experiment.by_label:
+                for retriever in ("", *experiment.retrievers_of(dataset)):
+                    for variation in _variations(experiment, system):
+                        yield ComparedCell(
+                            dataset=dataset, model=model, method=system, retriever=retriever, variation=variation
+                        )
+
+
+def _variations(experiment: CompareExperiment, system: str) -> Iterator[str]:
+    yield ""
+    for variation in experiment.variations:
+        if variation.systems is None or system in variation.systems:
+            yield variation.name
+
+
+def _refuse_twice(what: str, names: list[str]) -> None:
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"there are two {what}s {twice[0]}; give each a name of its own")
+
+
+def _refuse_unknown(what: str, names: Any, known: Mapping[str, Any], where: str) -> None:
+    if unknown := set(names) - known.keys():
+        raise ValueError(f"{where}: {nearest.unknown(what, min(unknown), known)}")

@@ -1,0 +1,67 @@
+"""Results of a comparison's runs, as its tables need them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.compare.experiment import ComparedCell
+from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.recorded_runs import RecordedRun
+from cotrail.evaluation.metrics.question_scores import mean_scores
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.parts.short_settings import short_path
+
+
+class ComparedRun(Struct, frozen=True, kw_only=True):
+    """The results of a run.
+
+    settings: of its system, as JSON. dataset: the format of its questions, by which published figures are found.
+    corpus: None if nothing is retrieved. answered: the scores of the questions that have an answer, by their keys.
+    scores: the mean of each metric, None where no question has it. ends: the number of questions by what ended them.
+    """
+
+    cell: ComparedCell
+    system: str
+    settings: Mapping[str, Any]
+    dataset: str
+    corpus: str | None
+    questions: int
+    answered: Mapping[str, QuestionScores]
+    scores: Mapping[str, float | None]
+    cost: Cost
+    ends: Mapping[str, int] = {}
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether every question has an answer."""
+        return len(self.answered) == self.questions
+
+    @property
+    def retrieval_count(self) -> int | None:
+        """The number of paragraphs a search (k); None where nothing is retrieved, or the system has no such setting."""
+        path = short_path("retrieval_count", self.settings)
+        if path is None or self.corpus is None:
+            return None
+        value: Any = self.settings
+        for key in path:
+            value = value[key]
+        return int(value)
+
+
+def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
+    """The results of a recorded run."""
+    questions = tuple(run.questions)
+    return ComparedRun(
+        cell=cell,
+        system=run.system,
+        settings=msgspec.to_builtins(run.settings),
+        dataset=run.dataset,
+        corpus=run.corpus,
+        questions=len(questions),
+        answered={each.key: each.scores for each in questions if each.answer is not None},
+        scores=mean_scores([each.scores for each in questions]).metrics,
+        cost=run.cost,
+        ends=run.ends,
+    )

@@ -1,0 +1,1 @@
+"""Figures that papers and toolkits publish, a file of data a source, and one reader of all."""

@@ -1,0 +1,145 @@
+"""Reader of published figures: what was measured how, and which of cotrail's systems each row is of."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.evaluation.experiments.report_tables import TableRow
+
+FOLDER = Path(__file__).parent
+
+OTHERS = "others"
+"""The datasets that aren't named."""
+
+SHARED = ("backbone", "corpus", "k", "questions", "points")
+"""What a table has from its source, and a row from its table, unless it says otherwise."""
+
+Measure = Literal["score", "misled"]
+"""What a figure is: a mean score, or the share of right answers that retrieval made wrong."""
+
+Said = str | Mapping[str, str]
+"""A fact, of all datasets or by dataset; empty where it isn't stated, or there is nothing to state."""
+
+
+class Method(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A system with these settings; the others don't matter."""
+
+    system: str
+    settings: Mapping[str, Any] = {}
+
+    def is_of(self, system: str, settings: Mapping[str, Any]) -> bool:
+        """Return whether a run of that system with these settings is one of the method."""
+        return self.system == system and _has(settings, self.settings)
+
+
+class PublishedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row as printed.
+
+    methods: the systems whose runs stand beside it; without: what they are compared with, where retrieval is left out.
+    where: its place, if it isn't the table's. backbone: the language model. corpus: with the search engine.
+    k: paragraphs a search. questions: how many, and which. points: what stands for 1.
+    scores: by dataset, from 0 to 1.
+    """
+
+    label: str
+    where: str
+    methods: tuple[Method, ...]
+    without: tuple[Method, ...] = ()
+    backbone: Said = ""
+    corpus: Said = ""
+    k: Said = ""
+    questions: Said = ""
+    points: float = 100
+    scores: Mapping[str, float]
+
+    def is_of(self, system: str, settings: Mapping[str, Any]) -> bool:
+        """Return whether a run of that system with these settings belongs beside it."""
+        return any(method.is_of(system, settings) for method in self.methods)
+
+
+class PublishedTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table, or a part of one, whose figures are alike.
+
+    metric: the names of our metrics that come nearest, by dataset. datasets: by our names, in the order of its columns.
+    """
+
+    name: str
+    heading: str
+    where: str
+    metric: Said
+    datasets: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    measure: Measure = "score"
+    notes: tuple[str, ...] = ()
+
+
+class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A paper or a toolkit; cited: who, and where to find it; notes: of all its tables."""
+
+    name: str
+    cited: str
+    title: str
+    tables: tuple[PublishedTable, ...]
+    notes: tuple[str, ...] = ()
+
+    def table(self, name: str) -> PublishedTable:
+        """The table of that name."""
+        return next(table for table in self.tables if table.name == name)
+
+
+def fact(said: Said, dataset: str) -> str:
+    """What is said for a dataset."""
+    return said if isinstance(said, str) else said.get(dataset, said.get(OTHERS, ""))
+
+
+def table_rows(table: PublishedTable, model: str, places: Mapping[str, str] | None = None) -> tuple[TableRow, ...]:
+    """Its rows with a column for each dataset; places: other names of these columns."""
+    return tuple(
+        TableRow(
+            values={"label": row.label, "model": model, **{(places or {}).get(d, d): v for d, v in row.scores.items()}},
+            published=row.where,
+        )
+        for row in table.rows
+    )
+
+
+@cache
+def source(name: str) -> Source:
+    """The source of that name, which is its file's in this folder."""
+    raw = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    tables = [_table(raw, table) for table in raw["tables"]]
+    return msgspec.convert({**_without_shared(raw), "name": name, "tables": tables}, Source)
+
+
+def filed_sources() -> Iterator[Source]:
+    """The sources that are files in this folder, by their names."""
+    return (source(path.stem) for path in sorted(FOLDER.glob("*.toml")))
+
+
+def _table(of: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with what its rows have in common written out in each."""
+    shared = {key: each[key] for each in (of, table) for key in SHARED if key in each}
+    rows = [{"where": table["where"], **shared, **row} for row in table["rows"]]
+    return {**_without_shared(table), "rows": [{**row, "scores": _scores(row, table["datasets"])} for row in rows]}
+
+
+def _scores(row: Mapping[str, Any], datasets: list[str]) -> dict[str, float]:
+    """The scores by dataset, from 0 to 1, with the printed decimals."""
+    scores = row["scores"] if isinstance(row["scores"], dict) else dict(zip(datasets, row["scores"], strict=True))
+    return {dataset: round(score / row.get("points", 100), 4) for dataset, score in scores.items()}
+
+
+def _without_shared(tree: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in tree.items() if key not in SHARED}
+
+
+def _has(tree: Any, part: Any) -> bool:
+    """Return whether a tree of settings has all that is in a part of one."""
+    if isinstance(part, Mapping):
+        return isinstance(tree, Mapping) and all(key in tree and _has(tree[key], part[key]) for key in part)
+    return bool(tree == part)

@@ -25,7 +25,7 @@ from cotrail.systems.spec import Needs, SystemSpec
 OWN = own_words("corag")
 
 PARAGRAPH = "{title}\n{text}\n\n"
-NOTHING_YET = "Nothing yet\n"
+NOTHING_YET = "None\n"
 DRAWS = 4
 """How often a sub-query is written for each that the path may have: those that were asked before are drawn again."""
 

@@ -55,7 +55,7 @@ def test_every_sub_query_is_answered_from_what_it_finds_and_the_question_from_th
     done = told(RIVER, "The Vell.", SEA, "In the Amber Sea.", "Amber Sea", queries=2)
     brenn, vell = f"Brenn\n{BRENN.text}\n\n", f"Vell\n{VELL.text}\n\n"
     assert contents(done) == [
-        f"Nothing yet\n|{QUESTION.text}",
+        f"None\n|{QUESTION.text}",
         f"{brenn}|{RIVER}",
         f"{FIRST}|{QUESTION.text}",
         f"{brenn}{vell}|{SEA}",

@@ -26,7 +26,8 @@ QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
 BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
 VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
 FOUND = {QUESTION.text: (BRENN,), "Brenn lies on the Oder.": (VELL,)}
-SHOTS: Shots = {AnswerForm.PROMPT: whole_prompts({"examples": "Examples."})}
+WORDS = {"answer": "{examples}\n\n{paragraphs}Question: {question}\nAnswer:", "examples": "Examples."}
+SHOTS: Shots = {AnswerForm.PROMPT: whole_prompts(WORDS)}
 ASKED = f"Question: {QUESTION.text}\nAnswer:"
 UNSURE, SURE = 0.5, 0.99
 
@@ -126,7 +127,7 @@ def test_a_pinned_passage_stands_before_what_is_found() -> None:
 
 def test_own_words_are_eight_solved_questions() -> None:
     done = ran(lambda: flare(QUESTION, {}, FlareSettings()), [""], FOUND)
-    assert done.prompts[0].startswith(OWN["examples"])
+    assert f"\n\n{OWN['examples']}\n\n[1] Brenn\n" in done.prompts[0]
     assert OWN["examples"].count("So the answer is") == 8
 
 

@@ -26,8 +26,12 @@ FIRST = " Brenn lies on the Vell.\nSo the answer is: the Black Sea."
 SECOND = "Brenn lies on the Vell. It ends in the Amber Sea. So the answer is the Amber Sea."
 QUERY = f"{QUESTION.text} Brenn lies on the Vell. So the answer is: the Black Sea."
 FOUND = {QUESTION.text: (BRENN,), QUERY: (VELL, BRENN)}
-SHOTS: Shots = {AnswerForm.PROMPT: whole_prompts({"examples": "Examples."})}
 ASKED = f"Question: {QUESTION.text}\nAnswer: Let's think step by step."
+WORDS = {
+    "answer": f"{{examples}}\n\n{{paragraphs}}{ASKED.replace(QUESTION.text, '{question}')}",
+    "examples": "Examples.",
+}
+SHOTS: Shots = {AnswerForm.PROMPT: whole_prompts(WORDS)}
 
 
 def opened(question: Question = QUESTION, **settings: Any) -> System:

@@ -18,10 +18,9 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.parts.token_scores import mean_score
-from cotrail.systems.probtree.answering import candidate
+from cotrail.systems.probtree.candidates import candidate
 from cotrail.systems.probtree.decomposition import parts_in, tree_of
-from cotrail.systems.probtree.settings import ProbTreeSettings
-from cotrail.systems.probtree.system import probtree
+from cotrail.systems.probtree.system import ProbTreeSettings, probtree
 from cotrail.systems.probtree.tree import UNKNOWN, GrowingTree, Node, QuestionTree
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran

@@ -3,13 +3,11 @@
 import math
 import re
 import unicodedata
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.common.numbers import Positive
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read
 from cotrail.core.generation import Capability
@@ -19,10 +17,7 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Asked, Prompt, Shown, user
 from cotrail.core.results import Extracted, Generated
 from cotrail.core.system import Part, expect
-
-Reader = Literal["model", "extractor"]
-Confidence = Literal["probability", "document"]
-Readings = Literal["document", "any"]
+from cotrail.systems.parts.document_reader_settings import DocumentReaderSettings
 
 UNANSWERABLE = "unanswerable"
 
@@ -33,40 +28,6 @@ INSTRUCTION = (
 
 HIGHEST_LOGIT = 10.0
 """The largest logit of a model's answer: certainty has none."""
-
-
-class DocumentReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The reader of single documents."""
-
-    reader: Reader = "model"
-    """Who reads the answer to a query from its document: the run's language model by a short prompt, or the run's
-    extractor."""
-
-    confidence: Confidence = "probability"
-    """How sure the language model is of what it read: by the `probability` of its words; or, for models that tell none
-    or think, sure where its answer stands in the `document`."""
-
-    readings: Readings = "document"
-    """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
-    recorded, and the document has no answer then."""
-
-    max_answer_tokens: Positive = 32
-    """The most tokens of a reader's answer."""
-
-    max_paragraph_words: Positive = 350
-    """A document is cut to this many words where the model is shown it."""
-
-    @property
-    def reader_engines(self) -> tuple[EngineRole, ...]:
-        """The engines that the reader asks beside the run's language model."""
-        return (EXTRACTOR,) if self.reader == "extractor" else ()
-
-    @property
-    def reader_capabilities(self) -> frozenset[Capability]:
-        """What the reader asks of the run's language model."""
-        if self.reader == "extractor":
-            return frozenset()
-        return frozenset({"turns", "scores"} if self.confidence == "probability" else {"turns"})
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -158,3 +119,15 @@ def _reading(reply: Generated) -> Reading:
         text=text if is_answer else "",
         confidence=confidence(tuple(each for _, each in reply.kept_tokens)),
     )
+
+
+def reader_engines(settings: DocumentReaderSettings) -> tuple[EngineRole, ...]:
+    """The engines that the reader asks beside the run's language model."""
+    return (EXTRACTOR,) if settings.reader == "extractor" else ()
+
+
+def reader_capabilities(settings: DocumentReaderSettings) -> frozenset[Capability]:
+    """What the reader asks of the run's language model."""
+    if settings.reader == "extractor":
+        return frozenset()
+    return frozenset({"turns", "scores"} if settings.confidence == "probability" else {"turns"})

@@ -1,19 +1,70 @@
 """ProbTree: a question's tree, answered from below by the likeliest of several answers (Cao et al., 2023)."""
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.prompts import Asked, Prompt, plain
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Piece, Prompt, Shown, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts import prompting
 from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.words import worded
-from cotrail.systems.probtree.answering import OWN, STOP, Answering
+from cotrail.systems.parts.searching import SearchSettings, each_found, shown
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.probtree.candidates import NOT_KNOWN, candidate
 from cotrail.systems.probtree.decomposition import tree_of
-from cotrail.systems.probtree.settings import ProbTreeSettings
-from cotrail.systems.probtree.tree import GrowingTree, QuestionTree
+from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source
 from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("probtree")
+
+PARAGRAPH = "#{number} {title}\n{text}\n"
+STOP = ("\n\n", "\nQ:")
+
+_WORDS: dict[Source, str] = {"closed": "from_memory", "open": "from_paragraphs", "child": "from_children"}
+
+Sources = Literal["both", "closed", "open"]
+
+
+class ProbTreeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """ProbTree."""
+
+    search: SearchSettings = SearchSettings()
+
+    max_questions: Annotated[int, Meta(ge=1, le=100)] = 20
+    """The most questions of a tree, its root among them; one that has no room for its parts isn't decomposed."""
+
+    max_tree_tokens: Positive = 512
+    """The most tokens of a decomposition."""
+
+    max_tokens: Positive = 256
+    """The most tokens of a chain of thought; one that is cut off counts as unknown."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    """The temperature; the paper has no sampling."""
+
+    sources: Sources = "both"
+    """What answers are from beside the questions below: what the model knows (`closed`), paragraphs that are searched
+    for (`open`), or `both`."""
+
+    @property
+    def closed(self) -> bool:
+        """Return whether questions are answered from what the model knows."""
+        return self.sources != "open"
+
+    @property
+    def open(self) -> bool:
+        """Return whether questions are answered from paragraphs."""
+        return self.sources != "closed"
 
 
 def probtree(question: Question, shots: Shots, settings: ProbTreeSettings) -> System:
@@ -21,7 +72,7 @@ def probtree(question: Question, shots: Shots, settings: ProbTreeSettings) -> Sy
     tree, limit = GrowingTree(question.text), ""
     answering = Answering(question, tree, shots, settings)
     try:
-        written = yield from decompose(question, shots, settings)
+        written = expect((yield answering.decomposing()), Generated)
         tree.grow(tree_of(question.text, written, settings.max_questions))
         while tree.root.answer is None:
             yield from in_parallel(answering.answer(node) for node in tree.ready)
@@ -38,18 +89,74 @@ def probtree(question: Question, shots: Shots, settings: ProbTreeSettings) -> Sy
     )
 
 
-def decompose(question: Question, shots: Shots, settings: ProbTreeSettings) -> Part[Generated]:
-    """The decomposition of the question, as the model writes it."""
-    words = worded(shots, OWN, "decompose", question=Asked(question.text))
-    step = Reason(
-        prompt=Prompt(turns=(plain(*words),)),
-        max_tokens=settings.max_tree_tokens,
-        until="stop",
-        stop=STOP,
-        temperature=settings.temperature,
-        scored=True,
-    )
-    return expect((yield step), Generated)
+class Answering(Struct, frozen=True):
+    """The answering of a tree's questions, each as soon as what it needs is answered."""
+
+    question: Question
+    tree: GrowingTree
+    shots: Shots
+    settings: ProbTreeSettings
+
+    def decomposing(self) -> Reason:
+        """The step that decomposes the question."""
+        return self._step("decompose", self.question.text, self.settings.max_tree_tokens)
+
+    def answer(self, node: Node) -> Part[None]:
+        """Have the tree take the answers to a node's question, whose needs are answered."""
+        asked, referred = self.tree.asked(node)
+        # What an inner question refers to is searched for below it.
+        queries = (asked,) if node.children else (asked, *referred)
+        parts = (
+            *([self._closed(asked)] if self.settings.closed else ()),
+            *([self._open(asked, queries)] if self.settings.open else ()),
+            *([self._child(asked, node)] if node.children else ()),
+        )
+        self.tree.nodes[node.number] = node.answered(asked, (yield from in_parallel(parts)))
+
+    def _closed(self, asked: str) -> Part[Candidate]:
+        return candidate("closed", expect((yield self._chain("closed", asked)), Generated))
+
+    def _open(self, asked: str, queries: Sequence[str]) -> Part[Candidate]:
+        found = yield from each_found(queries, self.settings.search)
+        known = dict.fromkeys(chain.from_iterable(found))
+        self.tree.paragraphs |= known
+        step = self._chain("open", asked, paragraphs=self._shown(tuple(known)))
+        return candidate("open", expect((yield step), Generated))
+
+    def _child(self, asked: str, node: Node) -> Part[Candidate]:
+        step = self._chain("child", asked, context=self._context(node.children))
+        own = candidate("child", expect((yield step), Generated))
+        below = [answer.score for _, answer in self.tree.answered(node.children)]
+        return own.resting_on(UNKNOWN if node.decomposition is None else node.decomposition, *below)
+
+    def last(self) -> Part[None]:
+        """Have the tree take the answer that a limit leaves: from the answers so far, or else from what was found."""
+        root, found = self.tree.root, tuple(self.tree.paragraphs)
+        context, paragraphs = self._context(range(root.number)), self._shown(found)
+        source: Source = "child" if context else "open" if paragraphs else "closed"
+        step = self._chain(source, root.question, context=context, paragraphs=paragraphs)
+        written = expect((yield from last_step(step)), Generated)
+        self.tree.nodes[root.number] = root.answered(root.question, (candidate(source, written),))
+
+    def _shown(self, found: tuple[Paragraph, ...]) -> tuple[Shown, ...]:
+        return shown(prompting.shown(self.question, found), PARAGRAPH, self.settings.search)
+
+    def _context(self, numbers: Iterable[int]) -> str:
+        return "".join(f"{node.asked} {answer.text or NOT_KNOWN}\n" for node, answer in self.tree.answered(numbers))
+
+    def _chain(self, source: Source, asked: str, **values: str | Sequence[Piece]) -> Reason:
+        return self._step(_WORDS[source], asked, self.settings.max_tokens, **values)
+
+    def _step(self, name: str, asked: str, max_tokens: int, **values: str | Sequence[Piece]) -> Reason:
+        words = worded(self.shots, OWN, name, question=Asked(asked), **values)
+        return Reason(
+            prompt=Prompt(turns=(plain(*words),)),
+            max_tokens=max_tokens,
+            until="stop",
+            stop=STOP,
+            temperature=self.settings.temperature,
+            scored=True,
+        )
 
 
 def needs(settings: ProbTreeSettings) -> Needs:

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from cotrail.common.numbers import Positive
 from cotrail.core.question_kinds import QuestionSort
-from cotrail.systems.parts.document_reading import DocumentReaderSettings, Readings
+from cotrail.systems.parts.document_reader_settings import DocumentReaderSettings, Readings
 from cotrail.systems.searchain.chain_of_query import AnswerRule
 
 Answers = Literal["short", "long"]

@@ -20,7 +20,7 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Rated, Retrieved
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
-from cotrail.systems.parts.document_reading import Reading, read_document
+from cotrail.systems.parts.document_reading import Reading, read_document, reader_capabilities, reader_engines
 from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.searchain.bounds import most
@@ -193,11 +193,11 @@ def needs(settings: SearChainSettings) -> Needs:
     """
     if not settings.retrieve:
         return Needs(words={PROMPT: own_prompt(settings)}, capabilities=frozenset({"turns"}))
-    reader: frozenset[Capability] = settings.reader_capabilities if settings.reads else frozenset()
+    reader: frozenset[Capability] = reader_capabilities(settings) if settings.reads else frozenset()
     return Needs(
         words={PROMPT: own_prompt(settings)},
         corpus=True,
-        engines=(settings.reader_engines if settings.reads else ()) + _COMPARING.get(settings.duplicates, ()),
+        engines=(reader_engines(settings) if settings.reads else ()) + _COMPARING.get(settings.duplicates, ()),
         capabilities=frozenset({"turns", *reader}),
     )
 

@@ -118,6 +118,10 @@ def test_at_its_greatest_length_the_last_message_is_overwritten() -> None:
     assert messages(result.prompts[1])[-1]["content"].startswith("The conversation has reached its greatest length.")
 
 
+def test_at_its_greatest_length_a_message_without_tags_is_the_answer() -> None:
+    assert investigated(call("search", query="Brenn"), "Amber Sea", context_tokens=1).answer.text == "Amber Sea"
+
+
 @pytest.mark.parametrize("line", ["", "I know it.", "<answer>x", "</answer>"])
 def test_without_an_answer_between_tags_none_is_found(line: str) -> None:
     expected = "x" if line == "<answer>x" else "No answer found."

@@ -46,13 +46,29 @@ def test_search_r1_reads_documents_behind_its_query_and_answers() -> None:
     )
     assert messages(result.prompts[0])[0]["content"].endswith(f"Question: {QUESTION.text}")
     assert last_message(result) == (
-        "I look. <search> river of Brenn </search>"
-        f"\n\n<information>Doc 1(Title: Brenn) {BRENN.text}\n</information>\n\n"
+        f"I look. <search> river of Brenn </search>\n\n<information>Doc 1(Title: Brenn) {BRENN.text}</information>\n\n"
     )
     assert (result.answer.text, result.answer.limit, result.answer.paragraphs) == ("the Amber Sea", "", (BRENN,))
     assert [each.count for each in result.actions if isinstance(each, Retrieve)] == [3]
     assert all(each.max_tokens == 500 for each in result.actions if isinstance(each, Reason))
     assert {each.prompt.window for each in result.actions if isinstance(each, Reason)} == {4096}
+
+
+def test_documents_stand_on_lines_of_their_own_without_one_behind_the_last() -> None:
+    search = "<search>end of the Vell</search>"
+    first, second = f"Doc 1(Title: Vell) {VELL.text}", f"Doc 2(Title: Brenn) {BRENN.text}"
+    shown = last_message(told("search-r1", search, "<answer>x</answer>"))
+    assert shown == f"{search}\n\n<information>{first}\n{second}</information>\n\n"
+    shown = last_message(told("zerosearch", search, "<answer>x</answer>"))
+    assert shown == (f"{search}\n\n<information>Doc 1: Vell {VELL.text}\nDoc 2: Brenn {BRENN.text}</information>\n\n")
+
+
+def test_a_search_that_is_closed_but_never_opened_is_no_action() -> None:
+    result = told(
+        "search-r1", "<think> I will search. </search>", "<search> river of Brenn </search>", "<answer>x</answer>"
+    )
+    assert [each.query for each in result.actions if isinstance(each, Retrieve)] == ["river of Brenn"]
+    assert "</search>\nThat was neither a search nor an answer." in last_message(result)
 
 
 def test_what_search_r1_finds_is_cut_with_its_tags() -> None:
@@ -142,8 +158,26 @@ def test_search_o1_is_told_of_a_repeated_search_and_of_too_many() -> None:
     said = last_message(result)
     assert said.count("The most searches are used up.") == 2
     assert (result.answer.text, len(result.asked(Retrieve))) == ("", 1)
-    repeated = told("search-o1", O1_QUERY, "", O1_QUERY, "\\boxed{x}")
+    repeated = told("search-o1", O1_QUERY, "", O1_QUERY, other, "", "\\boxed{x}", searches=2)
     assert "This query was searched for before." in last_message(repeated)
+    # A repeated search isn't carried out, so that it doesn't count.
+    assert len(repeated.asked(Retrieve)) == 2
+
+
+@pytest.mark.parametrize(
+    ("boxed", "answer"),
+    [
+        ("\\text{Amber Sea}", "Amber Sea"),
+        ("(B)", "B"),
+        ("\\text{(B)}", "B"),
+        ("12 \\text{ km}", "12 \\text{ km}"),
+        ("\\text{", None),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["search-o1", "webthinker"])
+def test_text_and_brackets_around_a_boxed_answer_are_no_part_of_it(name: str, boxed: str, answer: str | None) -> None:
+    assert told(name, f"It is \\boxed{{{boxed}}}.").answer.text == (answer or "")
 
 
 def test_webthinkers_explorer_searches_opens_pages_and_reports() -> None:
@@ -171,8 +205,8 @@ def test_an_explorer_ends_at_its_interactions() -> None:
 
 
 def test_steps_in_the_middle_are_left_out_unless_they_search() -> None:
-    steps = ["one", "two", "three", "a <q>", "five", "six", "seven", "eight", "nine"]
-    assert told_steps("\n\n".join(steps), "<q>").split("\n\n") == [
+    steps = ["one", "two\n", "three", "a <q>\n", "five", "six", "seven", "eight", "nine"]
+    assert told_steps("\n".join(steps), "<q>").split("\n\n") == [
         *("Step 1: one", "...", "Step 4: a <q>", "...", "Step 6: six"),
         *("Step 7: seven", "Step 8: eight", "Step 9: nine"),
     ]

@@ -11,6 +11,7 @@ from cotrail.systems.parts.defaults import with_defaults
 from cotrail.systems.parts.searching import SearchSettings
 
 ANSWER = "<answer>", "</answer>"
+TEXT = "\\text{"
 
 
 class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,6 +127,15 @@ def boxed_in_answer(text: str) -> str | None:
     return boxed(behind.partition(ANSWER[1])[0]) if is_open else None
 
 
+def boxed_text(text: str) -> str | None:
+    r"""The result that is boxed last, without a `\text{}` or brackets around it (`evaluate.py` of Search-o1)."""
+    result = boxed(text)
+    if result is None:
+        return None
+    is_text = result.startswith(TEXT) and result.endswith("}")
+    return (result[len(TEXT) : -1] if is_text else result).strip().strip("()")
+
+
 SEARCH_R1 = TagAgent(
     name="search-r1",
     title="Search-R1",
@@ -142,7 +152,8 @@ SEARCH_R1 = TagAgent(
     ),
     query=("<search>", "</search>"),
     found=("\n\n<information>", "</information>\n\n"),
-    document="Doc {number}(Title: {title}) {text}\n",
+    document="Doc {number}(Title: {title}) {text}",
+    gap="\n",
     answer=closed_answer,
     retries=True,
 )
@@ -156,7 +167,8 @@ ZEROSEARCH = TagAgent(
     settings=with_defaults(TagAgentSettings, calls=5, max_tokens=500, found_tokens=500, window_tokens=4096),
     query=SEARCH_R1.query,
     found=SEARCH_R1.found,
-    document=SEARCH_R1.document,
+    document="Doc {number}: {title} {text}",
+    gap=SEARCH_R1.gap,
     answer=closed_answer,
     retries=True,
 )
@@ -215,7 +227,7 @@ SEARCH_O1 = TagAgent(
     found=("\n\n<|begin_search_result|>", "<|end_search_result|>\n\n"),
     document="Page {number}: {title}\n{text}\n",
     ends_answer=False,
-    answer=boxed,
+    answer=boxed_text,
     reads="documents",
     repeats="told",
 )
@@ -231,7 +243,7 @@ WEBTHINKER = TagAgent(
     found=SEARCH_O1.found,
     document=SEARCH_O1.document,
     ends_answer=False,
-    answer=boxed,
+    answer=boxed_text,
     reads="explorer",
     repeats="end",
 )

@@ -19,9 +19,10 @@ CLICKED = "\n\n<|begin_click_result|>", "<|end_click_result|>\n\n"
 
 
 class Observed(Struct, frozen=True, kw_only=True):
-    """What is put behind a query, and the paragraphs that were found."""
+    """What is put behind a query, the queries that were searched for, and the paragraphs that were found."""
 
     pieces: tuple[Piece, ...]
+    queries: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
 
 
@@ -65,8 +66,8 @@ def explored(prompt: Prompt, paragraphs: tuple[Paragraph, ...], at: SetUp) -> Pa
 
 
 def told_steps(reasoning: str, *marks: str) -> str:
-    """The reasoning as numbered steps: the first, the last ones and those with one of these marks, "..." for others."""
-    steps = [step for each in reasoning.split("\n\n") if (step := each.strip())]
+    """The reasoning's lines as numbered steps: the first, the last ones and those with a mark, "..." for others."""
+    steps = [step for each in reasoning.split("\n") if (step := each.strip())]
     lines: list[str] = []
     for number, step in enumerate(steps, start=1):
         if number == 1 or number > len(steps) - LAST_STEPS or any(mark in step for mark in marks):

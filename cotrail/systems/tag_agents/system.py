@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from cotrail.core.demonstrations import Shots
 from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
@@ -39,7 +41,7 @@ def tag_agent(agent: TagAgent, question: Question, shots: Shots, settings: TagAg
             if call + 1 < settings.calls:
                 seen = yield from looked(query, queries, said, at, yields=settings.calls - call)
                 prompt, paragraphs = prompt.append(*seen.pieces), (*paragraphs, *seen.paragraphs)
-                queries += () if query is None else (query,)
+                queries += seen.queries
     except LimitReached as reached:
         limit = reached.limit
     answer = agent.answer(said)
@@ -75,7 +77,7 @@ def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yi
         return Observed(pieces=at.between_tags(at.told("too_many")))
     if at.agent.repeats == "told" and query in queries:
         return Observed(pieces=at.between_tags(at.told("repeated")))
-    return (yield from observed(query, said, at, yields))
+    return replace((yield from observed(query, said, at, yields)), queries=(query,))
 
 
 def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:

@@ -76,15 +76,15 @@ def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettin
     bounds = Bounds(turns=settings.calls, tokens=settings.context_tokens)
     chat = opening(question, shots, tools, settings)
     looped = yield from tool_loop(chat, tools, FIRST_TAGGED, bounds, drawn, settings.search)
-    text, limit = looped.text, looped.limit
+    text, limit, untagged = looped.text, looped.limit, NO_ANSWER
     if limit and limit != "turns":
-        # The last message is overwritten, whatever it holds.
+        # The last message is overwritten, whatever it holds; without tags all of what follows is the answer.
         asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "last"))))
         reason = Reason(prompt=asked, max_tokens=drawn.max_tokens, until="end", temperature=drawn.temperature)
-        text = expect((yield from last_step(replace(reason, top_p=drawn.top_p))), Generated).text
+        text = untagged = expect((yield from last_step(replace(reason, top_p=drawn.top_p))), Generated).text
     answer = between(text, *ANSWER)
     return Answer(
-        text=NO_ANSWER if answer is None else answer,
+        text=untagged if answer is None else answer,
         sentences=(text,),
         paragraphs=looped.paragraphs,
         limit="calls" if limit == "turns" else limit,

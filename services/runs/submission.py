@@ -40,15 +40,15 @@ def prepare(request: RunRequest) -> PreparedRun:
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
     path, official = Path(request.questions), Path(request.official) if request.official else None
-    lookup = partial(paragraphs_in, corpora.values()) if corpora else None
-    questions = load_questions(request.dataset, path, lookup, official)[: request.limit]
+    lookup = partial(paragraphs_in, corpora.values())
+    questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
     missing = 0
     if corpora:
         if system.needs.evidence:
             check_evidence(questions, path)
         titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
-        missing = len(coverage(questions, titled, partial(_of_ids, corpora.values())).missing)
+        missing = len(coverage(questions, titled, lookup).missing)
     written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
     composed = compose(
         request,

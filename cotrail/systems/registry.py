@@ -7,7 +7,9 @@ from cotrail.systems import (
     ircot,
     no_retrieval,
     one_step,
+    self_ask,
     self_consistency,
+    toolformer,
     zero_shot,
 )
 from cotrail.systems.rethinking import system as rethinking
@@ -24,6 +26,8 @@ SYSTEMS: list[SystemSpec] = [
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
+    self_ask.SPEC,
+    toolformer.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

@@ -2,12 +2,13 @@
 
 Question, demonstrations and pins are those of IRCoT's history. The world is made up: searches find paragraphs named for
 the query's words, scores are pseudo-random, and the model states the same answer to every prompt, or in a conversation
-the next of `MESSAGES`; what it reads from a paragraph is the title, but once an answer that doesn't stand there. Two
-new files are written: a record that leads to the answer, and one whose last step the code departs from. Read both
-before you commit them.
+the next of `MESSAGES`, or what `LINES` has for its calls; what it reads from a paragraph is the title, but once an
+answer that doesn't stand there. Two new files are written: a record that leads to the answer, and one whose last step
+the code departs from. Read both before you commit them.
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +26,7 @@ from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.systems.registry import find_system
 from tests.replay.driving import MadeUp
 from tests.replay.test_histories import History, StoredStep, history
+from tests.told import ToldModel
 
 FOLDER = Path(__file__).parent / "histories"
 MESSAGES = (
@@ -34,6 +36,50 @@ MESSAGES = (
     "[Final Content]: Sild is salted [1], and sold in Bergen [3]. So the answer is Sild.",
 )
 """What the model writes in the turns of a conversation."""
+
+SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "salted fish"}}</tool_call>'
+SEARCHES_AND_OPENS = f'{SEARCH}<tool_call>{{"name": "open", "arguments": {{"title": "Sild"}}}}</tool_call>'
+RESEARCH = '<tool_call>{"name": "research", "arguments": {"topic": "salted fish"}}</tool_call>'
+TAGGED = "<search> salted fish </search>"
+LINES: Mapping[str, tuple[str, ...]] = {
+    "self-ask": (" Yes.\nFollow up: Which fish is salted?", "\nSo the final answer is: Sild."),
+    "toolformer": (' It is [Search("salted fish")', "So the answer is: Sild."),
+    "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
+    "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),
+    "research": (TAGGED, "<answer> \\boxed{Sild} </answer>"),
+    "r1-searcher": ("Fish.<|begin_of_query|> salted fish<|end_of_query|>", "</think><answer> Sild </answer>"),
+    "search-o1": (
+        "<|begin_search_query|>salted fish<|end_search_query|>",
+        "**Final Information**\nSild is salted.",
+        "It is \\boxed{Sild}.",
+    ),
+    "webthinker": (
+        "<|begin_search_query|>salted fish<|end_search_query|>",
+        "<|begin_click_link|>Sild<|end_click_link|>",
+        "**Final Information**\nSild is salted.",
+        "It is \\boxed{Sild}.",
+    ),
+    "tool-agent": (SEARCHES_AND_OPENS, "Answer: Sild"),
+    "recall": (f"{SEARCH}{SEARCH}", "\\boxed{Sild}"),
+    "tongyi-deepresearch": (
+        SEARCH,
+        '<tool_call>{"name": "visit", "arguments": {"title": "Sild", "goal": "its salt"}}</tool_call>',
+        "Sild is salted.",
+        "<answer>Sild</answer>",
+    ),
+    "deep-research": (
+        "Which fish?",
+        RESEARCH * 2,
+        SEARCH,
+        "Found.",
+        "Found.",
+        "Sild.",
+        "Sild.",
+        "Enough.",
+        "Answer: Sild",
+    ),
+}
+"""What the model writes, call by call, for systems whose every call is told."""
 
 SEARCHES = MadeUp(cast(LanguageModel, None))  # asked for everything but texts
 
@@ -57,11 +103,12 @@ def record(system: str) -> tuple[History, History]:
     needed = spec.needs(settings)
     shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)
     records: list[Recorded] = []
+    carried_out = MadeUp(ToldModel(LINES[system])) if system in LINES else world
     while isinstance(
         following := advance(lambda: spec.open(like.question, shots, settings), records, like.binding), Next
     ):
         records += (
-            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=world(step.action))
+            Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=carried_out(step.action))
             for step in following.steps
         )
     steps = [

@@ -1,5 +1,7 @@
 """The most that a system asks for, by the limits in its settings: for an estimate before anything is spent."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from cotrail.core.demonstrations import AnswerForm
@@ -18,3 +20,8 @@ class Most(Struct, frozen=True, kw_only=True):
     output: int = 0
     words: int = 0
     form: AnswerForm | None = None
+
+
+def words_in(own: Mapping[str, str]) -> int:
+    """How many words all prompts of a system have together, which a single one never exceeds."""
+    return sum(len(each.split()) for each in own.values())

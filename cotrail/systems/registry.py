@@ -12,6 +12,7 @@ from cotrail.systems import (
     toolformer,
     zero_shot,
 )
+from cotrail.systems.react import back_off, react
 from cotrail.systems.rethinking import system as rethinking
 from cotrail.systems.searchain import system as searchain
 from cotrail.systems.spec import SystemSpec, find_spec
@@ -27,6 +28,8 @@ SYSTEMS: list[SystemSpec] = [
     *rethinking.SPECS,
     *searchain.SPECS,
     self_ask.SPEC,
+    react.SPEC,
+    *back_off.SPECS,
     toolformer.SPEC,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""

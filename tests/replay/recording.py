@@ -41,8 +41,18 @@ SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "salted fish"}}</
 SEARCHES_AND_OPENS = f'{SEARCH}<tool_call>{{"name": "open", "arguments": {{"title": "Sild"}}}}</tool_call>'
 RESEARCH = '<tool_call>{"name": "research", "arguments": {"topic": "salted fish"}}</tool_call>'
 TAGGED = "<search> salted fish </search>"
+REACT = (
+    "Fish first.\nAction 1: Search[Sild]",
+    "Salted?\nAction 2: Lookup[sild]",
+    "Hm.",
+    "think[Salt]",
+    "I know.\nAction 4: Finish[Sild]",
+)
 LINES: Mapping[str, tuple[str, ...]] = {
     "self-ask": (" Yes.\nFollow up: Which fish is salted?", "\nSo the final answer is: Sild."),
+    "react": REACT,
+    "react-self-consistency": (*REACT[:-1], *["Hm.", "think[Hm.]"] * 4, *["It is.\nAnswer: Sild"] * 21),
+    "self-consistency-react": (*["Hm."] * 21, *REACT),
     "toolformer": (' It is [Search("salted fish")', "So the answer is: Sild."),
     "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),

@@ -1,0 +1,53 @@
+"""Votes: the answer that most samples of a system have (Wang et al., 2022)."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from cotrail.common.answer_normalization import normalized
+
+Tie = Literal["first", "shorter"]
+"""Which of the answers with the most votes wins: the one that was there first, or the shortest one."""
+
+
+class CountedAnswer(Struct, frozen=True, kw_only=True):
+    """An answer as the first sample that has it words it, and how many samples have it."""
+
+    answer: str
+    votes: int
+
+
+class Votes(Struct, frozen=True, kw_only=True):
+    """A vote.
+
+    answers: each sample's, in their order; empty ones don't count.
+    counted: the different answers, those with the most votes first; chosen: the sample whose answer won, from 0; None
+        where no sample has an answer.
+    """
+
+    answers: tuple[str, ...]
+    counted: tuple[CountedAnswer, ...] = ()
+    chosen: int | None = None
+
+    @property
+    def winner(self) -> str:
+        """The answer that won, or the empty text."""
+        return "" if self.chosen is None else self.answers[self.chosen]
+
+
+def majority(answers: Iterable[str], tie: Tie = "first") -> Votes:
+    """The vote of these answers, which are the same where the metrics' normalization makes them so."""
+    given = tuple(each.strip() for each in answers)
+    holders: dict[str, list[int]] = {}
+    for number, answer in enumerate(given):
+        if answer:
+            # Some answers are nothing but what normalization removes, such as "A".
+            holders.setdefault(normalized(answer) or answer.lower(), []).append(number)
+
+    def rank(samples: list[int]) -> tuple[int, int]:
+        return -len(samples), len(given[samples[0]]) if tie == "shorter" else samples[0]
+
+    ranked = sorted(holders.values(), key=rank)
+    counted = tuple(CountedAnswer(answer=given[each[0]], votes=len(each)) for each in ranked)
+    return Votes(answers=given, counted=counted, chosen=ranked[0][0] if ranked else None)

@@ -3,6 +3,7 @@
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
     chain_of_thought,
+    dsp,
     few_shot,
     ircot,
     no_retrieval,
@@ -27,10 +28,11 @@ SYSTEMS: list[SystemSpec] = [
     *self_consistency.SPECS,
     *rethinking.SPECS,
     *searchain.SPECS,
-    self_ask.SPEC,
-    react.SPEC,
+    *self_ask.SPECS,
+    *react.SPECS,
     *back_off.SPECS,
-    toolformer.SPEC,
+    *toolformer.SPECS,
+    *dsp.SPECS,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

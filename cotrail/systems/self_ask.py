@@ -158,3 +158,5 @@ SPEC = SystemSpec(
     needs=needs,
     most=most,
 )
+
+SPECS = (SPEC,)

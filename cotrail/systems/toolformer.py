@@ -121,3 +121,5 @@ SPEC = SystemSpec(
     needs=needs,
     most=most,
 )
+
+SPECS = (SPEC,)

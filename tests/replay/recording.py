@@ -50,6 +50,11 @@ REACT = (
 )
 LINES: Mapping[str, tuple[str, ...]] = {
     "self-ask": (" Yes.\nFollow up: Which fish is salted?", "\nSo the final answer is: Sild."),
+    "dsp": (
+        *[" which fish is salted.\nSearch Query: salted fish"] * 10,
+        *[" sild is salted.\nSearch Query: sild"] * 10,
+        *[" It is sild.\nAnswer: Sild"] * 20,
+    ),
     "react": REACT,
     "react-self-consistency": (*REACT[:-1], *["Hm.", "think[Hm.]"] * 4, *["It is.\nAnswer: Sild"] * 21),
     "self-consistency-react": (*["Hm."] * 21, *REACT),

@@ -120,3 +120,5 @@ SPEC = SystemSpec(
     needs=needs,
     most=most,
 )
+
+SPECS = (SPEC,)

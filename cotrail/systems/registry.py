@@ -11,6 +11,7 @@ from cotrail.systems import (
     self_ask,
     self_consistency,
     toolformer,
+    verify_and_edit,
     zero_shot,
 )
 from cotrail.systems.react import back_off, react
@@ -33,6 +34,7 @@ SYSTEMS: list[SystemSpec] = [
     *back_off.SPECS,
     *toolformer.SPECS,
     *dsp.SPECS,
+    *verify_and_edit.SPECS,
 ]
 """Every version of every system, since recorded runs replay in the version that they pin."""
 

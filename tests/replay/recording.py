@@ -58,6 +58,12 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "react": REACT,
     "react-self-consistency": (*REACT[:-1], *["Hm.", "think[Hm.]"] * 4, *["It is.\nAnswer: Sild"] * 21),
     "self-consistency-react": (*["Hm."] * 21, *REACT),
+    "verify-and-edit": (
+        *[f" First, fish {number} is salted. The answer is {number}." for number in range(5)],
+        "Which fish is salted?",
+        "Sild is salted.",
+        "Sild.",
+    ),
     "toolformer": (' It is [Search("salted fish")', "So the answer is: Sild."),
     "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),

@@ -1,0 +1,218 @@
+"""Verify-and-Edit: where chains don't agree, one is edited by what searches find (Zhao et al., 2023, section 3)."""
+
+import math
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Written, plain
+from cotrail.core.questions import Question
+from cotrail.core.results import Embedded, Generated
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.faithfulness.sentences import all_sentences, sentences
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.majority import Votes, majority
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.searching import SearchSettings, found
+from cotrail.systems.parts.steps import all_of
+from cotrail.systems.parts.token_scores import mean_score
+from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("verify_and_edit")
+
+STATES = "The answer is"
+GAP = "\n\n"
+"""What stands between examples, before which a text ends."""
+
+
+class VerifyAndEditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Verify-and-Edit."""
+
+    search: SearchSettings = SearchSettings()
+
+    chains: Annotated[int, Meta(ge=1, le=100)] = 5
+    """The chains of thought that are sampled (n)."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    """The temperature at which chains are sampled."""
+
+    edits: Literal["unsure", "always"] = "unsure"
+    """Which questions have their chain edited: those with fewer than half of the votes for an answer, or all, as the
+    released code has it."""
+
+    evidence: Positive = 3
+    """The sentences found that a sentence is edited by, those most similar to the question that verifies it."""
+
+    sentence_words: Positive = 100
+    """A sentence found is cut to this many words."""
+
+    max_chain_tokens: Positive = 144
+    """The most tokens of a chain."""
+
+    max_tokens: Positive = 70
+    """The most tokens of a verifying question, of an edited sentence, and of the final answer."""
+
+
+class Edited(Struct, frozen=True, kw_only=True):
+    """A sentence of a chain as it was edited, and the paragraphs found for it."""
+
+    text: str
+    paragraphs: tuple[Paragraph, ...]
+
+
+def verify_and_edit(question: Question, shots: Shots, settings: VerifyAndEditSettings) -> System:
+    """Sample chains; where they don't agree, edit the likeliest one by what searches find, and answer from it."""
+    votes, limit = Votes(answers=()), ""
+    rationale: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+    prompt = Prompt(turns=(plain(*worded(shots, OWN, "answer", question=Asked(question.text))),))
+    try:
+        chains = yield from sampled_chains(prompt, settings)
+        votes = majority(stated(each.text) for each in chains)
+        rationale = sentences(rationale_of(likeliest(chains, votes).text))
+        if settings.edits == "unsure" and agree(votes):
+            return Answer(text=votes.winner, sentences=rationale, details=votes)
+        edits = yield from in_parallel(edited(question, each, shots, settings) for each in rationale)
+        paragraphs = tuple(dict.fromkeys(paragraph for each in edits for paragraph in each.paragraphs))
+        rationale = tuple(each.text for each in edits)
+        chain = [Written(f" {each}") for each in rationale]
+        answer = yield from written(prompt.append(*chain, f" {STATES}"), settings)
+        text = stated(f"{STATES} {answer}")
+        return Answer(text=text, sentences=rationale, paragraphs=paragraphs, details=votes)
+    except LimitReached as reached:
+        limit = reached.limit
+    return Answer(text=votes.winner, sentences=rationale, paragraphs=paragraphs, details=votes, limit=limit)
+
+
+def sampled_chains(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[tuple[Generated, ...]]:
+    """The chains, with the probabilities of their tokens."""
+    steps = (
+        Reason(
+            prompt=prompt,
+            max_tokens=settings.max_chain_tokens,
+            until="stop",
+            stop=(GAP,),
+            sample=number,
+            temperature=settings.temperature,
+            scored=True,
+        )
+        for number in range(settings.chains)
+    )
+    return (yield from all_of(steps, Generated))
+
+
+def stated(chain: str) -> str:
+    """The answer that a chain states; empty where it states none."""
+    return behind(chain, STATES) or ""
+
+
+def rationale_of(chain: str) -> str:
+    """What stands before the answer that a chain states, or all of it."""
+    before, states, _ = chain.rpartition(STATES)
+    return before if states else chain
+
+
+def likeliest(chains: tuple[Generated, ...], votes: Votes) -> Generated:
+    """The likeliest chain of those that have the answer that won, or of all where none has one.
+
+    Of equally likely ones it is the first; one without tokens is the least likely.
+    """
+    has_winner = [bool(each) and len(majority((each, votes.winner)).counted) == 1 for each in votes.answers]
+    candidates = [chain for chain, has in zip(chains, has_winner, strict=True) if has]
+    return max(candidates or chains, key=likelihood)
+
+
+def likelihood(chain: Generated) -> float:
+    """The mean log probability of a chain's tokens."""
+    score = mean_score(chain, 0, len(chain.text))
+    return -math.inf if score is None else score
+
+
+def agree(votes: Votes) -> bool:
+    """Whether half of the chains or more have the same answer."""
+    return bool(votes.counted) and 2 * votes.counted[0].votes >= len(votes.answers)
+
+
+def edited(question: Question, sentence: str, shots: Shots, settings: VerifyAndEditSettings) -> Part[Edited]:
+    """A sentence as what is found for its verifying question has it; as it is where that is nothing."""
+    words = worded(shots, OWN, "verify", question=Asked(question.text), sentence=sentence)
+    query = yield from written(Prompt(turns=(plain(*words),)), settings)
+    paragraphs = yield from found(query, settings.search)
+    evidence = yield from nearest_sentences(query, paragraphs, settings)
+    if not evidence:
+        return Edited(text=sentence, paragraphs=paragraphs)
+    context: list[str | Piece] = [
+        Shown(paragraph=each, form="{text} " if number < len(evidence) else "{text}", words=settings.sentence_words)
+        for number, each in enumerate(evidence, start=1)
+    ]
+    reading = worded(shots, OWN, "read", context=context, question=Asked(query))
+    text = yield from written(Prompt(turns=(plain(*reading),)), settings)
+    return Edited(text=" ".join(text.split()) or sentence, paragraphs=paragraphs)
+
+
+def nearest_sentences(
+    query: str, paragraphs: tuple[Paragraph, ...], settings: VerifyAndEditSettings
+) -> Part[tuple[Paragraph, ...]]:
+    """The sentences of these paragraphs that are most similar to the query, the best first."""
+    passages = (passage_of(text, each.title) for each in paragraphs for text in all_sentences(each.text))
+    candidates = tuple(dict.fromkeys(passages))
+    if not candidates:
+        return ()
+    (row,) = expect((yield Embed(sentences=(query,), paragraphs=candidates)), Embedded).similarities
+    ranked = sorted(zip(candidates, row, strict=True), key=lambda each: -each[1])
+    return tuple(candidate for candidate, _ in ranked[: settings.evidence])
+
+
+def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
+    """What the model writes next, stripped."""
+    step = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(GAP,), temperature=0.0)
+    return expect((yield step), Generated).text.strip()
+
+
+def needs(_: VerifyAndEditSettings) -> Needs:
+    """A corpus, an embedder, and several chains with the probabilities of their tokens."""
+    return Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))
+
+
+def most(question: Question, settings: VerifyAndEditSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: a sentence has a token at least, and all are edited side by side."""
+    edits, output, form = settings.max_chain_tokens, settings.max_tokens, AnswerForm.PROMPT
+    words = words_in(OWN) + settings.evidence * settings.sentence_words
+    chain = Most(kind="reason", times=settings.chains, in_turn=1, output=edits, words=words_in(OWN), form=form)
+    final = Most(kind="reason", times=1, output=output, words=words_in(OWN) + edits * output, form=form)
+    return (
+        chain,
+        Most(kind="reason", times=2 * edits, in_turn=2, output=output, words=words, form=form),
+        Most(kind="retrieve", times=edits, in_turn=1),
+        Most(kind="embed", times=edits, in_turn=1),
+        final,
+    )
+
+
+def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
+    """The settings by which all chains are alike and all are edited, as by the authors' code (`consistency.py`)."""
+    return {"temperature": 0.0, "edits": "always"}
+
+
+SPEC = SystemSpec(
+    name="verify-and-edit",
+    version=1,
+    title="Verify-and-Edit",
+    paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
+    settings=VerifyAndEditSettings,
+    open=verify_and_edit,
+    needs=needs,
+    released=released,
+    most=most,
+    details=Votes,
+)
+
+SPECS = (SPEC,)

@@ -71,7 +71,10 @@ class Ran(Struct, frozen=True):
 
 
 def ran(
-    system: Callable[[], System], lines: Sequence[Line], found: Mapping[str, tuple[Paragraph, ...]] | None = None
+    system: Callable[[], System],
+    lines: Sequence[Line],
+    found: Mapping[str, tuple[Paragraph, ...]] | None = None,
+    world: type[MadeUp] = MadeUp,
 ) -> Ran:
     """What a system does where a model writes these lines and searches find these paragraphs by their queries.
 
@@ -79,9 +82,9 @@ def ran(
     asks for is read back as it was written down, and every line is asked for.
     """
     model = ToldModel(lines)
-    trace, end = live(system(), MadeUp(model, found))
+    trace, end = live(system(), world(model, found))
     assert model.left == []
-    assert replayed(system, MadeUp(ToldModel(lines), found)) == (trace, end)
+    assert replayed(system, world(ToldModel(lines), found)) == (trace, end)
     assert [reopened(action) for action, _ in trace] == [action for action, _ in trace]
     assert isinstance(end, Finished), end
     return Ran(end.answer, tuple(action for action, _ in trace))

@@ -1,176 +1,176 @@
-"""DSP: demonstrate, search in hops by queries that are sampled and fused, and vote (Khattab et al., 2022)."""
+"""Demonstrate-Search-Predict: the multi-hop program with fused queries (Khattab et al., 2022, sections 2 and 3.2)."""
 
 import math
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.generate import Reason
-from cotrail.core.demonstrations import Shots
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Asked, Prompt, Written, plain
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.prompts import Asked, Piece, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.results import Retrieved
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.faithfulness.sentences import sentences
+from cotrail.core.results import Generated, Retrieved
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts import prompting
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.prompting import shown as with_pinned
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
-from cotrail.systems.parts.steps import all_of, texts_of
-from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.parts.steps import all_of, last_step
+from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("dsp")
-FIELDS = {"search": "Search Query:", "predict": "Answer:"}
-"""What a completion has behind its rationale."""
 
-PARAGRAPH = "[{number}] {title} | {text}\n"
-NOTHING = "N/A\n"
-STOP = ("\n---", "\n\nContext:")
+QUERY, ANSWER = "Search Query:", "Answer:"
+FURTHER = ("\n---", "\nContext:", "\nQuestion:")
+"""Where the model begins a further example."""
+
+DEPTH = 3
+"""How many times as many paragraphs each query finds as are kept of all (`retrieveEnsemble`)."""
+
+DIGITS = 9
+"""The digits of probabilities that decide, since mathematical libraries differ in the last ones."""
 
 
-class DspSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """DSP, by its program for multi-hop questions."""
+class DSPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Demonstrate-Search-Predict."""
 
-    search: SearchSettings = SearchSettings()
-    """`count` paragraphs are kept of what the queries of a hop find together."""
+    search: SearchSettings = SearchSettings(count=5)
 
     hops: Positive = 2
-    """How often it is searched, each time with what was found before."""
+    """The rounds of searches."""
 
-    queries: Positive = 10
-    """The number of queries that are sampled for a hop; the question is searched for too."""
+    queries: Annotated[int, Meta(ge=1, le=100)] = 10
+    """The queries that are sampled a hop; the question is one more."""
 
-    depth: Positive = 3
-    """The length of each query's list, as a multiple of the paragraphs that are kept."""
-
-    samples: Positive = 20
-    """The number of answers that are sampled."""
+    predictions: Annotated[int, Meta(ge=1, le=100)] = 20
+    """The answers that are sampled, and vote."""
 
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
     """The temperature at which queries and answers are sampled."""
 
-    max_query_tokens: Positive = 150
-    """The most tokens of a rationale with its query."""
-
-    max_answer_tokens: Positive = 150
-    """The most tokens of a rationale with its answer."""
+    max_tokens: Positive = 150
+    """The most tokens of a rationale and its query or answer."""
 
 
-class Completion(Struct, frozen=True):
-    """A sample: its rationale, and the query or the answer behind it."""
+class Completion(Struct, frozen=True, kw_only=True):
+    """What the model wrote in both of a prompt's last fields: a rationale, and a query or an answer."""
 
     rationale: str
-    field: str
+    value: str
 
 
-def dsp(question: Question, shots: Shots, settings: DspSettings) -> System:
-    """Search in hops for queries that are sampled and fused, and take the answer that most samples give."""
-    context: tuple[Paragraph, ...] = ()
-    collected: tuple[Paragraph, ...] = ()
-    rationale, limit, drawn = "", "", tuple[Completion, ...]()
+def dsp(question: Question, shots: Shots, settings: DSPSettings) -> System:
+    """Search in hops, each with several sampled queries at once, then have sampled answers vote."""
+    summary, limit = "", ""
+    known: tuple[Paragraph, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
     try:
         for hop in range(settings.hops):
-            drawn = yield from completed("search", question, context, rationale, shots, settings)
-            lists = yield from ranked((*(each.field for each in drawn), question.text), settings)
-            context = fused(lists, settings.search.count)
-            collected = tuple(dict.fromkeys((*collected, *context)))
-            # What led to a later hop's queries stands before what they found.
-            rationale = drawn[0].rationale if hop and drawn else ""
-        drawn = yield from completed("predict", question, context, rationale, shots, settings)
+            name = "next_query" if hop else "first_query"
+            prompt = prompt_of(name, question, summary, known, shots, settings)
+            written = yield from sampled_completions(prompt, QUERY, settings.queries, settings)
+            known = yield from fused((*(each.value for each in written), question.text), settings)
+            paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
+            # The passages of a hop give way to those of the next one; what was learned from them stays.
+            summary = written[0].rationale if hop and written else ""
+        prompt = prompt_of("answer", question, summary, known, shots, settings)
+        predicted = yield from sampled_completions(prompt, ANSWER, settings.predictions, settings)
     except LimitReached as reached:
         limit = reached.limit
-        drawn = yield from completed("predict", question, context, rationale, shots, replace(settings, samples=1))
-    votes = majority(each.field for each in drawn)
-    chosen = "" if votes.chosen is None else drawn[votes.chosen].rationale
-    return Answer(text=votes.winner, sentences=sentences(chosen), paragraphs=collected, details=votes, limit=limit)
+        prompt = prompt_of("answer", question, summary, known, shots, settings)
+        single = replace(generation(prompt, settings), temperature=0.0)
+        predicted = completions([expect((yield from last_step(single)), Generated).text], ANSWER)
+    votes = majority(each.value for each in predicted)
+    sentences = () if votes.chosen is None else tuple(filter(None, (predicted[votes.chosen].rationale,)))
+    return Answer(text=votes.winner, sentences=sentences, paragraphs=paragraphs, details=votes, limit=limit)
 
 
-def completed(
-    name: Literal["search", "predict"],
-    question: Question,
-    context: tuple[Paragraph, ...],
-    rationale: str,
-    shots: Shots,
-    settings: DspSettings,
-) -> Part[tuple[Completion, ...]]:
-    """Samples of the prompt of that name that have a query or an answer; those without one are dropped."""
-    known = shown(with_pinned(question, context), PARAGRAPH, settings.search)
-    words = worded(
-        shots,
-        OWN,
-        name,
-        examples=chosen_words(shots, OWN, f"{name}_examples"),
-        context=(*([Written(f"{rationale}\n")] if rationale else ()), *(known or (NOTHING,))),
-        question=Asked(question.text),
+def prompt_of(
+    name: str, question: Question, summary: str, known: tuple[Paragraph, ...], shots: Shots, settings: DSPSettings
+) -> Prompt:
+    """A prompt of the program; the context has what was learned so far, and below it the passages found last."""
+    passages = shown(prompting.shown(question, known), "[{number}] {title} | {text}\n", settings.search)
+    context: list[str | Piece] = [*([f"{summary}\n"] if summary else []), *passages]
+    return Prompt(turns=(plain(*worded(shots, OWN, name, context=context, question=Asked(question.text))),))
+
+
+def generation(prompt: Prompt, settings: DSPSettings) -> Reason:
+    """The generation of a prompt's last fields."""
+    return Reason(
+        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=FURTHER, temperature=settings.temperature
     )
-    asked = Reason(
-        prompt=Prompt(turns=(plain(*words),)),
-        max_tokens=settings.max_query_tokens if name == "search" else settings.max_answer_tokens,
-        until="stop",
-        stop=STOP,
-        temperature=settings.temperature,
-    )
-    number = settings.queries if name == "search" else settings.samples
-    texts = yield from texts_of(replace(asked, sample=sample) for sample in range(number))
-    return tuple(each for text in texts if (each := completion(text, FIELDS[name])).field)
 
 
-def completion(text: str, mark: str) -> Completion:
-    """The rationale of a sample and the line behind its mark."""
-    rationale, _, behind = text.partition(mark)
-    return Completion(" ".join(rationale.split()), behind.strip().partition("\n")[0].strip())
+def sampled_completions(prompt: Prompt, field: str, count: int, settings: DSPSettings) -> Part[tuple[Completion, ...]]:
+    """So many samples of a prompt's last fields, without those that lack the last one."""
+    step = generation(prompt, settings)
+    written = yield from all_of((replace(step, sample=number) for number in range(count)), Generated)
+    return completions([each.text for each in written], field)
 
 
-def ranked(queries: Iterable[str], settings: DspSettings) -> Part[tuple[Retrieved, ...]]:
-    """What each different query finds, all searched for at once."""
-    deep = replace(settings.search, count=settings.depth * settings.search.count)
-    asked = dict.fromkeys(filter(None, map(query_words, queries)))
-    return (yield from all_of((search(each, deep) for each in asked), Retrieved))
+def completions(texts: Sequence[str], field: str) -> tuple[Completion, ...]:
+    """The texts as completions; one without the last field, or with nothing in it, is none."""
+    parts = (text.partition(field) for text in texts)
+    read = ((rationale.strip(), value.strip().partition("\n")[0].strip()) for rationale, _, value in parts)
+    return tuple(Completion(rationale=rationale, value=value) for rationale, value in read if value)
 
 
-def fused(lists: Iterable[Retrieved], count: int) -> tuple[Paragraph, ...]:
-    """The paragraphs with the most probability in all lists together; each list's scores become its probabilities."""
-    total: dict[Paragraph, float] = {}
-    for found in lists:
-        highest = max((hit.score for hit in found.hits), default=0.0)
-        weights = [math.exp(hit.score - highest) for hit in found.hits]
-        for hit, weight in zip(found.hits, weights, strict=True):
-            # Rounded, since mathematical libraries differ in the last digits.
-            total[hit.paragraph] = round(total.get(hit.paragraph, 0.0) + weight / math.fsum(weights), 9)
-    return tuple(sorted(total, key=total.__getitem__, reverse=True)[:count])
+def fused(queries: Sequence[str], settings: DSPSettings) -> Part[tuple[Paragraph, ...]]:
+    """The paragraphs with the highest sums of probabilities in what all queries find, a query as often as it is there.
+
+    Equally probable ones stay in the order in which they were found first.
+    """
+    wanted = Counter(words for each in queries if (words := query_words(each)))
+    deep = replace(settings.search, count=DEPTH * settings.search.count)
+    results = yield from all_of((search(each, deep) for each in wanted), Retrieved)
+    sums: dict[Paragraph, float] = {}
+    for times, result in zip(wanted.values(), results, strict=True):
+        for hit, probability in zip(result.hits, probabilities(result.hits), strict=True):
+            sums[hit.paragraph] = sums.get(hit.paragraph, 0.0) + times * probability
+    ranked = sorted(sums, key=lambda each: round(-sums[each], DIGITS))
+    return tuple(ranked[: settings.search.count])
 
 
-def needs(_: DspSettings) -> Needs:
-    """Several completions of plain prompts, and a corpus."""
+def probabilities(hits: Sequence[Hit]) -> tuple[float, ...]:
+    """The softmax of the scores of a search's hits."""
+    highest = max((hit.score for hit in hits), default=0.0)
+    weights = [math.exp(hit.score - highest) for hit in hits]
+    return tuple(each / math.fsum(weights) for each in weights)
+
+
+def needs(_: DSPSettings) -> Needs:
+    """A corpus, and several samples."""
     return Needs(words=OWN, corpus=True, samples=True)
 
 
-def most(question: Question, settings: DspSettings) -> tuple[Most, ...]:  # noqa: ARG001
-    """See `SystemSpec`: the queries of a hop, and the answers, are drawn at once."""
-    words, hops = words_in(OWN) + settings.search.most_words + settings.max_query_tokens, settings.hops
-    queries, answers = settings.max_query_tokens, settings.max_answer_tokens
+def most(question: Question, settings: DSPSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: the samples of a hop are written side by side, as are its searches."""
+    hops, queries = settings.hops, settings.queries
+    words = words_in(OWN) + settings.search.count * settings.search.paragraph_words + settings.max_tokens
+    output, form = settings.max_tokens, AnswerForm.PROMPT
     return (
-        Most(kind="reason", times=hops * settings.queries, in_turn=hops, output=queries, words=words),
-        Most(kind="retrieve", times=hops * (settings.queries + 1), in_turn=hops),
-        Most(kind="reason", times=settings.samples, in_turn=1, output=answers, words=words),
+        Most(kind="reason", times=hops * queries, in_turn=hops, output=output, words=words, form=form),
+        Most(kind="retrieve", times=hops * (queries + 1), in_turn=hops),
+        Most(kind="reason", times=settings.predictions, in_turn=1, output=output, words=words, form=form),
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="dsp",
-        version=1,
-        title="DSP",
-        paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
-        settings=DspSettings,
-        open=dsp,
-        needs=needs,
-        most=most,
-        details=Votes,
-    ),
+SPEC = SystemSpec(
+    name="dsp",
+    version=1,
+    title="DSP",
+    paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
+    settings=DSPSettings,
+    open=dsp,
+    needs=needs,
+    most=most,
+    details=Votes,
 )
+
+SPECS = (SPEC,)

@@ -1,38 +1,36 @@
-"""Verify-and-Edit: a chain on which few samples agree is checked by sentences (Zhao et al., 2023, section 3)."""
+"""Verify-and-Edit: where chains don't agree, one is edited by what searches find (Zhao et al., 2023, section 3)."""
 
 import math
-from collections.abc import Sequence
-from operator import attrgetter, itemgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from cotrail.common.numbers import Positive
 from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.demonstrations import Shots
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.ports.embedder import EMBEDDER
-from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.prompts import Asked, Piece, Prompt, Written, plain
+from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Written, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Generated
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.faithfulness.sentences import all_sentences, sentences
 from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.majority import majority, same_answer
+from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found
-from cotrail.systems.parts.steps import all_of, last_step
+from cotrail.systems.parts.steps import all_of
 from cotrail.systems.parts.token_scores import mean_score
-from cotrail.systems.parts.words import Filling, chosen_words, own_words, worded
+from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("verify_and_edit")
-STATEMENT = "The answer is"
-STOP = ("\n\n", "\nQ:")
-MOST_SENTENCES = 200
-"""Sentences of what was found that are compared with a question."""
+
+STATES = "The answer is"
+GAP = "\n\n"
+"""What stands between examples, before which a text ends."""
 
 
 class VerifyAndEditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,164 +38,181 @@ class VerifyAndEditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     search: SearchSettings = SearchSettings()
 
-    samples: Positive = 5
-    """The number of chains that are sampled."""
+    chains: Annotated[int, Meta(ge=1, le=100)] = 5
+    """The chains of thought that are sampled (n)."""
 
     temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
-    """The temperature at which they are; the released code draws them all at 0."""
+    """The temperature at which chains are sampled."""
 
-    agreeing: Positive | None = 3
-    """As many chains with the same answer are believed and not edited: half of them, rounded up, in the paper. Without
-    a number every chain is edited."""
+    edits: Literal["unsure", "always"] = "unsure"
+    """Which questions have their chain edited: those with fewer than half of the votes for an answer, or all, as the
+    released code has it."""
 
-    context_sentences: Positive = 3
-    """Sentences of what was found that a sentence is edited by."""
+    evidence: Positive = 3
+    """The sentences found that a sentence is edited by, those most similar to the question that verifies it."""
+
+    sentence_words: Positive = 100
+    """A sentence found is cut to this many words."""
 
     max_chain_tokens: Positive = 144
     """The most tokens of a chain."""
 
-    max_sentence_tokens: Positive = 70
-    """The most tokens of a question about a sentence, and of the sentence that replaces it."""
-
-    max_edited: Positive = 10
-    """Sentences of a chain that are edited, at most; further ones stay."""
+    max_tokens: Positive = 70
+    """The most tokens of a verifying question, of an edited sentence, and of the final answer."""
 
 
-class Chain(Struct, frozen=True):
-    """A sampled chain: its sentences, the answer that it states, and the mean log probability of its tokens."""
+class Edited(Struct, frozen=True, kw_only=True):
+    """A sentence of a chain as it was edited, and the paragraphs found for it."""
 
-    sentences: tuple[str, ...]
-    answer: str
-    score: float
+    text: str
+    paragraphs: tuple[Paragraph, ...]
 
 
 def verify_and_edit(question: Question, shots: Shots, settings: VerifyAndEditSettings) -> System:
-    """Sample chains and, where too few agree, replace each sentence of the likeliest one by what is found for it."""
-    chain, limit = Chain((), "", 0.0), ""
-    edited: tuple[str, ...] = ()
+    """Sample chains; where they don't agree, edit the likeliest one by what searches find, and answer from it."""
+    votes, limit = Votes(answers=()), ""
+    rationale: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
+    prompt = Prompt(turns=(plain(*worded(shots, OWN, "answer", question=Asked(question.text))),))
     try:
-        chain, votes = agreed((yield from sampled_chains(question, shots, settings)))
-        if settings.agreeing is not None and votes >= settings.agreeing:
-            return Answer(text=chain.answer, sentences=chain.sentences)
-        for sentence in chain.sentences[: settings.max_edited]:
-            asked = yield from wrote("verify", question.text, shots, settings, sentence=sentence)
-            known = yield from found(asked, settings.search)
-            paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
-            context = yield from nearest(asked, known, settings)
-            answer = yield from wrote("edit", asked, shots, settings, context=context)
-            # Without anything found, or an answer from it, the sentence stays.
-            edited += (answer if context and answer else sentence,)
+        chains = yield from sampled_chains(prompt, settings)
+        votes = majority(stated(each.text) for each in chains)
+        rationale = sentences(rationale_of(likeliest(chains, votes).text))
+        if settings.edits == "unsure" and agree(votes):
+            return Answer(text=votes.winner, sentences=rationale, details=votes)
+        edits = yield from in_parallel(edited(question, each, shots, settings) for each in rationale)
+        paragraphs = tuple(dict.fromkeys(paragraph for each in edits for paragraph in each.paragraphs))
+        rationale = tuple(each.text for each in edits)
+        chain = [Written(f" {each}") for each in rationale]
+        answer = yield from written(prompt.append(*chain, f" {STATES}"), settings)
+        text = stated(f"{STATES} {answer}")
+        return Answer(text=text, sentences=rationale, paragraphs=paragraphs, details=votes)
     except LimitReached as reached:
         limit = reached.limit
-    rationale = (*edited, *chain.sentences[len(edited) :])
-    prompt = chain_prompt(question, shots, *(Written(f" {each}") for each in rationale), f" {STATEMENT}")
-    read = Read(prompt=prompt, max_tokens=settings.max_sentence_tokens, temperature=0.0)
-    answer = expect((yield from last_step(read)), Generated).text.removesuffix(".").rstrip()
-    return Answer(text=answer, sentences=rationale, paragraphs=paragraphs, limit=limit)
+    return Answer(text=votes.winner, sentences=rationale, paragraphs=paragraphs, details=votes, limit=limit)
 
 
-def sampled_chains(question: Question, shots: Shots, settings: VerifyAndEditSettings) -> Part[tuple[Chain, ...]]:
-    """Chains of thought, all of one prompt."""
-    prompt = chain_prompt(question, shots)
-    asked = (
+def sampled_chains(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[tuple[Generated, ...]]:
+    """The chains, with the probabilities of their tokens."""
+    steps = (
         Reason(
             prompt=prompt,
             max_tokens=settings.max_chain_tokens,
             until="stop",
-            stop=STOP,
-            temperature=settings.temperature,
+            stop=(GAP,),
             sample=number,
+            temperature=settings.temperature,
             scored=True,
         )
-        for number in range(settings.samples)
+        for number in range(settings.chains)
     )
-    return tuple(map(chain_of, (yield from all_of(asked, Generated))))
+    return (yield from all_of(steps, Generated))
 
 
-def chain_of(written: Generated) -> Chain:
-    """A chain as it was written; its rationale is what stands before its last statement."""
-    rationale, is_stated, _ = written.text.rpartition(STATEMENT)
-    score = mean_score(written, 0, len(written.text))
-    return Chain(
-        sentences=sentences(rationale if is_stated else written.text),
-        answer=behind(written.text, STATEMENT) or "",
-        score=-math.inf if score is None else score,
-    )
+def stated(chain: str) -> str:
+    """The answer that a chain states; empty where it states none."""
+    return behind(chain, STATES) or ""
 
 
-def agreed(chains: Sequence[Chain]) -> tuple[Chain, int]:
-    """The likeliest chain with the answer that most have, and how many have it; of all chains where none has any."""
-    votes = majority(each.answer for each in chains)
-    with_it = [each for each in chains if not votes.winner or same_answer(each.answer, votes.winner)]
-    return max(with_it, key=attrgetter("score")), votes.counted[0].votes if votes.counted else 0
+def rationale_of(chain: str) -> str:
+    """What stands before the answer that a chain states, or all of it."""
+    before, states, _ = chain.rpartition(STATES)
+    return before if states else chain
 
 
-def nearest(query: str, known: tuple[Paragraph, ...], settings: VerifyAndEditSettings) -> Part[str]:
-    """The sentences of what was found that are most like the question, in the order of their likeness."""
-    texts = dict.fromkeys(each for paragraph in known for each in all_sentences(paragraph.text))
-    compared = tuple(texts)[:MOST_SENTENCES]
-    if not compared or not query:
-        return ""
-    similar = expect((yield Embed(sentences=(query, *compared))), Embedded).similarities[0][1:]
-    ranked = sorted(zip(similar, compared, strict=True), key=itemgetter(0), reverse=True)
-    return " ".join(text for _, text in ranked[: settings.context_sentences])
+def likeliest(chains: tuple[Generated, ...], votes: Votes) -> Generated:
+    """The likeliest chain of those that have the answer that won, or of all where none has one.
+
+    Of equally likely ones it is the first; one without tokens is the least likely.
+    """
+    has_winner = [bool(each) and len(majority((each, votes.winner)).counted) == 1 for each in votes.answers]
+    candidates = [chain for chain, has in zip(chains, has_winner, strict=True) if has]
+    return max(candidates or chains, key=likelihood)
 
 
-def wrote(name: str, question: str, shots: Shots, settings: VerifyAndEditSettings, **values: Filling) -> Part[str]:
-    """What the model writes to the prompt of that name, in one line."""
-    words = worded(shots, OWN, name, question=Asked(question), **values)
-    step = Reason(
-        prompt=Prompt(turns=(plain(*words),)),
-        max_tokens=settings.max_sentence_tokens,
-        until="line",
-        temperature=0.0,
-    )
-    return expect((yield step), Generated).text
+def likelihood(chain: Generated) -> float:
+    """The mean log probability of a chain's tokens."""
+    score = mean_score(chain, 0, len(chain.text))
+    return -math.inf if score is None else score
 
 
-def chain_prompt(question: Question, shots: Shots, *begun: str | Piece) -> Prompt:
-    """The demonstrations and the question, with the beginning of its chain."""
-    examples = chosen_words(shots, OWN, "examples")
-    words = worded(shots, OWN, "answer", examples=examples, question=Asked(question.text))
-    return Prompt(turns=(plain(*words, *begun),))
+def agree(votes: Votes) -> bool:
+    """Whether half of the chains or more have the same answer."""
+    return bool(votes.counted) and 2 * votes.counted[0].votes >= len(votes.answers)
+
+
+def edited(question: Question, sentence: str, shots: Shots, settings: VerifyAndEditSettings) -> Part[Edited]:
+    """A sentence as what is found for its verifying question has it; as it is where that is nothing."""
+    words = worded(shots, OWN, "verify", question=Asked(question.text), sentence=sentence)
+    query = yield from written(Prompt(turns=(plain(*words),)), settings)
+    paragraphs = yield from found(query, settings.search)
+    evidence = yield from nearest_sentences(query, paragraphs, settings)
+    if not evidence:
+        return Edited(text=sentence, paragraphs=paragraphs)
+    context: list[str | Piece] = [
+        Shown(paragraph=each, form="{text} " if number < len(evidence) else "{text}", words=settings.sentence_words)
+        for number, each in enumerate(evidence, start=1)
+    ]
+    reading = worded(shots, OWN, "read", context=context, question=Asked(query))
+    text = yield from written(Prompt(turns=(plain(*reading),)), settings)
+    return Edited(text=" ".join(text.split()) or sentence, paragraphs=paragraphs)
+
+
+def nearest_sentences(
+    query: str, paragraphs: tuple[Paragraph, ...], settings: VerifyAndEditSettings
+) -> Part[tuple[Paragraph, ...]]:
+    """The sentences of these paragraphs that are most similar to the query, the best first."""
+    passages = (passage_of(text, each.title) for each in paragraphs for text in all_sentences(each.text))
+    candidates = tuple(dict.fromkeys(passages))
+    if not candidates:
+        return ()
+    (row,) = expect((yield Embed(sentences=(query,), paragraphs=candidates)), Embedded).similarities
+    ranked = sorted(zip(candidates, row, strict=True), key=lambda each: -each[1])
+    return tuple(candidate for candidate, _ in ranked[: settings.evidence])
+
+
+def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
+    """What the model writes next, stripped."""
+    step = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(GAP,), temperature=0.0)
+    return expect((yield step), Generated).text.strip()
 
 
 def needs(_: VerifyAndEditSettings) -> Needs:
-    """Several chains with their probabilities, a corpus, and a model that compares sentences."""
-    # Runs that compare sentences by embeddings pin an entailer too.
-    engines = (EMBEDDER, ENTAILER)
-    return Needs(words=OWN, corpus=True, samples=True, engines=engines, capabilities=frozenset({"scores"}))
+    """A corpus, an embedder, and several chains with the probabilities of their tokens."""
+    return Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))
 
 
 def most(question: Question, settings: VerifyAndEditSettings) -> tuple[Most, ...]:  # noqa: ARG001
-    """See `SystemSpec`."""
-    edited, own = settings.max_edited, words_in(OWN)
-    line, context = settings.max_sentence_tokens, own + settings.search.most_words
+    """See `SystemSpec`: a sentence has a token at least, and all are edited side by side."""
+    edits, output, form = settings.max_chain_tokens, settings.max_tokens, AnswerForm.PROMPT
+    words = words_in(OWN) + settings.evidence * settings.sentence_words
+    chain = Most(kind="reason", times=settings.chains, in_turn=1, output=edits, words=words_in(OWN), form=form)
+    final = Most(kind="reason", times=1, output=output, words=words_in(OWN) + edits * output, form=form)
     return (
-        Most(kind="reason", times=settings.samples, in_turn=1, output=settings.max_chain_tokens, words=own),
-        Most(kind="reason", times=2 * edited, output=line, words=context),
-        Most(kind="retrieve", times=edited),
-        Most(kind="embed", times=edited),
-        Most(kind="read", times=1, output=line, words=own + settings.max_chain_tokens + edited * line),
+        chain,
+        Most(kind="reason", times=2 * edits, in_turn=2, output=output, words=words, form=form),
+        Most(kind="retrieve", times=edits, in_turn=1),
+        Most(kind="embed", times=edits, in_turn=1),
+        final,
     )
 
 
 def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """Where the authors' code departs from the paper: it edits every chain, and draws all samples at temperature 0."""
-    return {"agreeing": None, "temperature": 0.0}
+    """The settings by which all chains are alike and all are edited, as by the authors' code (`consistency.py`)."""
+    return {"temperature": 0.0, "edits": "always"}
 
 
-SPECS = (
-    SystemSpec(
-        name="verify-and-edit",
-        version=1,
-        title="Verify-and-Edit",
-        paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
-        settings=VerifyAndEditSettings,
-        open=verify_and_edit,
-        needs=needs,
-        released=released,
-        most=most,
-    ),
+SPEC = SystemSpec(
+    name="verify-and-edit",
+    version=1,
+    title="Verify-and-Edit",
+    paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
+    settings=VerifyAndEditSettings,
+    open=verify_and_edit,
+    needs=needs,
+    released=released,
+    most=most,
+    details=Votes,
 )
+
+SPECS = (SPEC,)

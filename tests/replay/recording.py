@@ -37,7 +37,30 @@ SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "salted fish"}}</
 SEARCHES_AND_OPENS = f'{SEARCH}<tool_call>{{"name": "open", "arguments": {{"title": "Sild"}}}}</tool_call>'
 RESEARCH = '<tool_call>{"name": "research", "arguments": {"topic": "salted fish"}}</tool_call>'
 TAGGED = "<search> salted fish </search>"
+REACT = (
+    "Fish first.\nAction 1: Search[Sild]",
+    "Salted?\nAction 2: Lookup[sild]",
+    "Hm.",
+    "think[Salt]",
+    "I know.\nAction 4: Finish[Sild]",
+)
 LINES: Mapping[str, Sequence[Line]] = {
+    "self-ask": (" Yes.\nFollow up: Which fish is salted?", "\nSo the final answer is: Sild."),
+    "dsp": (
+        *[" which fish is salted.\nSearch Query: salted fish"] * 10,
+        *[" sild is salted.\nSearch Query: sild"] * 10,
+        *[" It is sild.\nAnswer: Sild"] * 20,
+    ),
+    "react": REACT,
+    "react-self-consistency": (*REACT[:-1], *["Hm.", "think[Hm.]"] * 4, *["It is.\nAnswer: Sild"] * 21),
+    "self-consistency-react": (*["Hm."] * 21, *REACT),
+    "verify-and-edit": (
+        *[f" First, fish {number} is salted. The answer is {number}." for number in range(5)],
+        "Which fish is salted?",
+        "Sild is salted.",
+        "Sild.",
+    ),
+    "toolformer": (' It is [Search("salted fish")', "So the answer is: Sild."),
     "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "research": (TAGGED, "<answer> \\boxed{Sild} </answer>"),
@@ -71,15 +94,6 @@ LINES: Mapping[str, Sequence[Line]] = {
         "Sild.",
         "Enough.",
         "Answer: Sild",
-    ),
-    "dsp": (
-        *(" which fish is salted.\n\nSearch Query: Which fish is salted?", " Hm.") * 5,
-        *(" who sells it.\n\nSearch Query: Who sells sild?", " Hm.") * 5,
-        *(" Sild is salted.\n\nAnswer: Sild", " Cod is salted.\n\nAnswer: Cod", " Sild.\nAnswer: sild.", " Hm.") * 5,
-    ),
-    "verify-and-edit": (
-        *(" Cod is salted. The answer is Cod.", " Sild is salted. It swims. The answer is Sild.", " The answer is a."),
-        *(" The answer is b.", " Hm.", "Which fish is salted?", "Sild is salted.", "Sild."),
     ),
     "flare": (("Mackerel is salted.", 0.6), ("Sild is salted.", 0.7), ("So the answer is: Sild.", 0.99)),
     "iter-retgen": ("Mackerel is salted. So the answer is: Mackerel.", "Sild is salted. So the answer is: Sild."),

@@ -1,9 +1,7 @@
 """Agents of the literature as systems: each is a short generator, whose prompts are what its paper shows a model."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,14 +9,13 @@ import pytest
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, plain, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
-from cotrail.core.system import Answer, Part, System, expect
+from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.systems.parts.in_parallel import in_parallel
 from tests.replay.driving import MadeUp, live, replayed
@@ -30,7 +27,7 @@ HISTORY = Paragraph(id="2", title="Brenn", text="Ada founded it. Ada left.")
 VELL = Paragraph(id="3", title="Vell", text="It ends in the Amber Sea.")
 MOST_STEPS = 4
 
-# Self-Ask (Press et al., 2023)
+# Self-Ask (Press et al., 2022), whose system is in cotrail/systems/self_ask.py
 
 FOLLOW_UP, INTERMEDIATE, FINAL = "Follow up:", "\nIntermediate answer:", "So the final answer is:"
 
@@ -53,37 +50,6 @@ def self_ask(question: Question, examples: str = "", sample: int | None = None) 
         shown = [Shown(paragraph=each, form=" {text}") for each in found]
         prompt = prompt.wrote(said).append(INTERMEDIATE, *shown, "\n")
     return Answer(text=said.partition(FINAL)[2].strip(), paragraphs=read)
-
-
-# ReAct (Yao et al., 2023)
-
-ACTION = re.compile(r"^Action \d+: (search|lookup|finish)\[(.*)\]", re.MULTILINE)
-
-
-def react(question: Question) -> System:
-    """Have the model think and act: search for a page, look a word up in it, or finish."""
-    prompt = Prompt(turns=(plain(Asked(question.text, "Question: {question}\n"), "Thought 1:"),))
-    page: tuple[Paragraph, ...] = ()
-    for number in range(1, MOST_STEPS + 1):
-        step = Reason(prompt=prompt, max_tokens=60, until="stop", stop=("\nObservation",))
-        said = expect((yield step), Generated).text
-        name, argument = acted.groups() if (acted := ACTION.search(said)) else ("", "")
-        if name == "finish":
-            return Answer(text=argument)
-        if name == "search":
-            page = yield from open_page(argument)
-        seen = page[:1] if name == "search" else tuple(each for each in page if argument and argument in each.text)
-        # The last observations stay longest.
-        shown = [Shown(paragraph=each, form="{text}", yields=MOST_STEPS - number + 1) for each in seen]
-        prompt = prompt.wrote(said).append(f"\nObservation {number}: ", *shown, *([] if shown else ["Nothing."]))
-        prompt = prompt.append(f"\nThought {number + 1}:")
-    return Answer(text="")
-
-
-def open_page(name: str) -> Part[tuple[Paragraph, ...]]:
-    """The paragraphs of the page whose title is most like this name."""
-    found = expect((yield Retrieve(query=name, count=1, field="title")), Retrieved).paragraphs
-    return expect((yield Open(title=found[0].title)), Retrieved).paragraphs if found else ()
 
 
 # Search-R1 (Jin et al., 2025), R1-Searcher (Song et al., 2025), ReSearch (Chen et al., 2025)
@@ -170,46 +136,6 @@ def ran(
 
 def messages(prompt: str) -> list[dict[str, Any]]:
     return msgspec.json.decode(prompt)["messages"]  # type: ignore[no-any-return]
-
-
-def test_self_ask_is_answered_by_a_search_where_the_model_would_answer_itself() -> None:
-    said = [f"{ASKED_RIVER}\nIntermediate answer: A made-up one.", ASKED_SEA + INTERMEDIATE, f"{FINAL} Amber Sea"]
-    answer, prompts = ran(partial(self_ask, QUESTION), {"answer": "", "messages": said})
-    first = "Question: On which sea does Brenn's river end?\nAre follow up questions needed here:"
-    second = f"{first}{ASKED_RIVER}\nIntermediate answer: Brenn lies on the Vell.\n"
-    third = f"{second}{ASKED_SEA}\nIntermediate answer: It ends in the Amber Sea.\n"
-    assert prompts == [first, second, third]
-    assert (answer.text, answer.paragraphs) == ("Amber Sea", (BRENN, VELL))
-
-
-def test_react_opens_a_page_and_looks_words_up_in_it() -> None:
-    said = [
-        " Brenn first.\nAction 1: search[brenn]\nObservation 1: made up",
-        " Who founded it?\nAction 2: lookup[Ada]",
-        " Hm.",
-        " I know.\nAction 4: finish[the Amber Sea]",
-    ]
-    answer, prompts = ran(partial(react, QUESTION), {"answer": "", "messages": said})
-    assert prompts[-1] == (
-        "Question: On which sea does Brenn's river end?\n"
-        "Thought 1: Brenn first.\nAction 1: search[brenn]\nObservation 1: Brenn lies on the Vell.\n"
-        "Thought 2: Who founded it?\nAction 2: lookup[Ada]\nObservation 2: Ada founded it. Ada left.\n"
-        "Thought 3: Hm.\nObservation 3: Nothing.\n"
-        "Thought 4:"
-    )
-    assert answer.text == "the Amber Sea"
-
-
-def test_the_first_observations_go_where_not_all_fit() -> None:
-    said = [" Brenn.\nAction 1: search[brenn]", " Ada?\nAction 2: lookup[Ada]", " So.\nAction 3: finish[Ada]"]
-    script = {"name": "agent", "context": 94, "questions": {QUESTION.text: {"answer": "", "messages": said}}}
-    trace, _ = live(react(QUESTION), MadeUp(ScriptedModel(script), FOUND))
-    [*_, (last, written)] = trace
-    assert isinstance(last, Reason)
-    assert isinstance(written, Generated)
-    assert written.paragraphs == 1
-    assert last.prompt.keep(0, 1).render().endswith("Observation 2: Ada founded it. Ada left.\nThought 3:")
-    assert last.prompt.keep(0, 1).digest == written.prompt_digest
 
 
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)

@@ -42,7 +42,8 @@ def majority(answers: Iterable[str], tie: Tie = "first") -> Votes:
     holders: dict[str, list[int]] = {}
     for number, answer in enumerate(given):
         if answer:
-            holders.setdefault(_counted_as(answer), []).append(number)
+            # Some answers are nothing but what normalization removes, such as "A".
+            holders.setdefault(normalized(answer) or answer.lower(), []).append(number)
 
     def rank(samples: list[int]) -> tuple[int, int]:
         return -len(samples), len(given[samples[0]]) if tie == "shorter" else samples[0]
@@ -50,13 +51,3 @@ def majority(answers: Iterable[str], tie: Tie = "first") -> Votes:
     ranked = sorted(holders.values(), key=rank)
     counted = tuple(CountedAnswer(answer=given[each[0]], votes=len(each)) for each in ranked)
     return Votes(answers=given, counted=counted, chosen=ranked[0][0] if ranked else None)
-
-
-def same_answer(one: str, other: str) -> bool:
-    """Return whether a vote counts two answers as one."""
-    return _counted_as(one) == _counted_as(other)
-
-
-def _counted_as(answer: str) -> str:
-    # Some answers are nothing but what normalization removes, such as "A".
-    return normalized(answer) or answer.lower()

@@ -1,0 +1,141 @@
+"""ReAct and self-consistency, one where the other fails: ReAct → CoT-SC and CoT-SC → ReAct (Yao et al., 2023, 3.2)."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Prompt, plain
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, LimitReached, Part, System
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.majority import Votes, majority
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.steps import texts_of
+from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.react import react as acting
+from cotrail.systems.react.react import STEPS, ReActSettings, react
+from cotrail.systems.spec import Needs, SystemSpec
+
+CHAINS = own_words("react_chains")
+OWN: Mapping[str, str] = dict(sorted({**acting.OWN, **CHAINS}.items()))
+
+
+class BackOffSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """ReAct and self-consistency."""
+
+    react: ReActSettings = ReActSettings()
+
+    chains: Annotated[int, Meta(ge=1, le=100)] = 21
+    """The chains of thought that vote (n)."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    """The temperature at which chains are sampled."""
+
+    max_chain_tokens: Positive = 256
+    """The most tokens of a chain."""
+
+
+class Voted(Struct, frozen=True, kw_only=True):
+    """The chains of thought of a question, and their vote."""
+
+    chains: tuple[str, ...]
+    votes: Votes
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the answer that won has half of the votes or more."""
+        return bool(self.votes.counted) and 2 * self.votes.counted[0].votes >= len(self.chains)
+
+    def answer(self, paragraphs: tuple[Paragraph, ...] = (), limit: str = "") -> Answer:
+        """The answer that won, with the chain that has it."""
+        chosen = self.votes.chosen
+        lines = () if chosen is None else self.chains[chosen].splitlines()
+        sentences = tuple(line.strip() for line in lines if line.strip())
+        text = self.votes.winner
+        return Answer(text=text, sentences=sentences, paragraphs=paragraphs, details=self.votes, limit=limit)
+
+
+def react_self_consistency(question: Question, shots: Shots, settings: BackOffSettings) -> System:
+    """Have ReAct answer, and where none of its steps does, the majority of chains of thought."""
+    acted = yield from react(question, shots, settings.react)
+    if acted.text or acted.limit not in ("", STEPS):
+        return acted
+    try:
+        voted = yield from self_consistency(question, shots, settings)
+    except LimitReached as reached:
+        return replace(acted, limit=reached.limit)
+    return voted.answer(acted.paragraphs)
+
+
+def self_consistency_react(question: Question, shots: Shots, settings: BackOffSettings) -> System:
+    """Have the majority of chains of thought answer, and where fewer than half of them agree, ReAct."""
+    try:
+        voted = yield from self_consistency(question, shots, settings)
+    except LimitReached as reached:
+        return Answer(text="", limit=reached.limit)
+    if voted.is_sure:
+        return voted.answer()
+    acted = yield from react(question, shots, settings.react)
+    return replace(acted, details=voted.votes) if acted.text else voted.answer(acted.paragraphs, acted.limit)
+
+
+def self_consistency(question: Question, shots: Shots, settings: BackOffSettings) -> Part[Voted]:
+    """The vote of chains of thought that are sampled without any search."""
+    examples = chosen_words(shots, CHAINS, "chain_examples")
+    words = worded(shots, CHAINS, "chain", chain_examples=examples, question=Asked(question.text))
+    prompt = Prompt(turns=(plain(*words),))
+    chains = yield from texts_of(
+        Reason(
+            prompt=prompt,
+            max_tokens=settings.max_chain_tokens,
+            until="stop",
+            stop=("\nQuestion:",),
+            sample=number,
+            temperature=settings.temperature,
+        )
+        for number in range(settings.chains)
+    )
+    return Voted(chains=chains, votes=majority(behind(chain, "\nAnswer:") or "" for chain in chains))
+
+
+def needs(settings: BackOffSettings) -> Needs:
+    """What ReAct needs, and several chains."""
+    return replace(acting.needs(settings.react), words=OWN, samples=True)
+
+
+def most(question: Question, settings: BackOffSettings) -> tuple[Most, ...]:
+    """See `SystemSpec`."""
+    count, output = settings.chains, settings.max_chain_tokens
+    form = AnswerForm.PROMPT
+    chains = Most(kind="reason", times=count, in_turn=1, output=output, words=words_in(CHAINS), form=form)
+    return (chains, *acting.most(question, settings.react))
+
+
+REACT_SELF_CONSISTENCY = SystemSpec(
+    name="react-self-consistency",
+    version=1,
+    title="ReAct → CoT-SC",
+    paper="Yao et al., 2023, https://arxiv.org/abs/2210.03629",
+    authors_words={
+        **acting.SPEC.authors_words,
+        "cotqa_simple6": "chain_examples",
+        "cotqa_simple3": "chain_examples",
+    },
+    settings=BackOffSettings,
+    open=react_self_consistency,
+    needs=needs,
+    most=most,
+    details=Votes,
+)
+
+SELF_CONSISTENCY_REACT = replace(
+    REACT_SELF_CONSISTENCY, name="self-consistency-react", title="CoT-SC → ReAct", open=self_consistency_react
+)
+
+SPECS = (REACT_SELF_CONSISTENCY, SELF_CONSISTENCY_REACT)

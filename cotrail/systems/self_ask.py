@@ -1,0 +1,162 @@
+"""Self-Ask: the model asks itself follow-up questions, which a search answers (Press et al., 2022, section 4)."""
+
+from itertools import count
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Asked, Piece, Prompt, plain
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.searching import SearchSettings, found, shown
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.spec import Needs, SystemSpec
+
+OWN = own_words("self_ask")
+
+FOLLOW_UP, INTERMEDIATE, FINAL = "Follow up:", "\nIntermediate answer:", "So the final answer is:"
+NEXT_QUESTION = "\nQuestion:"
+
+
+class SelfAskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Self-Ask."""
+
+    retrieve: bool = True
+    """Whether a search answers the follow-up questions; otherwise the model answers them itself, in one text."""
+
+    answers: Literal["passages", "reader"] = "passages"
+    """What stands as an intermediate answer: the `passages` found, or what a `reader`, the same model, reads in
+    them."""
+
+    search: SearchSettings = SearchSettings(count=1)
+
+    follow_ups: Positive = 5
+    """The most follow-up questions that are searched for."""
+
+    max_tokens: Positive = 256
+    """The most tokens that the model writes at a time."""
+
+    max_answer_tokens: Positive = 32
+    """The most tokens that a reader writes."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    """The temperature of all that the model writes."""
+
+
+def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> System:
+    """Have the model ask itself what it has to know, and a search answer, until it states the final answer."""
+    prompt = opening(question, shots)
+    sentences: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+    said, limit = "", ""
+    stop = (INTERMEDIATE, NEXT_QUESTION) if settings.retrieve else (NEXT_QUESTION,)
+    try:
+        for asked in count():
+            said = yield from write(prompt, stop, settings)
+            prompt, sentences = prompt.wrote(said), (*sentences, *lines(said))
+            query = follow_up(said) if settings.retrieve else ""
+            if not query:
+                break
+            if asked == settings.follow_ups:
+                limit = "searches"
+                break
+            known = yield from found(query, settings.search)
+            paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
+            told = yield from intermediate_answer(query, known, shots, settings, yields=settings.follow_ups - asked)
+            # Where the search has no answer, the model has.
+            prompt = prompt.append(INTERMEDIATE, *told)
+            if not told:
+                own = yield from write(prompt, (f"\n{FOLLOW_UP}", f"\n{FINAL}", NEXT_QUESTION), settings)
+                prompt = prompt.wrote(own)
+    except LimitReached as reached:
+        limit = reached.limit
+    if FINAL not in said:
+        ending = prompt.append(f"\n{FINAL}")
+        final = Reason(prompt=ending, max_tokens=settings.max_tokens, until="line", temperature=settings.temperature)
+        said = f"{FINAL} {expect((yield from last_step(final)), Generated).text}"
+        sentences += lines(said)
+    return Answer(text=behind(said, FINAL) or "", sentences=sentences, paragraphs=paragraphs, limit=limit)
+
+
+def opening(question: Question, shots: Shots) -> Prompt:
+    """The examples and the question."""
+    examples = chosen_words(shots, OWN, "examples")
+    return Prompt(turns=(plain(*worded(shots, OWN, "ask", examples=examples, question=Asked(question.text))),))
+
+
+def write(prompt: Prompt, stop: tuple[str, ...], settings: SelfAskSettings) -> Part[str]:
+    """What the model writes up to one of these strings."""
+    step = Reason(
+        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=stop, temperature=settings.temperature
+    )
+    return expect((yield step), Generated).text
+
+
+def lines(said: str) -> tuple[str, ...]:
+    """The lines of a text that aren't blank."""
+    return tuple(line.strip() for line in said.splitlines() if line.strip())
+
+
+def follow_up(said: str) -> str:
+    """The follow-up question that the last line of a text asks; empty where it asks none."""
+    return lines(said)[-1].partition(FOLLOW_UP)[2].strip() if lines(said) else ""
+
+
+def intermediate_answer(
+    query: str, known: tuple[Paragraph, ...], shots: Shots, settings: SelfAskSettings, *, yields: int
+) -> Part[tuple[str | Piece, ...]]:
+    """How what was found answers a follow-up question; nothing where it doesn't.
+
+    yields: the paragraphs found last stay longest where not all fit.
+    """
+    if settings.answers == "passages" or not known:
+        return shown(known, " {title}: {text}", settings.search, yields)
+    paragraphs = shown(known, "{title}\n{text}\n\n", settings.search)
+    words = worded(shots, OWN, "read", paragraphs=paragraphs, question=Asked(query))
+    reading = Read(prompt=Prompt(turns=(plain(*words),)), max_tokens=settings.max_answer_tokens, temperature=0.0)
+    text = expect((yield reading), Generated).text.removesuffix(".")
+    return (f" {text}.",) if text else ()
+
+
+def needs(settings: SelfAskSettings) -> Needs:
+    """A corpus, unless the model answers itself."""
+    return Needs(words=OWN, corpus=settings.retrieve)
+
+
+def most(question: Question, settings: SelfAskSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: each follow-up question is asked, searched for, and answered by the model at worst."""
+    asked = settings.follow_ups if settings.retrieve else 0
+    found_words = settings.search.count * settings.search.paragraph_words
+    texts = 2 * asked + 2
+    words = words_in(OWN) + asked * found_words + texts * settings.max_tokens
+    form = AnswerForm.PROMPT
+    steps = (Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=form),)
+    if settings.retrieve:
+        steps += (Most(kind="retrieve", times=asked),)
+    if settings.retrieve and settings.answers == "reader":
+        output = settings.max_answer_tokens
+        steps += (Most(kind="read", times=asked, output=output, words=words_in(OWN) + found_words, form=form),)
+    return steps
+
+
+SPEC = SystemSpec(
+    name="self-ask",
+    version=1,
+    title="Self-Ask",
+    paper="Press et al., 2022, https://arxiv.org/abs/2210.03350",
+    ablations={"without retrieval": {"retrieve": False}},
+    settings=SelfAskSettings,
+    open=self_ask,
+    needs=needs,
+    most=most,
+)
+
+SPECS = (SPEC,)

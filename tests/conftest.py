@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -17,6 +18,12 @@ Eventually = Callable[..., None]
 
 # A process that a shell starts in the background ignores Ctrl-C, and its children would too: tests interrupt commands.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests hold on slow machines too, so that nothing fails for the time that an example takes.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 def pytest_report_header() -> str:

@@ -60,7 +60,7 @@ LINES: Mapping[str, Sequence[Line]] = {
         "Sild is salted.",
         "Sild.",
     ),
-    "toolformer": (' It is [Search("salted fish")', "So the answer is: Sild."),
+    "toolformer": (' It is [Search("salted fish")] →', "So the answer is: Sild."),
     "search-r1": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "zerosearch": (TAGGED, "Hm.", "<answer> Sild </answer>"),
     "research": (TAGGED, "<answer> \\boxed{Sild} </answer>"),

@@ -82,7 +82,7 @@ def _grouped(judgments: Iterable[Judgment]) -> Judgments:
 def gold_of(judgments: Iterable[Judgment], lookup: ParagraphLookup | None) -> tuple[GoldParagraph, ...]:
     """The relevant documents of a question as gold, by their ids.
 
-    lookup: gives the titles of those that the corpus has. A document that the corpus lacks stays, since it counts in recall.
+    lookup: gives the titles of those that the corpus has. What it lacks stays, since it counts in recall.
     """
     relevant = [each for each in judgments if each.grade > 0]
     found = lookup([each.document for each in relevant]) if lookup else {}

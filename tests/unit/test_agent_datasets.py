@@ -433,7 +433,12 @@ def test_a_bad_record_is_refused_with_its_place(dataset: str, content: object, s
     ("qrels", "said"),
     [
         ("q1 0 d1\n", "qrels.txt, line 1: 3 fields, and a judgment has four"),
-        ("q1 0 d1 1\nq1 0 d2 high\n", 'qrels.txt, line 2: the grade is "high", which is no whole number'),
+        (
+            "q1 0 d1 1\nq1 0 d2 high\n",
+            'qrels.txt, line 2: the grade is "high"; it has to be a whole number up to 1,000',
+        ),
+        ("q1 0 d1 1001\n", 'qrels.txt, line 1: the grade is "1001"'),
+        ("q1 0 d1 1_0\n", 'qrels.txt, line 1: the grade is "1_0"'),
         ("q1 0 d1 1\nq1 0 d1 2\n", "qrels.txt, line 2: the document 'd1' has the grade 2, and 1 at .*line 1"),
     ],
 )

@@ -1,5 +1,6 @@
 """`cotrail export`: a run's results as files that other programs read."""
 
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.runs.named_runs import find_run
 from cotrail.services.store import reading
+from cotrail.services.views.browsecomp_submission import submission_files
 from cotrail.services.views.exporting import lines
 from cotrail.services.views.tracing import read_questions
 
@@ -20,33 +22,37 @@ from cotrail.services.views.tracing import read_questions
 def export(
     run: RunName,
     form: Annotated[
-        Literal["jsonl", "hotpotqa", "musique"],
+        Literal["jsonl", "hotpotqa", "musique", "browsecomp-plus"],
         typer.Option(
             "--format",
             help="`jsonl`: everything recorded for each question, one JSON object a line. "
-            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read.",
+            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read. "
+            "`browsecomp-plus`: what its script reads, a folder of a file for each question.",
         ),
     ] = "jsonl",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file instead.")
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file, or folder, instead.")
     ] = None,
     *,
     json: Json = False,
 ) -> None:
     """Write a run's answers, and the chains and paragraphs behind them.
 
-    Without --output they are printed, in the form of --format, and --json changes nothing.
+    Without --output, which a folder needs, they are printed, in the form of --format, and --json changes nothing.
 
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
     with reading() as connection:
         record = find_run(connection, run)
-        chunks = lines(record, read_questions(connection, record.id), form)
-        if output is None:
-            sys.stdout.buffer.writelines(chunks)
+        questions = read_questions(connection, record.id)
+        if form == "browsecomp-plus":
+            _write_folder(output, submission_files(record, questions))
+        elif output is None:
+            sys.stdout.buffer.writelines(lines(record, questions, form))
             sys.stdout.buffer.flush()
             return
-        _write(output, chunks)
+        else:
+            _write(output, lines(record, questions, form))
     if json:
         print_json({"run": record.id, "format": form, "output": str(output), "questions": record.size})
     else:
@@ -64,3 +70,19 @@ def _write(path: Path, chunks: Iterable[bytes]) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _write_folder(path: Path | None, files: Iterable[tuple[str, bytes]]) -> None:
+    """The same with a folder of files, which may be there if it is empty."""
+    if path is None:
+        raise InputError("--format browsecomp-plus writes a file for each question; name their folder with --output")
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.mkdir()
+        for name, content in files:
+            (draft / name).write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose a new folder as --output") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

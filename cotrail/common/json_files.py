@@ -13,15 +13,14 @@ import msgspec
 from cotrail.common.input_limits import (
     CORRECT,
     MAX_DEPTH,
-    MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
-    numbered_lines,
     read_whole,
     shown_size,
     too_deep,
 )
 from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.common.refusals import refusal
+from cotrail.common.text_files import lines as lines
 from cotrail.common.text_files import opened
 from cotrail.common.validation import shown
 from cotrail.errors import InputError
@@ -29,17 +28,6 @@ from cotrail.errors import InputError
 T = TypeVar("T")
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-
-
-def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
-    """Yield the non-blank lines of a JSON Lines file with their places, e.g. `dev.jsonl, line 3`.
-
-    total: maximum bytes of all lines together; None where the caller doesn't keep them.
-    """
-    with opened(path, error) as file:
-        for number, line in numbered_lines(file, str(path), error, total):
-            if line.strip():
-                yield f"{path}, line {number}", line
 
 
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:

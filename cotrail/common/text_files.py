@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from cotrail.common.input_limits import read_whole
+from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines, read_whole
 from cotrail.errors import InputError
 
 _WIDE = (
@@ -41,6 +41,28 @@ def opened(path: Path, error: type[InputError], what: str = "") -> Iterator[Bina
             yield file
     except OSError as cause:
         raise error(f"{name} can't be read ({cause.strerror}); check the path") from cause
+
+
+def lines(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """Yield the non-blank lines of a file with their places, e.g. `dev.jsonl, line 3`.
+
+    total: maximum bytes of all lines together; None where the caller doesn't keep them.
+    """
+    with opened(path, error) as file:
+        for number, line in numbered_lines(file, str(path), error, total):
+            if line.strip():
+                yield f"{path}, line {number}", line
+
+
+def line_text(raw: bytes, place: str, error: type[InputError]) -> str:
+    """The text of a line without its end; the error where it isn't UTF-8, or holds a NUL character."""
+    try:
+        text = raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError as cause:
+        raise error(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
+    if "\0" in text:
+        raise error(f"{place}: the text holds a NUL character, which can't be stored; take it out")
+    return text
 
 
 def read_text(path: Path, error: type[InputError], most: int) -> str:

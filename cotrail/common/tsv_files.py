@@ -6,8 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from cotrail.common.input_limits import MAX_FILE_BYTES
-from cotrail.common.json_files import lines
-from cotrail.common.text_files import opened
+from cotrail.common.text_files import line_text, lines, opened
 from cotrail.errors import InputError
 
 LONGEST_HEADER = 10_000
@@ -65,17 +64,6 @@ def _header(cells: list[str], required: tuple[tuple[str, ...], ...], place: str,
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise error(f"{place}: the header names {twice!r} twice; give each column its own name")
     return names
-
-
-def line_text(raw: bytes, place: str, error: type[InputError]) -> str:
-    """The text of a line without its end; the error where it isn't UTF-8, or holds a NUL character."""
-    try:
-        text = raw.decode().rstrip("\r\n")
-    except UnicodeDecodeError as cause:
-        raise error(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
-    if "\0" in text:
-        raise error(f"{place}: the text holds a NUL character, which can't be stored; take it out")
-    return text
 
 
 def _cells(raw: bytes, delimiter: str, place: str, error: type[InputError]) -> list[str]:

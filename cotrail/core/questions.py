@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+MOST_GRADE = 1_000
+"""The highest grade of relevance; publishers have 4 at most."""
+
 
 class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A paragraph that the dataset marks as needed for the answer; id: in its corpus, where the dataset gives it.
@@ -17,7 +20,7 @@ class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     id: str = ""
     by: Literal["content", "id", "title"] = "content"
-    grade: Annotated[int, Meta(ge=1)] = 1
+    grade: Annotated[int, Meta(ge=1, le=MOST_GRADE)] = 1
 
 
 class Question(Struct, frozen=True, kw_only=True):

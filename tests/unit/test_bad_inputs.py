@@ -151,7 +151,8 @@ CASES = (
     command("index c.jsonl --nam x", "no option '--nam' (did you mean --name?)"),
     # Questions
     submitted("--questions", "list.json", "list.json is one JSON list", "a question a line", "jq -c .[] list.json"),
-    submitted("--questions", "x.csv", "x.csv begins with", '{"id": "q1", "question": "..."}'),
+    submitted("--questions", "x.csv", "x.csv seems to hold paragraphs of a corpus", "give another file"),
+    submitted("--questions", "x.log", "x.log begins with", '{"id": "q1", "question": "..."}'),
     submitted("--questions", "answers.jsonl", "answers.jsonl, line 1: `answers` must be a list", 'e.g. `["a"]`'),
     submitted("--questions", "blankq.jsonl", "blankq.jsonl, line 1: the question is empty"),
     submitted("--questions", "misspelt.jsonl", "line 1: there is no key `questoin` (did you mean question?)"),
@@ -166,7 +167,7 @@ CASES = (
     submitted("--questions", "c.jsonl", "c.jsonl seems to hold paragraphs of a corpus"),
     submitted("--questions", "folder", "folder can't be read (Is a directory)"),
     submitted("--questions", "", "`questions` is empty; name a file"),
-    submitted("--dataset", "squad", "there is no dataset 'squad'; there are: hotpotqa, "),
+    submitted("--dataset", "squad", "there is no dataset 'squad'; there are 24, such as hotpotqa, "),
     submitted("--dataset", "hotpotqa", "name the dataset 'jsonl' instead of 'hotpotqa'"),
     submitted("--official", "q.jsonl", "leave out q.jsonl as its official one"),
     # Options

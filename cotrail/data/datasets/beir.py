@@ -11,13 +11,16 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.common.tsv_files import rows
 from cotrail.core.questions import Question
 from cotrail.data.datasets import tables
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.qrels import BEIR_COLUMNS, beir_judgments, check_judges, gold_of
+from cotrail.data.datasets.qrels import Judgments, check_judges, gold_of, grouped, judgment
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
+
+COLUMNS = ("query-id", "corpus-id", "score")
 
 QUERIES = "queries.jsonl"
 """The file of the queries, in the folder that has the folder of the judgments."""
@@ -30,7 +33,7 @@ class _Query(Struct, frozen=True):
 
 def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the queries that a file judges, in its order; gold: the documents that are relevant by it."""
-    judgments = beir_judgments(path)
+    judgments = _judgments(path)
     check_judges(path, judgments, lookup)
     texts = _texts(path.parent.parent / QUERIES, path)
     for id_, documents in judgments.items():
@@ -40,6 +43,11 @@ def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]
         question = Question(id=id_, text=texts[id_], gold=gold_of(judged, lookup))
         raw = b"\n".join(each.raw.strip() for each in judged)
         yield QuestionRecord(place=first.place, raw=raw, annotated=AnnotatedQuestion(question=question))
+
+
+def _judgments(path: Path) -> Judgments:
+    table = rows(path, tuple((name,) for name in COLUMNS), DatasetError)
+    return grouped(judgment(place, raw, *(cells[name] for name in COLUMNS)) for place, raw, cells in table)
 
 
 def _texts(path: Path, judged_by: Path) -> dict[str, str]:
@@ -59,7 +67,7 @@ SPEC = DatasetSpec(
     metric="NDCG, recall and MRR, as trec_eval",
     forms=(
         QuestionForm(
-            format=FileFormat("BEIR's judgments", False, frozenset(BEIR_COLUMNS)),
+            format=FileFormat("BEIR's judgments", False, frozenset(COLUMNS)),
             read=read,
             written=tables.written,
             suffix=".tsv",

@@ -1,5 +1,6 @@
 """Relevance judgments (qrels) in the forms of TREC and of BEIR: which documents of a corpus a question needs."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -7,14 +8,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.humanize import count
-from cotrail.common.json_files import lines
-from cotrail.common.tsv_files import line_text, rows
+from cotrail.common.text_files import line_text, lines
 from cotrail.common.validation import shown
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import MOST_GRADE, GoldParagraph
 from cotrail.data.datasets.annotated import ParagraphLookup
 from cotrail.errors import DatasetError
 
-BEIR_COLUMNS = ("query-id", "corpus-id", "score")
+_GRADE = re.compile(r"[+-]?[0-9]{1,18}")
 
 PROBED = 1_000
 """The relevant documents by which another corpus than the judged one is noticed."""
@@ -37,15 +37,9 @@ Judgments = Mapping[str, Mapping[str, Judgment]]
 def trec_judgments(path: Path) -> Judgments:
     """The judgments of a file of lines `question iteration document grade`, with any white space between.
 
-    DatasetError: a line isn't of that form, or a document is judged twice and differently.
+    DatasetError: a line isn't of that form; and as in `grouped`.
     """
-    return _grouped(_trec_lines(path))
-
-
-def beir_judgments(path: Path) -> Judgments:
-    """The judgments of a table with the columns `query-id`, `corpus-id` and `score`; errors as in `trec_judgments`."""
-    table = rows(path, tuple((name,) for name in BEIR_COLUMNS), DatasetError)
-    return _grouped(_judgment(place, raw, *(cells[name] for name in BEIR_COLUMNS)) for place, raw, cells in table)
+    return grouped(_trec_lines(path))
 
 
 def _trec_lines(path: Path) -> Iterator[Judgment]:
@@ -56,18 +50,20 @@ def _trec_lines(path: Path) -> Iterator[Judgment]:
                 f"{place}: {len(cells)} fields, and a judgment has four, as `q1 0 doc7 1`; correct the line"
             )
         question, _, document, grade = cells
-        yield _judgment(place, raw, question, document, grade)
+        yield judgment(place, raw, question, document, grade)
 
 
-def _judgment(place: str, raw: bytes, question: str, document: str, grade: str) -> Judgment:
-    try:
-        number = int(grade)
-    except ValueError as cause:
-        raise DatasetError(f"{place}: the grade is {shown(grade)}, which is no whole number; correct it") from cause
+def judgment(place: str, raw: bytes, question: str, document: str, grade: str) -> Judgment:
+    """The judgment in a line; DatasetError where the grade is no whole number, or too high."""
+    if not _GRADE.fullmatch(grade) or (number := int(grade)) > MOST_GRADE:
+        raise DatasetError(
+            f"{place}: the grade is {shown(grade)}; it has to be a whole number up to {MOST_GRADE:,}, so correct it"
+        )
     return Judgment(place=place, raw=raw, question=question, document=document, grade=number)
 
 
-def _grouped(judgments: Iterable[Judgment]) -> Judgments:
+def grouped(judgments: Iterable[Judgment]) -> Judgments:
+    """The judgments by question and document; DatasetError where a document is judged twice and differently."""
     grouped: dict[str, dict[str, Judgment]] = {}
     for each in judgments:
         before = grouped.setdefault(each.question, {}).setdefault(each.document, each)
@@ -82,7 +78,7 @@ def _grouped(judgments: Iterable[Judgment]) -> Judgments:
 def gold_of(judgments: Iterable[Judgment], lookup: ParagraphLookup | None) -> tuple[GoldParagraph, ...]:
     """The relevant documents of a question as gold, by their ids.
 
-    lookup: gives the titles of those that the corpus has. A document that it lacks stays, since it counts in recall.
+    lookup: gives the titles of those that the corpus has. What it lacks stays, since it counts in recall.
     """
     relevant = [each for each in judgments if each.grade > 0]
     found = lookup([each.document for each in relevant]) if lookup else {}

@@ -10,9 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
-from cotrail.common.json_files import lines
-from cotrail.common.text_files import read_text
-from cotrail.common.tsv_files import line_text
+from cotrail.common.text_files import line_text, lines, read_text
 from cotrail.core.questions import Question
 from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.qrels import Judgments, check_judges, gold_of, trec_judgments

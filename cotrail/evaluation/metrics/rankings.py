@@ -10,44 +10,12 @@ from math import log2
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.evaluation.metrics.supporting_paragraphs import (
-    Key,
-    content_of,
-    counted,
-    fold_of,
-    gold_key,
-    paragraph_keys,
-)
-
 
 class Judged(Struct, frozen=True):
     """A gold document: its grade, and the rank from 1 at which it was first found; None where it wasn't."""
 
     grade: int
     rank: int | None
-
-
-def judged(
-    scoring: Scoring,
-    found: Sequence[Paragraph],
-    gold: Sequence[GoldParagraph],
-    pinned: GoldParagraph | None = None,
-) -> tuple[Judged, ...]:
-    """The gold documents of a question, each once; pinned: left out, as in `support_scores`.
-
-    Of a page that is gold as a whole, the first paragraph counts, and the others as not relevant.
-    """
-    fold = fold_of(scoring)
-    grades = {gold_key(each, fold): each.grade for each in counted(gold, pinned)}
-    ranked = found if pinned is None else [each for each in found if content_of(each, fold) != content_of(pinned, fold)]
-    ranks: dict[Key, int] = {}
-    for rank, paragraph in enumerate(ranked, start=1):
-        for key in paragraph_keys(paragraph, fold):
-            ranks.setdefault(key, rank)
-    return tuple(Judged(grade, ranks.get(key)) for key, grade in grades.items())
 
 
 def ndcg(documents: Sequence[Judged], cut: int) -> float | None:

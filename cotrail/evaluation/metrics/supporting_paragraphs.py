@@ -18,6 +18,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.drop import published_spans
+from cotrail.evaluation.metrics.rankings import Judged
 from cotrail.evaluation.metrics.text_repair import repaired
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -78,6 +79,26 @@ def support_scores(
         recall=recall,
         title_recall=len(titles & {title for title, _ in found}) / len(titles) if titles else None,
     )
+
+
+def judged(
+    scoring: Scoring,
+    found: Sequence[Paragraph],
+    gold: Sequence[GoldParagraph],
+    pinned: GoldParagraph | None = None,
+) -> tuple[Judged, ...]:
+    """The gold documents of a question, each once; pinned: takes no rank, and see `support_scores`.
+
+    Of a page that is gold as a whole, the first paragraph counts, and the others as not relevant.
+    """
+    fold = fold_of(scoring)
+    grades = {gold_key(each, fold): each.grade for each in counted(gold, pinned)}
+    ranked = found if pinned is None else [each for each in found if content_of(each, fold) != content_of(pinned, fold)]
+    ranks: dict[Key, int] = {}
+    for rank, paragraph in enumerate(ranked, start=1):
+        for key in paragraph_keys(paragraph, fold):
+            ranks.setdefault(key, rank)
+    return tuple(Judged(grade, ranks.get(key)) for key, grade in grades.items())
 
 
 def counted(gold: Sequence[GoldParagraph], pinned: GoldParagraph | None) -> Sequence[GoldParagraph]:

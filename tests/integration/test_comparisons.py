@@ -1,4 +1,4 @@
-"""Grids of runs on a real stack: one by no paper, and those of a paper that is one module in a folder of extensions."""
+"""Comparisons on a real stack: one by no paper, and that of a paper that is one module in a folder of extensions."""
 
 import json
 import shutil
@@ -19,8 +19,8 @@ corpus = "sample"
 demonstrations = "demonstrations.txt"
 test_questions = 6
 """
-GRID = f"""
-protocol = "grid"
+FREE = f"""
+protocol = "compare"
 name = "free"
 systems = ["no-retrieval", "one-step"]
 
@@ -48,7 +48,7 @@ def home() -> Iterator[Path]:
     (folder / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
     for name in ("questions.jsonl", "demonstrations.txt"):
         shutil.copy(SAMPLE / name, folder / name)
-    (folder / "free.toml").write_text(GRID)
+    (folder / "free.toml").write_text(FREE)
     (folder / "ours.toml").write_text(MADE_UP)
     (folder / "extensions").mkdir()
     shutil.copy(ROOT / "tests" / "extensions" / "made_paper.py", folder / "extensions")
@@ -69,7 +69,7 @@ def last(output: str) -> dict[str, Any]:
     return found
 
 
-def test_a_free_grid_has_a_run_for_each_cell_and_a_table_of_their_scores(home: Path, cotrail: Cotrail) -> None:
+def test_a_comparison_has_a_run_for_each_cell_and_a_table_of_their_scores(home: Path, cotrail: Cotrail) -> None:
     done = last(cotrail("experiment", "run", str(home / "free.toml"), "--json"))
     assert (done["runs"], done["planned"], done["questions"], done["stuck"]) == (5, 5, 30, [])
     tables = {table["name"]: [row["values"] for row in table["rows"]] for table in done["tables"]}
@@ -80,6 +80,7 @@ def test_a_free_grid_has_a_run_for_each_cell_and_a_table_of_their_scores(home: P
         ("one-step", "shallow", 6),
         ("one-step", "direct", 6),
     ]
+    assert {row["ended"] for row in tables["scores"]} == {"6 answer"}
     once, shallow = tables["scores"][2], tables["scores"][3]
     assert 0 < shallow["paragraphs_collected"] == 3 < once["paragraphs_collected"]
     assert 0 < shallow["paragraph_recall"] <= once["paragraph_recall"]

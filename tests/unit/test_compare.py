@@ -286,7 +286,7 @@ def test_runs_leave_out_what_they_have_no_use_for(folder: Path) -> None:
         opened(folder, TREES)
     schedule = opened(folder, TREES.replace('"zero-shot",', '"zero-shot", "chain-of-thought",').replace("[run]", TASK))
     assert schedule.check() == []
-    runs = {cell.method: schedule.prepare(cell).submission for cell in schedule.cells}
+    runs = {cell.name.split("/")[2]: schedule.prepare(cell).submission for cell in schedule.cells}
     assert {name: run.binding.pins.keys() for name, run in runs.items()} == {
         "zero-shot": set(),
         "chain-of-thought": set(),

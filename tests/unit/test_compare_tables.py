@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.common.trees import merged
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.compare.figures import own_figures
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
@@ -20,6 +21,7 @@ from cotrail.evaluation.experiments.published.sources import (
     Method,
     PublishedRow,
     PublishedTable,
+    Source,
     fact,
     filed_sources,
     source,
@@ -48,13 +50,12 @@ def run(
     """A run whose questions are right (+) or wrong (-) by every metric, or have no answer (0)."""
     scores = {metric: [float(each == "+") for each in right] for metric in ("answer_em", "answer_f1", "cover_em")}
     means = {metric: sum(values) / len(values) if values else None for metric, values in scores.items()}
+    defaults = msgspec.to_builtins(find_system(system).settings()) if system in NAMES else {}
     cell: dict[str, str] = {"dataset": dataset, "model": "tiny", "method": system, **(named or {})}
     return ComparedRun(
         cell=ComparedCell(**cell),
         system=system,
-        settings=msgspec.to_builtins(msgspec.convert(settings, find_system(system).settings))
-        if system in NAMES
-        else settings,
+        settings=merged(defaults, settings),
         dataset=dataset,
         corpus=corpus,
         questions=len(right),
@@ -92,9 +93,10 @@ def test_scores_have_what_a_run_is_and_what_ended_its_questions() -> None:
 
 
 def test_a_run_is_read_with_what_its_tables_need() -> None:
+    right, wrong = dict.fromkeys(METRICS, 1.0), dict.fromkeys(METRICS, 0.0)
     questions = (
-        RecordedQuestion(key="a", text="?", answers=("x",), answer="x", kinds={}, scores={"answer_em": 1.0}),
-        RecordedQuestion(key="b", text="?", answers=("x",), answer=None, kinds={}, scores={"answer_em": 0.0}),
+        RecordedQuestion(key="a", text="?", answers=("x",), answer="x", kinds={}, scores=right),
+        RecordedQuestion(key="b", text="?", answers=("x",), answer=None, kinds={}, scores=wrong),
     )
     recorded = RecordedRun(
         id="r",
@@ -113,7 +115,7 @@ def test_a_run_is_read_with_what_its_tables_need() -> None:
     result = read_run(ComparedCell(dataset="mine", model="tiny", method="chains"), recorded)
     assert (result.system, result.dataset, result.questions, result.is_answered) == ("searchain", "hotpotqa", 2, False)
     assert result.scores["answer_em"] == 0.5
-    assert result.answered == {"a": {"answer_em": 1.0}}
+    assert result.answered == {"a": right}
     assert result.settings["retrieve"] is True
     assert result.retrieval_count is None
 
@@ -149,7 +151,7 @@ def test_own_runs_stand_before_the_published_rows_of_their_method() -> None:
 
 
 def test_each_row_says_its_model_corpus_count_metric_and_questions() -> None:
-    counted = {"retrieval": {"retrieval_count": 4}, "reading": {"reader": "direct"}}
+    counted: dict[str, Any] = {"retrieval": {"retrieval_count": 4}, "reading": {"reader": "direct"}}
     table = tables(
         run("one-step", "+-", corpus="wiki", **counted),
         run("one-step", "+--", corpus="news", dataset="musique", **counted),
@@ -254,9 +256,7 @@ def test_the_share_that_is_misled_is_counted_over_questions_answered_in_both(fir
 
 
 @pytest.mark.parametrize(("of", "table"), TABLES, ids=[f"{source_.name}-{table.name}" for source_, table in TABLES])
-def test_published_figures_are_shares_by_known_metrics_of_settings_that_there_are(
-    of: Any, table: PublishedTable
-) -> None:
+def test_published_figures_are_shares_by_known_metrics_of_known_settings(of: Source, table: PublishedTable) -> None:
     assert of.cited
     assert {fact(table.metric, dataset) for dataset in table.datasets} <= METRICS.keys()
     for row in table.rows:
@@ -277,7 +277,7 @@ def test_ircots_rows_are_those_of_its_own_protocol() -> None:
     assert values == [
         {dataset: mean for dataset, (mean, _) in row.scores.items()} for row in ircot_published().answer_f1
     ]
-    reading = {"reading": {"reader": "cot"}}
+    reading: dict[str, Any] = {"reading": {"reader": "cot"}}
     figures = own_figures(ircot().tables[0], [run("ircot", "+", corpus="c", **reading)])
     assert [figure.label for figure in figures] == ["IRCoT, CoT"]
 

@@ -2,6 +2,7 @@
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.systems import (
+    auto_cot,
     chain_of_thought,
     direct,
     direct_retrieval,
@@ -33,6 +34,7 @@ SYSTEMS: list[SystemSpec] = [
     *searchain.SPECS,
     direct.SPEC,
     zero_shot_chain_of_thought.SPEC,
+    auto_cot.SPEC,
     recite.SPEC,
     least_to_most.SPEC,
     direct_retrieval.SPEC,

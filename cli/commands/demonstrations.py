@@ -16,7 +16,7 @@ from cotrail.data.demonstrations.self_written import Simple
 from cotrail.errors import InputError
 from cotrail.services.data.demonstrations import BuildRequest, WrittenDemonstrations
 from cotrail.services.data.demonstrations import build as build_files
-from cotrail.services.data.self_written import SelfWrittenRequest, build_from_run
+from cotrail.services.views.self_written import SelfWrittenRequest, build_from_run
 
 demonstrations = typer.Typer(
     name="demonstrations",

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ def on_circle(*degrees: float) -> Similarities:
     return [[math.cos(math.radians(one - other)) for other in degrees] for one in degrees]
 
 
-def solved(name: str, **changes: object) -> SolvedQuestion:
+def solved(name: str, **changes: Any) -> SolvedQuestion:
     made = SolvedQuestion(id=name, question=f"Where is {name}?", steps=("1. It is there.", "2. So."), answer="There.")
     return replace(made, **changes)
 
@@ -56,7 +57,7 @@ def test_every_text_is_in_one_cluster(degrees: list[float], number: int, seed: i
 
 
 def test_each_cluster_gives_its_first_acceptable_chain_and_one_without_any_gives_none() -> None:
-    bad = {2: {"answer": " "}, 6: {"steps": ("It goes on",)}}
+    bad: dict[int, dict[str, Any]] = {2: {"answer": " "}, 6: {"steps": ("It goes on",)}}
     made = self_written([solved(f"q{n}", **bad.get(n, {})) for n in range(7)], APART, 3, 0, Simple())
     assert {each.id for each in made.items} == {"q0", "q5"}
 
@@ -71,12 +72,12 @@ def test_each_cluster_gives_its_first_acceptable_chain_and_one_without_any_gives
         {"answer": "\n"},
     ],
 )
-def test_long_unfinished_and_unanswered_chains_are_not_acceptable(changes: dict[str, object]) -> None:
+def test_long_unfinished_and_unanswered_chains_are_not_acceptable(changes: dict[str, Any]) -> None:
     assert not acceptable(solved("q", **changes), Simple())
 
 
 @pytest.mark.parametrize("changes", [{}, {"question": "word " * 60}, {"steps": ("It is.",) * 5}])
-def test_chains_at_the_limits_are_acceptable(changes: dict[str, object]) -> None:
+def test_chains_at_the_limits_are_acceptable(changes: dict[str, Any]) -> None:
     assert acceptable(solved("q", **changes), Simple())
 
 

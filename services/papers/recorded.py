@@ -70,6 +70,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
         annotations=read_annotations(connection, run_id),
         finished=read_progress(connection, run_id).questions[QuestionStatus.FINISHED],
         cost=run_cost(connection, run_id),
+        pins=record.knowledge,
     )
 
 

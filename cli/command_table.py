@@ -112,7 +112,7 @@ COMMANDS = (
         "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
     ),
     Entry(WORK, "data", "data:data", "Build the datasets' corpora from their published files, and draw questions."),
-    Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from annotated questions."),
+    Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from questions or a run."),
     Entry(
         WORK,
         "knowledge",

@@ -1,4 +1,4 @@
-"""`cotrail demonstrations`: builds demonstration files from annotated questions."""
+"""`cotrail demonstrations`: builds demonstration files from annotated questions, or from chains of a run."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -6,19 +6,21 @@ from typing import Annotated
 
 import typer
 
-from cotrail.cli.arguments import Json
+from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
+from cotrail.data.demonstrations.self_written import Simple
 from cotrail.errors import InputError
 from cotrail.services.data.demonstrations import BuildRequest, WrittenDemonstrations
 from cotrail.services.data.demonstrations import build as build_files
+from cotrail.services.views.self_written import SelfWrittenRequest, build_from_run
 
 demonstrations = typer.Typer(
     name="demonstrations",
-    help="Build demonstrations from annotated questions.",
+    help="Build demonstrations from questions or a run.",
     no_args_is_help=True,
 )
 
@@ -91,6 +93,49 @@ def build(
         print_json({"files": files})
     else:
         _print_written(files, output)
+
+
+@demonstrations.command("from-run")
+def from_run(
+    run: RunName,
+    output: Annotated[Path, typer.Option(metavar="PATH", help="The file to write.", show_default=False)],
+    *,
+    number: Annotated[
+        int, typer.Option(metavar="K", min=1, help="How many clusters, each of which gives a demonstration at most.")
+    ] = 8,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The model that compares questions.  [default: the run's]", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="The seed of the clusters.  [default: the run's]", show_default=False),
+    ] = None,
+    question_words: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Words of a demonstration's question, at most.")
+    ] = Simple().question_words,
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Steps of a demonstration's chain, at most.")
+    ] = Simple().steps,
+    json: Json = False,
+) -> None:
+    """Build demonstrations for auto-cot: chains that a model wrote, of questions unlike one another.
+
+    RUN is a finished run of zero-shot-chain-of-thought over questions for training.
+
+    Example: `cotrail demonstrations from-run latest --output demonstrations.txt`
+    """
+    simple = Simple(question_words=question_words, steps=steps)
+    written = build_from_run(
+        SelfWrittenRequest(run=run, output=output, number=number, simple=simple, embedder=embedder, seed=seed)
+    )
+    if json:
+        print_json({"files": [written]})
+        return
+    made, questions = count(written.demonstrations, "demonstration"), count(written.questions, "question")
+    console().print(f"Wrote {made} of {questions} to {output}.", soft_wrap=True)
 
 
 def _print_written(sets: Sequence[WrittenDemonstrations], output: Path) -> None:

@@ -12,6 +12,9 @@ YES_OR_NO = "Yes or no: "
 OPENING = "So the answer is"
 """The beginning of a sentence that states an answer."""
 
+STEP_BY_STEP = "Let's think step by step."
+"""The beginning of a chain of thought without demonstrations (Kojima et al., 2022), and of those of Auto-CoT."""
+
 _STATED = re.compile(r"\A.* answer is:? (.*)")
 
 

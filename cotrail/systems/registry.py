@@ -18,6 +18,7 @@ MODULES = (
     "searchain.system",
     "direct",
     "zero_shot_chain_of_thought",
+    "auto_cot",
     "recite",
     "least_to_most",
     "direct_retrieval",

@@ -55,7 +55,7 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
         path: write_demonstrations(build_demonstrations(annotated, shape, request.seed)).encode()
         for path, shape in targets.items()
     }
-    _write(contents)
+    write_files(contents)
     return [_described(path, shape, annotated, request.seed) for path, shape in targets.items()]
 
 
@@ -73,7 +73,8 @@ def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
     return own
 
 
-def _write(contents: dict[Path, bytes]) -> None:
+def write_files(contents: dict[Path, bytes]) -> None:
+    """Writes the files; InputError, before any is written, where one is there with other content."""
     # All are checked before any is written, so that a refusal leaves the folder as it was.
     for path, content in contents.items():
         if path.exists() and not (path.is_file() and path.read_bytes() == content):

@@ -72,6 +72,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
         finished=progress.questions[QuestionStatus.FINISHED],
         cost=run_cost(connection, run_id),
         ends=progress.ends,
+        pins=record.knowledge,
     )
 
 

@@ -1,6 +1,7 @@
 """Rethinking with Retrieval, driven through the replay driver, held against its paper."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -391,6 +392,15 @@ def test_facts_are_inferred_from_without_demonstrations(inference: str, prompt: 
     reader = trace[-1][0]
     assert isinstance(reader, Read)
     assert reader.prompt.render() == prompt
+    assert answer.text == "no"
+
+
+@pytest.mark.parametrize("inference", ["reader", "zero-shot", "unifiedqa"])
+def test_a_second_model_infers_the_answer_where_the_run_names_one(inference: Any) -> None:
+    settings = RethinkingSettings(chains=2, variant="selection", inference=inference, inferring_model="inferrer")
+    trace, answer = run(settings, world(R1, R2, answer="no."))
+    assert [each.model for each, _ in trace if isinstance(each, Reason)] == ["model", "model"]
+    assert [each.model for each, _ in trace if isinstance(each, Read)] == ["inferrer"]
     assert answer.text == "no"
 
 

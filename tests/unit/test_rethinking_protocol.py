@@ -57,6 +57,17 @@ def test_each_ablation_is_made_on_the_tasks_that_the_paper_has_it_for() -> None:
     ]
 
 
+def test_unifiedqa_answers_alone_and_infers_from_the_facts_of_each_model_where_it_is_named() -> None:
+    inferring = replace(WHOLE, models=("gpt", "llama"), inferrer="qa")
+    others = names(replace(WHOLE, models=("gpt", "llama")), 7)
+    assert names(inferring, 7) == [
+        *others,
+        *(f"strategyqa/qa/zero-shot/{each}" for each in ("unifiedqa", "gold-facts-unifiedqa")),
+        *(f"strategyqa/{each}/rethinking/generation-unifiedqa" for each in ("gpt", "llama")),
+    ]
+    assert names(inferring, 1, 5) == names(replace(inferring, inferrer=None), 1, 5)
+
+
 def test_without_annotated_evidence_nothing_is_asked_of_it() -> None:
     bare = replace(WHOLE, datasets={"strategyqa": FILES})
     assert names(bare, 5) == []

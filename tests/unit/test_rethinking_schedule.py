@@ -73,6 +73,15 @@ def test_a_variation_is_its_settings_and_the_evidence_its_corpus(folder: Path) -
     assert set(selection.shots) >= {AnswerForm.COT}
 
 
+def test_a_second_model_infers_and_answers_in_its_own_form(folder: Path) -> None:
+    found = prepared(opened(folder, FILE.replace("chains", 'tables = [7]\ninferrer = "scripted"\nchains')))
+    generating = found["strategyqa/scripted/rethinking/generation-unifiedqa"].submission
+    assert generating.binding.pins["inferrer"] == generating.binding.model
+    alone = found["strategyqa/scripted/zero-shot/gold-facts-unifiedqa"].submission
+    assert (alone.dataset, alone.settings["layout"], alone.binding.pins) == ("strategyqa-facts", "unifiedqa", {})
+    assert found["strategyqa/scripted/zero-shot/unifiedqa"].submission.dataset == "strategyqa"
+
+
 def test_evidence_comes_from_the_corpus_that_has_it(folder: Path) -> None:
     bare = opened(folder, FILE.replace('corpus = "facts"\n', "").replace("chains", "tables = [5]\nchains"))
     on_evidence = {name for name in prepared(bare) if "rethinking" in name}

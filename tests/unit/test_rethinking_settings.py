@@ -8,6 +8,7 @@ import pytest
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.inferrer import INFERRER
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs
@@ -45,6 +46,21 @@ def test_demonstrations_are_needed_in_these_forms(system: str, settings: dict[st
 @pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: spec.name)
 def test_only_rethinking_compares_sentences(spec: Any) -> None:
     assert spec.needs(spec.settings()).engines == ((EMBEDDER, ENTAILER) if spec.name == "rethinking" else ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_needed"),
+    [
+        ({"variant": "selection"}, True),
+        ({"variant": "generation", "inference": "unifiedqa"}, True),
+        ({}, False),
+        ({"variant": "selection", "reading": {"reader": "none"}}, False),
+        ({"variant": "selection", "inferring_model": "own"}, False),
+    ],
+)
+def test_a_second_model_is_needed_only_where_it_infers(settings: dict[str, Any], *, is_needed: bool) -> None:
+    found = needs("rethinking", **{"inferring_model": "inferrer"} | settings).engines
+    assert (INFERRER in found) == is_needed
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_the
     runs = [
         made("zero-shot", ["yes"]),
         generated("cot"),
-        generated("unifiedqa"),
+        replace(generated("unifiedqa"), inferrer="qa-3b"),
         generated(""),
         generated("cot", evidence="pages"),
     ]
@@ -260,7 +260,7 @@ def test_inference_with_facts_is_told_where_a_run_generates_some_or_is_given_the
         ("Gold facts", "tiny-1b (CoT)", 1.0),
         ("Gold facts", "tiny-1b (UnifiedQA's form)", 0.0),
         ("Generated facts", "tiny-1b (CoT)", 1.0),
-        ("Generated facts", "tiny-1b (UnifiedQA's form)", 1.0),
+        ("Generated facts", "qa-3b (UnifiedQA's form)", 1.0),
     ]
     assert len(of.rows) == 5 + 9
     assert names(given) == ["runs", "inference", "contrasts"]

@@ -26,7 +26,7 @@ from tests.unit.commands import DEMONSTRATION, Given
     ("changes", "said"),
     [
         ({"system": None}, "no system given"),
-        ({"system": "ircott"}, "there are: chain-of-thought"),
+        ({"system": "ircott"}, "no system 'ircott' (did you mean ircot?)"),
         ({"dataset": "squad"}, "there are: hotpotqa, 2wikimultihopqa"),
         ({"corpus": "unknown"}, "there are: ink"),
         ({"corpus": None}, "name its `corpus`"),

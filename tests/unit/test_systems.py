@@ -432,11 +432,8 @@ def test_a_made_up_system_is_found_opened_and_replayed_by_its_spec_alone() -> No
     assert spec.rule_settings("released", instructed=False) == {}
 
 
-def test_an_unknown_name_lists_what_there_is() -> None:
-    with pytest.raises(
-        UnknownNameError,
-        match=r"no system 'irchain' \(did you mean searchain\?\); there are: .*, ircot, .*no-retrieval, one-step, ",
-    ):
+def test_an_unknown_name_says_which_one_was_probably_meant() -> None:
+    with pytest.raises(UnknownNameError, match=r"no system 'irchain' \(did you mean searchain\?\)"):
         find_system("irchain")
 
 

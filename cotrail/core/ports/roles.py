@@ -3,6 +3,7 @@
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
 from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.inferrer import INFERRER
 from cotrail.core.ports.rater import DUPLICATE_RATER, RELEVANCE_RATER
 from cotrail.core.ports.role import EngineRole
 
@@ -12,6 +13,7 @@ _RECORDS: tuple[EngineRole, ...] = (
     EXTRACTOR,
     DUPLICATE_RATER,
     RELEVANCE_RATER,
+    INFERRER,
 )
 
 ROLES: dict[str, EngineRole] = {role.name: role for role in _RECORDS}

@@ -49,6 +49,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     questions: read while they are iterated over, once.
     calls: by the name of a kind of action, the calls of each question that has any, by its key.
     annotations: the chains that people have marked. ends: the number of questions by what ended them.
+    pins: the identities of the engines of further roles, and the revisions of knowledge sources; see `Binding`.
     """
 
     id: str
@@ -63,3 +64,4 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     finished: int
     cost: Cost
     ends: Mapping[str, int] = {}
+    pins: Mapping[str, str] = {}

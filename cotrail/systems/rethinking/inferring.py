@@ -3,8 +3,10 @@
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read
+from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import Demonstrations, Shots
 from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.ports.inferrer import INFERRER
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
@@ -21,7 +23,9 @@ def infer_answer(question: Question, facts: tuple[str, ...], shots: Shots, setti
         prompt, max_tokens = _reader_prompt(question, facts, shots, settings), settings.reading.max_tokens
     else:
         prompt, max_tokens = _bare_prompt(question, facts, settings), settings.reading.max_answer_tokens
-    text = expect((yield Read(prompt=prompt, max_tokens=max_tokens, until=settings.until)), Generated).text
+    model = INFERRER.name if settings.infers_elsewhere else MODEL
+    reading = Read(prompt=prompt, max_tokens=max_tokens, until=settings.until, model=model)
+    text = expect((yield reading), Generated).text
     if settings.inference == "reader":
         text = settings.reading.answer_in(text)
     return task_answer(text, settings)

@@ -80,6 +80,10 @@ class RethinkingSettings(SampledSettings, frozen=True, kw_only=True, forbid_unkn
     """How the variants infer the answer from the supporting facts (appendix A.5): by the reader of `reading`, by a
     `zero-shot` prompt, or in the form of `unifiedqa`."""
 
+    inferring_model: Literal["own", "inferrer"] = "own"
+    """Which model infers the answer from the supporting facts: the run's `own`, or a second one, which the run names as
+    its `inferrer`. The paper has UnifiedQA-v2 do it, whose form is the inference `unifiedqa`."""
+
     reading: ReaderSettings = ReaderSettings()
     """The reader; with `none` the answer stays that of the basic approach. The token limits hold for the questions
     and answers of variant II too."""
@@ -88,6 +92,11 @@ class RethinkingSettings(SampledSettings, frozen=True, kw_only=True, forbid_unkn
     def infers(self) -> bool:
         """Return whether the answer is inferred from the supporting facts of a variant."""
         return self.variant != "basic" and (self.inference != "reader" or self.reading.reader != "none")
+
+    @property
+    def infers_elsewhere(self) -> bool:
+        """Return whether a second model infers the answer."""
+        return self.infers and self.inferring_model == "inferrer"
 
     @property
     def sources(self) -> tuple[KnowledgeSource, ...]:

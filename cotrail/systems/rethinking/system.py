@@ -10,6 +10,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import EMBEDDER
 from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.inferrer import INFERRER
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, LimitReached, System
@@ -116,7 +117,7 @@ def needs(settings: RethinkingSettings) -> Needs:
         evidence="evidence" in settings.sources and settings.evidence == "paragraphs",
         corpus=not {"corpus", "evidence"}.isdisjoint(settings.sources),
         knowledge=tuple(source for source in get_args(Source) if source in settings.sources),
-        engines=(EMBEDDER, ENTAILER),
+        engines=(EMBEDDER, ENTAILER, INFERRER) if settings.infers_elsewhere else (EMBEDDER, ENTAILER),
         samples=True,
     )
 

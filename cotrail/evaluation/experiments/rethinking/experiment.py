@@ -4,6 +4,7 @@ No run depends on another's result. Runs that sample chains sample the same ones
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -32,11 +33,16 @@ Variation = Literal[
     "generation",
     "generation-zero-shot",
     "generation-cot",
+    "generation-unifiedqa",
     "gold-facts",
+    "unifiedqa",
+    "gold-facts-unifiedqa",
 ]
 """Deviation of a run from its method in table 1; empty for none."""
 
 GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
+
+UNIFIEDQA = {"layout": "unifiedqa"}
 
 SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
     "": {},
@@ -50,7 +56,10 @@ SETTINGS: Mapping[Variation, Mapping[str, Any]] = {
     "generation": GENERATION,
     "generation-zero-shot": {**GENERATION, "inference": "zero-shot"},
     "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
+    "generation-unifiedqa": {**GENERATION, "inference": "unifiedqa", "inferring_model": "inferrer"},
     "gold-facts": {},
+    "unifiedqa": UNIFIEDQA,
+    "gold-facts-unifiedqa": UNIFIEDQA,
 }
 """The values of `RethinkingSettings` that define each variation."""
 
@@ -80,6 +89,7 @@ class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinkin
     test_questions: number drawn from each file, by the seed; all by default.
     chains: number of chains per question (N); the paper's by default.
     embedder, entailer: the models that weigh evidence; by default those of the paper or their substitutes.
+    inferrer: the language model of table 7's rows of UnifiedQA, which are left out without it.
     """
 
     datasets: Annotated[dict[str, TaskFiles], Meta(min_length=1)]
@@ -89,6 +99,7 @@ class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinkin
     chains: Positive | None = None
     embedder: str | None = None
     entailer: str | None = None
+    inferrer: str | None = None
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.settings.keys() - METHODS.keys()):
@@ -122,7 +133,12 @@ class RethinkingTrial(GridCell, frozen=True, kw_only=True):
     @property
     def has_facts(self) -> bool:
         """Return whether its prompts show the facts that the dataset's annotators wrote."""
-        return self.variation == "gold-facts"
+        return self.variation in ("gold-facts", "gold-facts-unifiedqa")
+
+    @property
+    def infers_elsewhere(self) -> bool:
+        """Return whether a second language model infers its answers."""
+        return self.settings.get("inferring_model") == "inferrer"
 
     @property
     def has_evidence(self) -> bool:
@@ -142,7 +158,22 @@ def trials(experiment: RethinkingExperiment) -> tuple[RethinkingTrial, ...]:
         for table in experiment.tables
         for method, variation in _compared(table, experiment.task_of(dataset))
     )
-    return tuple(dict.fromkeys(each for each in compared if _can_be(experiment, each)))
+    answered = (*compared, *_unifiedqa(experiment))
+    return tuple(dict.fromkeys(each for each in answered if _can_be(experiment, each)))
+
+
+def _unifiedqa(experiment: RethinkingExperiment) -> Iterator[RethinkingTrial]:
+    """Table 7's runs of UnifiedQA: alone without facts and with the annotators', and with the facts of each model."""
+    if experiment.inferrer is None or 7 not in experiment.tables:
+        return
+    for dataset in experiment.datasets:
+        if experiment.task_of(dataset) != "commonsense":
+            continue
+        made = partial(RethinkingTrial, dataset=dataset)
+        alone: tuple[Variation, ...] = ("unifiedqa", "gold-facts-unifiedqa")
+        yield from (made(model=experiment.inferrer, method="zero-shot", variation=each) for each in alone)
+        for model in experiment.models:
+            yield made(model=model, method="rethinking", variation="generation-unifiedqa")
 
 
 def _can_be(experiment: RethinkingExperiment, trial: RethinkingTrial) -> bool:

@@ -31,6 +31,7 @@ def request(experiment: RethinkingExperiment, trial: RethinkingTrial) -> RunKeys
         model=trial.model,
         embedder=experiment.embedder,
         entailer=experiment.entailer,
+        inferrer=experiment.inferrer if trial.infers_elsewhere else None,
         chains=experiment.chains if takes_chains else None,
     )
 

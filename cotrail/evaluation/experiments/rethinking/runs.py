@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.core.binding import name_in
+from cotrail.core.ports.inferrer import INFERRER
 from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
@@ -110,7 +112,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 class RethinkingRun(Struct, frozen=True, kw_only=True):
     """A run of one of the paper's methods, or of another system on the same tasks.
 
-    id: its name in tables; cost: None if unknown.
+    id: its name in tables; cost: None if unknown. inferrer: the second model that infers its answers; empty for none.
     """
 
     id: str
@@ -120,6 +122,7 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     model: str
     questions: tuple[Answered, ...]
     cost: Cost | None = None
+    inferrer: str = ""
 
     @property
     def answered(self) -> int:
@@ -145,6 +148,7 @@ def read_run(run: RecordedRun) -> RethinkingRun:
         model=run.model,
         questions=questions,
         cost=run.cost,
+        inferrer=name_in(run.pins.get(INFERRER.name, "")),
     )
 
 

@@ -261,7 +261,7 @@ def _infers(run: RethinkingRun) -> dict[str, Value]:
 def _inferring(run: RethinkingRun) -> str:
     """The model that infers, and its way of doing so."""
     how = "unifiedqa" if run.method.layout == "unifiedqa" else run.method.inference or run.method.system
-    return f"{run.model} ({READINGS.get(how, how)})"
+    return f"{run.inferrer or run.model} ({READINGS.get(how, how)})"
 
 
 def _by_task(

@@ -1,0 +1,74 @@
+"""Auto-CoT: demonstrations that a model wrote itself, of questions unlike one another (Zhang et al., 2022, section 4).
+
+They are built beforehand: `cotrail demonstrations from-run`.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cotrail.common.numbers import Positive
+from cotrail.core.actions.generate import Reason
+from cotrail.core.answer_extraction import STEP_BY_STEP
+from cotrail.core.demonstrations import AnswerForm, Shots
+from cotrail.core.few_shot import few_shot_prompt
+from cotrail.core.questions import Question
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, System, expect
+from cotrail.faithfulness.sentences import sentences
+from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.prompting import PromptSettings, instructed
+from cotrail.systems.parts.steps import last_step
+from cotrail.systems.spec import Needs, SystemSpec
+
+
+class AutoCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Auto-CoT."""
+
+    max_tokens: Positive = 256
+    """The most tokens of the chain."""
+
+    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    """The temperature; the run's unless given."""
+
+    prompting: PromptSettings = PromptSettings()
+
+
+def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> System:
+    """Have the model think step by step as in the demonstrations; the answer is what its chain states."""
+    demonstrations = shots[AnswerForm.COT]
+    prompt = few_shot_prompt(
+        demonstrations=demonstrations,
+        question=instructed(question.text, demonstrations.instruction),
+        sentences=(STEP_BY_STEP,),
+        drop=settings.prompting.drop,
+        layout="qa",
+    )
+    reasoning = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="chain", temperature=settings.temperature)
+    chain = expect((yield from last_step(reasoning)), Generated).text
+    return Answer(text=behind(chain, "answer is:", "answer is") or "", sentences=sentences(chain))
+
+
+def needs(_: AutoCoTSettings) -> Needs:
+    """Demonstrations of chains."""
+    return Needs(forms=frozenset({AnswerForm.COT}))
+
+
+def most(question: Question, settings: AutoCoTSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`."""
+    return (Most(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
+
+
+SPECS = (
+SystemSpec(
+    name="auto-cot",
+    version=1,
+    title="Auto-CoT",
+    paper="Zhang et al., 2022, https://arxiv.org/abs/2210.03493",
+    settings=AutoCoTSettings,
+    open=auto_cot,
+    needs=needs,
+    most=most,
+),
+)

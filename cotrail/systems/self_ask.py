@@ -138,7 +138,7 @@ def most(question: Question, settings: SelfAskSettings) -> tuple[Most, ...]:  # 
     texts = 2 * asked + 2
     words = words_in(OWN) + asked * found_words + texts * settings.max_tokens
     form = AnswerForm.PROMPT
-    steps = (Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=form),)
+    steps: tuple[Most, ...] = (Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=form),)
     if settings.retrieve:
         steps += (Most(kind="retrieve", times=asked),)
     if settings.retrieve and settings.answers == "reader":

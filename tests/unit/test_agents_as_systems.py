@@ -112,8 +112,6 @@ def vote(question: Question, samples: int) -> System:
 FOUND = {
     "Which river flows through Brenn?": (BRENN,),
     "Where does the Vell end?": (VELL,),
-    "brenn": (BRENN,),
-    "Brenn": (BRENN, HISTORY),
 }
 ASKED_RIVER = " Yes.\nFollow up: Which river flows through Brenn?"
 ASKED_SEA = "Follow up: Where does the Vell end?"

@@ -33,7 +33,7 @@ WORDS = {
     "answer": "Last:\n{context}\nQuestion: {question}",
 }
 SHOTS: Shots = {AnswerForm.PROMPT: whole_prompts(WORDS)}
-SMALL = {"queries": 2, "predictions": 3, "search": SearchSettings(count=2)}
+SMALL: dict[str, Any] = {"queries": 2, "predictions": 3, "search": SearchSettings(count=2)}
 RIVER = " which river it has.\nSearch Query: river of Brenn\n\n---\n\nQuestion: x"
 END = " Brenn lies on the Vell.\nSearch Query: end of the Vell"
 SEA, OTHER = " So.\nAnswer: The Amber Sea\n---", " Hm.\nAnswer: Black Sea"
@@ -149,7 +149,7 @@ def test_a_budget_ends_it_with_one_answer_from_what_was_found(after: int) -> Non
 
 @given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from([RIVER, END, SEA])), min_size=1, max_size=8))
 def test_any_texts_end_within_the_limits(lines: list[str]) -> None:
-    settings = DSPSettings(**SMALL)  # type: ignore[arg-type]
+    settings = DSPSettings(**SMALL)
     world = MadeUp(ToldModel(lines * 8), FOUND)
     asked, answer = driven(lambda: dsp(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
     for kind, name in ((Reason, "reason"), (Retrieve, "retrieve")):

@@ -89,7 +89,8 @@ def observed(name: str, argument: str, page: Page, settings: PageSettings) -> Pa
 
 def searched(entity: str, page: Page, settings: PageSettings) -> Part[Observation]:
     """Open the page of this title; where there is none, the former page stays open and similar titles are told."""
-    title, similar = query_words(entity), ()
+    title = query_words(entity)
+    similar: tuple[str, ...] = ()
     found = yield from opened(title, settings)
     if not found:
         similar = yield from similar_titles(title, settings)

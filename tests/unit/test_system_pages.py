@@ -52,7 +52,7 @@ def test_the_lines_that_a_page_shows_stand_in_the_code(path: Path) -> None:
     for file, block in SHOWN.findall(path.read_text("utf-8")):
         lines = [line.strip() for line in (ROOT / file).read_text("utf-8").splitlines()]
         at = 0
-        for shown in (line.strip() for line in block.splitlines() if line.strip() not in ("", "...")):
+        for shown in (line.strip() for line in block.splitlines() if line.strip() not in ("", "...", "# ...")):
             assert shown in lines[at:], f"{path.name} shows what doesn't stand in {file} there: {shown}"
             at = lines.index(shown, at) + 1
 

@@ -61,14 +61,14 @@ def most(question: Question, settings: AutoCoTSettings) -> tuple[Most, ...]:  # 
 
 
 SPECS = (
-SystemSpec(
-    name="auto-cot",
-    version=1,
-    title="Auto-CoT",
-    paper="Zhang et al., 2022, https://arxiv.org/abs/2210.03493",
-    settings=AutoCoTSettings,
-    open=auto_cot,
-    needs=needs,
-    most=most,
-),
+    SystemSpec(
+        name="auto-cot",
+        version=1,
+        title="Auto-CoT",
+        paper="Zhang et al., 2022, https://arxiv.org/abs/2210.03493",
+        settings=AutoCoTSettings,
+        open=auto_cot,
+        needs=needs,
+        most=most,
+    ),
 )

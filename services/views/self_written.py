@@ -17,7 +17,7 @@ from cotrail.services.runs.named_runs import RunRecord, find_run
 from cotrail.services.store import reading
 from cotrail.systems import zero_shot_chain_of_thought
 
-SYSTEM = zero_shot_chain_of_thought.SPEC.name
+SYSTEM = zero_shot_chain_of_thought.SPECS[-1].name
 
 
 class SelfWrittenRequest(Struct, frozen=True, kw_only=True):

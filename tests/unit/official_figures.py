@@ -7,7 +7,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.drop import rounded
-from cotrail.evaluation.metrics.word_overlap import NO_OVERLAP, AnswerScores
+from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
 
 
 def official_figures(

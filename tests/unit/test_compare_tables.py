@@ -12,7 +12,8 @@ from cotrail.common.trees import merged
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.compare.figures import own_figures
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
-from cotrail.evaluation.experiments.compare.runs import ComparedRun, read_run
+from cotrail.evaluation.experiments.compare.reading import read_run
+from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.ircot.published import published as ircot_published

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.evaluation.metrics.word_overlap import NO_OVERLAP, AnswerScores
+from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
 from cotrail.faithfulness.tasks import VERDICTS
 
 _RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)

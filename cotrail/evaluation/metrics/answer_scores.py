@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from cotrail.data.datasets.scoring import RuleName, Scoring
 from cotrail.evaluation.metrics.accuracy import verdict_scores
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.word_overlap import AnswerScores, hotpotqa_scores, kilt_scores, musique_scores
+from cotrail.evaluation.metrics.em_f1 import AnswerScores
+from cotrail.evaluation.metrics.word_overlap import hotpotqa_scores, kilt_scores, musique_scores
 
 ScoringRule = Callable[[str, str], AnswerScores]
 """Scores a prediction against one published answer."""

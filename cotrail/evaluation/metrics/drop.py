@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from cotrail.evaluation.metrics.em_f1 import AnswerScores
 from cotrail.evaluation.metrics.text_repair import repaired
-from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LIST_MARKS = str.maketrans("", "", '"[]')

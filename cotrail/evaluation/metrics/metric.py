@@ -11,9 +11,9 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
+from cotrail.evaluation.metrics.em_f1 import AnswerScores
 from cotrail.evaluation.metrics.rankings import Judged
 from cotrail.evaluation.metrics.supporting_paragraphs import SupportScores, judged, support_scores
-from cotrail.evaluation.metrics.word_overlap import AnswerScores
 
 
 class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):

@@ -7,23 +7,10 @@ follows, `evaluate_v1.0.py` (StonyBrookNLP/musique) and `kilt/eval_downstream.py
 
 from collections import Counter
 
-from msgspec import Struct
-
 from cotrail.common.answer_normalization import normalized
+from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
 
 _VERDICTS = {"yes", "no", "noanswer"}
-
-
-class AnswerScores(Struct, frozen=True, kw_only=True, order=True):
-    """Agreement of an answer with a published one, each score from 0 to 1; ordered by EM first, then F1, and so on."""
-
-    em: float
-    f1: float
-    precision: float
-    recall: float
-
-
-NO_OVERLAP = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
 
 def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:

@@ -1,8 +1,8 @@
 """Free comparisons as a record, as papers are: any runs, and the published tables that they can fill."""
 
 from cotrail.evaluation.experiments.compare.experiment import CompareExperiment, cells
+from cotrail.evaluation.experiments.compare.reading import read_run
 from cotrail.evaluation.experiments.compare.requests import ComparedInputs, request
-from cotrail.evaluation.experiments.compare.runs import read_run
 from cotrail.evaluation.experiments.compare.selection import selected
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.paper import Paper

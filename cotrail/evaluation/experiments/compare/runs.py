@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.recorded_runs import RecordedRun
-from cotrail.evaluation.metrics.question_scores import mean_scores
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.parts.short_settings import short_path
 
@@ -48,20 +45,3 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
         for key in path:
             value = value[key]
         return int(value)
-
-
-def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
-    """The results of a recorded run."""
-    questions = tuple(run.questions)
-    return ComparedRun(
-        cell=cell,
-        system=run.system,
-        settings=msgspec.to_builtins(run.settings),
-        dataset=run.dataset,
-        corpus=run.corpus,
-        questions=len(questions),
-        answered={each.key: each.scores for each in questions if each.answer is not None},
-        scores=mean_scores([each.scores for each in questions]).metrics,
-        cost=run.cost,
-        ends=run.ends,
-    )

@@ -109,7 +109,7 @@ def experiment(questions: Path | None, number: int) -> dict[str, Any]:
     asked = (questions or SAMPLE / "questions.jsonl").absolute()
     files: dict[str, Any] = {"format": "hotpotqa" if questions else "jsonl", "questions": str(asked), "corpus": "trial"}
     return {
-        "protocol": "grid",
+        "protocol": "compare",
         "name": NAME,
         "models": ["smollm2-135m"],
         "systems": names,

@@ -12,8 +12,9 @@ from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.prompts import Asked
 from cotrail.data.demonstrations.prompts import read_prompts
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.services.lists.system_list import write_words
+from cotrail.services.lists.system_list import list_systems, write_words
 from cotrail.systems.parts.words import filled, worded
+from cotrail.systems.registry import find_system
 
 OWN = {"plan": "Plan: {question}", "solve": "Solve {question} by {plan}"}
 
@@ -79,6 +80,13 @@ def test_words_are_their_parts(words: str) -> None:
     assert "".join(split(words)) == words
     assert all(each in words for each in places(words))
     assert "".join(filled(words)) == words  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [each.name for each in list_systems()])
+def test_the_one_prompt_that_a_file_replaces_is_one_that_asks_the_question(name: str) -> None:
+    spec = find_system(name)
+    words = spec.needs(spec.settings()).words
+    assert not words or "{question}" in words[next(iter(words))]
 
 
 def test_own_words_are_written_to_a_folder_once(tmp_path: Path) -> None:

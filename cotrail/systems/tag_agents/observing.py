@@ -34,9 +34,8 @@ def observed(query: str, reasoning: str, at: SetUp, yields: int) -> Part[Observe
     paragraphs = yield from found(query, at.settings.search)
     if not at.agent.reads:
         return Observed(pieces=at.between_tags(*at.documents(paragraphs, yields)), paragraphs=paragraphs)
-    name = "documents" if at.agent.reads == "documents" else "explorer"
     steps = told_steps(reasoning, at.agent.query[0], at.agent.found[0].strip())
-    words = at.words(name, query=query, reasoning=steps, documents=at.documents(paragraphs))
+    words = at.words("reading", query=query, reasoning=steps, documents=at.documents(paragraphs))
     prompt = Prompt(turns=(user(*words),))
     if at.agent.reads == "explorer":
         return (yield from explored(prompt, paragraphs, at))

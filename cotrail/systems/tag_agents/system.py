@@ -72,7 +72,7 @@ def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yi
     queries: those that were searched for before.
     """
     if query is None:
-        return Observed(pieces=(Text("\n"), at.told("invalid"), Text("\n")))
+        return Observed(pieces=(Text("\n"), at.told("retry"), Text("\n")))
     if at.settings.searches is not None and len(queries) >= at.settings.searches:
         return Observed(pieces=at.between_tags(at.told("too_many")))
     if at.agent.repeats == "told" and query in queries:

@@ -79,7 +79,7 @@ def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettin
     text, limit, untagged = looped.text, looped.limit, NO_ANSWER
     if limit and limit != "turns":
         # The last message is overwritten, whatever it holds; without tags all of what follows is the answer.
-        asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "last"))))
+        asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "wrap_up"))))
         reason = Reason(prompt=asked, max_tokens=drawn.max_tokens, until="end", temperature=drawn.temperature)
         text = untagged = expect((yield from last_step(replace(reason, top_p=drawn.top_p))), Generated).text
     answer = between(text, *ANSWER)

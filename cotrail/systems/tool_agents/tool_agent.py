@@ -72,7 +72,7 @@ def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) ->
     looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, settings.search, shorten)
     text = "" if looped.limit else looped.text
     if looped.limit and settings.answers_at_limit:
-        asked = going_on(looped.chat, *worded(shots, OWN, "last", question=Asked(question.text)))
+        asked = going_on(looped.chat, *worded(shots, OWN, "wrap_up", question=Asked(question.text)))
         reply = yield from last_step(Reason(prompt=asked, max_tokens=settings.max_tokens, until="end"))
         text = expect(reply, Generated).text
     return Answer(

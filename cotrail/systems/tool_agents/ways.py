@@ -23,7 +23,8 @@ ANSWER = "<answer>", "</answer>"
 UNREADABLE = Call(name="", arguments="")
 """What was meant as a call and can't be read, such as JSON that is cut off."""
 
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+_CALL = re.compile(r"<tool_call>(?:.*?</tool_call>|.*)", re.DOTALL)
+"""A call, or the rest of a text behind one that doesn't end: no further one ends either."""
 
 
 def own_calls(written: Generated) -> tuple[Call, ...]:
@@ -41,16 +42,14 @@ def told_by_id(chat: Prompt, told: Told) -> Prompt:
 def tagged_calls(written: Generated) -> tuple[Call, ...]:
     """The calls between tags, in their order; none where the tags don't match, as by the code of ReCall."""
     text = written.text
-    if text.count(OPENED) != text.count(CLOSED):
-        return ()
-    return tuple(_read(match[0]) for match in _CALL.finditer(text))
+    return _calls_in(text) if text.count(OPENED) == text.count(CLOSED) else ()
 
 
 def first_tagged_call(written: Generated) -> tuple[Call, ...]:
     """The first call between tags, unless the message answers, as by the code of Tongyi DeepResearch."""
     if ANSWER[0] in written.text and ANSWER[1] in written.text:
         return ()
-    return tuple(_read(match[0]) for match in _CALL.finditer(written.text))[:1]
+    return _calls_in(written.text)[:1]
 
 
 def told_together(chat: Prompt, told: Told) -> Prompt:
@@ -67,6 +66,10 @@ def schemas(tools: Sequence[Tool]) -> str:
         for each in tools
     )
     return "\n".join(msgspec.json.encode({"type": "function", "function": each}).decode() for each in functions)
+
+
+def _calls_in(text: str) -> tuple[Call, ...]:
+    return tuple(_read(match[0]) for match in _CALL.finditer(text) if match[0].endswith(CLOSED))
 
 
 def _read(text: str) -> Call:

@@ -7,7 +7,7 @@ from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
 from cotrail.evaluation.metrics.supporting_paragraphs import SupportScores, answer_support_recall
 
 
-def _agreement(part: Callable[[SupportScores], float]) -> Callable[[ScoredQuestion], float | None]:
+def _agreement(part: Callable[[SupportScores], float | None]) -> Callable[[ScoredQuestion], float | None]:
     return lambda question: None if question.support is None else part(question.support)
 
 

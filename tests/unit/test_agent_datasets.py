@@ -19,6 +19,15 @@ from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.wikipedia_links import titles_of
 from cotrail.errors import DatasetError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
+from cotrail.models.queries.traces import Collected
+from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.submission import prepare
+from cotrail.services.views.exporting import lines as lines_of
+from cotrail.services.views.gold_paragraphs import gold_paragraphs
+from cotrail.services.views.scoring import scores_of
+from tests.unit.commands import Given
+from tests.unit.made_runs import question as made_question
+from tests.unit.made_runs import record
 
 
 def write(path: Path, content: object) -> Path:
@@ -539,3 +548,32 @@ def test_no_two_datasets_but_those_that_share_a_form_have_one(tmp_path: Path) ->
         own = spec.forms[0].format
         names = datasets_in(own)
         assert names == (spec.name,) or names in shared or own.holds == "KILT's records"
+
+
+# Runs of them
+
+
+def test_questions_without_answers_are_submitted_and_scored_by_what_was_found(given: Given, tmp_path: Path) -> None:
+    """The corpus has the paragraph `1` alone."""
+    path = beir(tmp_path / "beir", "q1\t1\t2\nq1\td9\t1\n")
+    ranking = {"retrieval_count": 100, "max_paragraphs": 100, "max_paragraph_words": 10**6, "duplicate_similarity": 100}
+    settings_ = {"retrieval": ranking, "reading": {"reader": "none"}}
+    keys = given(system="one-step", dataset="beir", questions=str(path), demonstrations=None, settings=settings_)
+    prepared = prepare(make_request(keys))
+    assert prepared.missing_gold == 1
+    [question] = prepared.questions
+    assert (question.answers, question.gold) == ((), (by_id("1", 2, "Ink"), by_id("d9")))
+    found = (Collected(paragraph=Paragraph(id="1", title="Ink", text="Ink."), step=0, query="", rank=1, score=1.0),)
+    run = record(system="one-step", dataset="beir", settings=settings_)
+    asked = made_question("q1", answers=(), answer="", gold=question.gold, collected=found)
+    scores = scores_of(run, asked)
+    assert (scores["recall_at_5"], scores["mrr"], scores["answer_em"]) == (1 / 2, 1, None)
+    ink, lost = gold_paragraphs(asked, "beir")
+    assert (ink.name, ink.collected, lost.name, lost.collected) == ("Ink", True, "d9", False)
+    assert json.loads(next(lines_of(run, [asked], "jsonl")))["gold_paragraphs"][1]["id"] == "d9"
+
+
+def test_judgments_of_another_corpus_are_refused_as_a_run_is_submitted(given: Given, tmp_path: Path) -> None:
+    keys = given(dataset="beir", questions=str(beir(tmp_path / "beir")))
+    with pytest.raises(DatasetError, match="the corpus has none of the first 2 relevant documents, 'd9' for one"):
+        prepare(make_request(keys))

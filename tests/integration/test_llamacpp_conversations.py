@@ -259,9 +259,8 @@ def test_control_tokens_in_a_systems_own_words_are_control_tokens(smollm2: Make,
 
 def test_a_control_token_that_a_system_stops_at_is_seen(smollm2: Make) -> None:
     model = smollm2()
-    own = "<|im_start|>user\n1<issue_comment>2<issue_comment>3<issue_comment>4<issue_comment>5<issue_comment>6<issue_comment>7"
-    result = write(model, Prompt(turns=(plain(own),)), stop=("<issue_comment>",))
-    assert (result.ended, result.stop) == ("stop", "<issue_comment>")
+    result = write(model, Prompt(turns=(plain("a <filename> " * 9 + "a"),)), stop=("<filename>",))
+    assert (result.text, result.ended, result.stop) == (" ", "stop", "<filename>")
 
 
 # Limits in tokens

@@ -213,7 +213,10 @@ def test_what_was_cut_to_limits_is_rebuilt_from_the_record(make_model: Make) -> 
 
 
 def test_what_growing_prompts_of_agents_hold_is_read_once_though_they_alternate(make_model: Make) -> None:
-    model, found = make_model(slots=2, context=1024), Shown(paragraph=Paragraph(id="1", title="", text="It flows. " * 9))
+    model, found = (
+        make_model(slots=2, context=1024),
+        Shown(paragraph=Paragraph(id="1", title="", text="It flows. " * 9)),
+    )
     prompts = [Prompt(turns=(user(f"{n} Answer in one word. ", Asked("Which sea?")),)) for n in range(2)]
     known = [0, 0]
     for _ in range(3):

@@ -7,7 +7,13 @@ import msgspec
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Api, Continues, Endpoint
-from cotrail.engines.language_models.served.control_tokens import BREAK, broken, control_tokens, cut_controls, cut_quoted
+from cotrail.engines.language_models.served.control_tokens import (
+    BREAK,
+    broken,
+    control_tokens,
+    cut_controls,
+    cut_quoted,
+)
 from cotrail.engines.language_models.served.conversation import INSTRUCTION
 
 _CONTINUING: dict[Continues, dict[str, Any]] = {

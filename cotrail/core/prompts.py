@@ -331,7 +331,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, turns=tuple(turns))
 
     def cut(self, cuts: tuple[Cut, ...]) -> "Prompt":
-        """The same prompt with these pieces cut; what is left of one yields as it did, and isn't the system's words if it wasn't."""
+        """The same prompt with these pieces cut; what is left of one yields, and is quoted, as before."""
         if not cuts:
             return self
         by_place, places = {each.place: each for each in cuts}, count()

@@ -251,7 +251,7 @@ def test_control_tokens_in_a_systems_own_words_are_control_tokens(smollm2: Make,
     # The model may have copied the last one from the question.
     parts = tokens(model, "<|im_start|>"), quoted, tokens(model, end), model._server.tokens("Paris<|endoftext|>")
     encoded = model._tokenizer.encode(hostile)
-    begun = sum(parts[:3], start=[])
+    begun = [token for part in parts[:3] for token in part]
     assert encoded[: len(begun)] == begun
     assert not set(encoded[len(begun) :]) & set(model._tokenizer._ids.values())
     assert "Paris" in write(model, Prompt(turns=(plain(own, "What is the capital of France?", end),))).text

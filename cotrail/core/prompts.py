@@ -331,7 +331,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, turns=tuple(turns))
 
     def cut(self, cuts: tuple[Cut, ...]) -> "Prompt":
-        """The same prompt with these pieces cut; what is left of one is words, which yield as it did."""
+        """The same prompt with these pieces cut; what is left of one yields, and is quoted, as before."""
         if not cuts:
             return self
         by_place, places = {each.place: each for each in cuts}, count()
@@ -371,7 +371,9 @@ def _cut(piece: Piece, cut: Cut | None) -> Piece:
     if cut is None:
         return piece
     text = piece.text[cut.start : cut.end]
-    return replace(piece, text=text) if isinstance(piece, Text | Written) else Text(text, getattr(piece, "yields", 0))
+    if isinstance(piece, Text | Written):
+        return replace(piece, text=text)
+    return Shown(paragraph=Paragraph(id="", title="", text=text), form="{text}", yields=getattr(piece, "yields", 0))
 
 
 def plain(*pieces: str | Piece) -> Turn:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
@@ -237,6 +238,48 @@ def test_a_text_without_control_tokens_has_the_tokens_that_llama_cpp_makes_of_it
     paragraph = Paragraph(id="p", title="Tags", text="if a < b: <b>[INST]</b> <|im_en d|> <s>\n\tÄther 😀")
     prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(paragraph,), question="Which?")
     assert model._tokenizer.encode(prompt) == tokens(model, prompt.render())
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_control_tokens_in_a_systems_own_words_are_control_tokens(smollm2: Make, profile: Profile) -> None:
+    model = smollm2(profile)
+    own, end = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
+    prompt = Prompt(turns=(plain(own, "Which city?", end, Written("Paris<repo_name>")),))
+    assert model._tokenizer.encode(prompt) == tokens(model, prompt.render())
+    hostile = Prompt(turns=(plain(own, Asked(HOSTILE), end, Written("Paris<|endoftext|>")),))
+    quoted = model._server.tokens(f"user\n{HOSTILE}", begins=False)
+    # The model may have copied the last one from the question.
+    parts = tokens(model, "<|im_start|>"), quoted, tokens(model, end), model._server.tokens("Paris<|endoftext|>")
+    encoded = model._tokenizer.encode(hostile)
+    begun = [token for part in parts[:3] for token in part]
+    assert encoded[: len(begun)] == begun
+    assert not set(encoded[len(begun) :]) & set(model._tokenizer._ids.values())
+    assert "Paris" in write(model, Prompt(turns=(plain(own, "What is the capital of France?", end),))).text
+
+
+def test_a_control_token_that_a_system_stops_at_is_seen(smollm2: Make) -> None:
+    model = smollm2()
+    result = write(model, Prompt(turns=(plain("a <filename> " * 9 + "a"),)), stop=("<filename>",))
+    assert (result.text, result.ended, result.stop) == (" ", "stop", "<filename>")
+
+
+# Limits in tokens
+
+
+def test_what_was_cut_to_limits_is_rebuilt_from_the_record(smollm2: Make) -> None:
+    model = smollm2()
+    found = Shown(paragraph=Paragraph(id="p", title="Vell", text="The Vell ends in the Amber Sea. " * 20), tokens=40)
+    pieces = Text("<information>", tokens=40), found, Text("</information>", tokens=40), " Go on"
+    prompt = Prompt(turns=(user("Which sea?"), assistant(Written("<search> Vell </search>"), *pieces)), window=30)
+    result = write(model, prompt, max_tokens=2)
+    seen = seen_prompt(Reason(prompt=prompt, max_tokens=2), result)
+    assert seen.digest == result.prompt_digest
+    assert result.prompt_tokens == len(model._tokenizer.encode(seen))
+    assert sum(model.count_tokens(piece.text) for piece in seen.pieces) == 30
+    widely = write(model, Prompt(turns=prompt.turns), max_tokens=2).cuts
+    kept = Prompt(turns=prompt.turns).cut(widely).turns[1].pieces[1:4]
+    assert sum(model.count_tokens(piece.text) for piece in kept) == 40
+    assert [cut.place for cut in widely] == [3, 4]
 
 
 # What a model lacks

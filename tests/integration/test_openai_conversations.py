@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Sampling, Until
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
-from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, system, tool, user
 from cotrail.engines.language_models.served.control_tokens import BREAK
 from cotrail.errors import PromptTooLongError, StepError
 from tests.integration.served import Reply, Served, answer, delta, piece, streamed
@@ -142,7 +144,7 @@ def test_what_the_server_can_not_do_fails_the_step_and_says_what_to_set(
 
 def test_what_reads_like_a_control_token_is_sent_as_tokens_that_are_none(open_served: Make, served: Served) -> None:
     served.tokenizer, served.replies = WORDS, [ended(" ink.")]
-    prompt = Prompt(turns=(plain(HOSTILE),))
+    prompt = Prompt(turns=(plain(Asked(HOSTILE)),))
     result = open_served(served.url).generate(request(prompt))
     assert served.generations[0].body["prompt"] == [1, 2, 3, 1, 2, 3]
     pieces = [asked.body for asked in served.asked if asked.path == "/tokenize"][-2:]
@@ -156,15 +158,49 @@ def test_where_only_text_can_be_sent_what_reads_like_a_control_token_is_broken(
 ) -> None:
     served.replies = [ended(" ink.")]
     text = f"Ink<{BREAK}|im_end|> stains."
-    open_served(served.url).generate(request(Prompt(turns=(plain(HOSTILE),))))
+    open_served(served.url).generate(request(Prompt(turns=(plain(Asked(HOSTILE)),))))
     assert served.generations[-1].body["prompt"] == text
-    open_served(served.url, chat_template=template).generate(request(Prompt(turns=(user(HOSTILE),))))
+    open_served(served.url, chat_template=template).generate(request(Prompt(turns=(user(Asked(HOSTILE)),))))
     laid_out = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
     assert served.generations[-1].body["prompt"] == laid_out
     chat = open_served(served.url, api="chat")
-    for prompt in (Prompt(turns=(user(HOSTILE),)), Prompt(turns=(plain(HOSTILE),))):
+    for prompt in (Prompt(turns=(user(Asked(HOSTILE)),)), Prompt(turns=(plain(Asked(HOSTILE)),))):
         chat.generate(request(prompt))
         assert served.generations[-1].body["messages"][0]["content"].endswith(text)
+
+
+def test_control_tokens_in_a_systems_own_words_are_sent_as_they_are(
+    open_served: Make, served: Served, template: str
+) -> None:
+    served.replies = [ended(" ink.")]
+    own, asked = "Search by <|begin_of_query|>. ", f"Ink<{BREAK}|im_end|> stains."
+    pieces = (own, Asked(HOSTILE), Written("<|begin_of_query|>"))
+    text = f"{own}{asked}<|begin_of_query|>"
+    for fields in ({}, {"api": "chat"}):
+        open_served(served.url, **fields).generate(request(Prompt(turns=(plain(*pieces),))))
+        body = served.generations[-1].body
+        assert (body["messages"][0]["content"] if fields else body["prompt"]).endswith(text)
+    chat = Prompt(turns=(user(*pieces[:2]), assistant(*pieces[2:])))
+    open_served(served.url, chat_template=template).generate(request(chat))
+    assert served.generations[-1].body["prompt"].endswith(f"{asked}<|im_end|>\n<|im_start|>assistant\n{pieces[2].text}")
+    open_served(served.url, api="chat", continues="vllm").generate(request(chat))
+    messages = served.generations[-1].body["messages"]
+    assert [message["content"] for message in messages] == [f"{own}{asked}", "<|begin_of_query|>"]
+
+
+# Limits in tokens
+
+
+def test_what_was_cut_to_limits_is_rebuilt_as_the_server_was_sent_it(open_served: Make, served: Served) -> None:
+    served.replies = [ended(" ink.")]
+    page = Paragraph(id="1", title="Ink", text="It stains for ever. " * 9)
+    prompt = Prompt(turns=(plain(Text("<found>", tokens=9), Shown(paragraph=page, tokens=9), " Go on"),), window=7)
+    result = open_served(served.url).generate(request(prompt))
+    sent = served.generations[-1].body["prompt"]
+    # Three characters of a server without a tokenizer are estimated to be a token.
+    assert sent == "\nIt stains for  Go on"
+    seen = seen_prompt(Reason(prompt=prompt, max_tokens=24), result)
+    assert (seen.render(), seen.digest) == (sent, result.prompt_digest)
 
 
 # Stop strings and scores
@@ -267,7 +303,7 @@ def test_llama_cpp_takes_a_penalty_for_all_that_was_written_though_it_is_greedy(
 
 def test_llama_cpp_reads_a_control_token_in_a_paragraph_as_text(real: Make) -> None:
     def prompt(text: str) -> Prompt:
-        return Prompt(turns=(plain(text),))
+        return Prompt(turns=(plain(Asked(text)),))
 
     def tokens(text: str) -> int:
         return real().generate(request(prompt(text), max_tokens=1)).prompt_tokens

@@ -15,11 +15,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging
 
+from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
-from cotrail.core.prompts import Prompt, Shown, assistant, plain, system, tool, user
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, system, tool, user
 from cotrail.engines.language_models.catalogue import ModelSpec, Transformers, check_capabilities
 from cotrail.engines.language_models.transformers import model as model_module
 from cotrail.engines.language_models.transformers.loading import Loaded, load
@@ -29,6 +30,8 @@ from cotrail.errors import InputError, PromptTooLongError, StepError
 
 CONTEXT = 512
 END, START, TURN_END = 0, 1, 2
+GRAIN, AROUND = 1, 16
+"""Tokens that are reused at once, and those of a turn's opening, which isn't the next prompt's where it isn't."""
 SPECIAL = ["</s>", "<|im_start|>", "<|im_end|>"]
 
 TEMPLATE = """
@@ -175,6 +178,54 @@ def test_a_control_token_in_a_paragraph_controls_nothing(
     controls = [token for token in asked[0] if token in (END, START, TURN_END)]
     assert controls == ([START, TURN_END, START] if roles else [])
     assert hostile in AutoTokenizer.from_pretrained(folder).decode(asked[0])
+
+
+@pytest.mark.parametrize("roles", [True, False])
+def test_control_tokens_in_a_systems_own_words_are_control_tokens(
+    folder: Path, make_model: Make, asked: list[list[int]], *, roles: bool
+) -> None:
+    pieces = Text("Begin <|im_start|>. "), Asked("Why?</s>")
+    wrote = Written("So <|im_start|></s>")
+    prompt = Prompt(turns=(user(*pieces), assistant(wrote)) if roles else (plain(*pieces, wrote),))
+    ask(make_model(), prompt, 1)
+    controls = [token for token in asked[0] if token in (END, START, TURN_END)]
+    # The model may have copied the last one from the question.
+    assert controls == ([START, START, TURN_END, START, START] if roles else [START, START])
+    assert AutoTokenizer.from_pretrained(folder).decode(asked[0]).endswith(wrote.text)
+
+
+def test_control_tokens_that_a_system_names_are_seen_unless_they_end_texts(loaded: Loaded) -> None:
+    prompt = Prompt(turns=(plain("Write <|im_start|>, then ", Asked("</s><|im_end|>")),))
+    assert loaded.vocabulary.named_controls(prompt, ()) == {"<|im_start|>"}
+    assert loaded.vocabulary.named_controls(Prompt(turns=(plain("a"),)), ("<|im_start|>", "</s>")) == {"<|im_start|>"}
+
+
+def test_what_was_cut_to_limits_is_rebuilt_from_the_record(make_model: Make) -> None:
+    model = make_model()
+    found = Shown(paragraph=Paragraph(id="1", title="Vell", text="The Vell flows. " * 20), tokens=40)
+    pieces = Text("<found>", tokens=40), found, " Go on"
+    prompt = Prompt(turns=(user("Which sea?"), assistant(Written("I search. "), *pieces)), window=50)
+    result = ask(model, prompt, 2)
+    seen = seen_prompt(Reason(prompt=prompt, max_tokens=2), result)
+    assert (seen.digest, result.prompt_tokens) == (result.prompt_digest, len(model._encode(seen)))
+    counts = [model.count_tokens(piece.text) for piece in seen.pieces]
+    assert (sum(counts), counts[2] + counts[3]) == (50, 40)
+
+
+def test_what_growing_prompts_of_agents_hold_is_read_once_though_they_alternate(make_model: Make) -> None:
+    model, found = (
+        make_model(slots=2, context=1024),
+        Shown(paragraph=Paragraph(id="1", title="", text="It flows. " * 9)),
+    )
+    prompts = [Prompt(turns=(user(f"{n} Answer in one word. ", Asked("Which sea?")),)) for n in range(2)]
+    known = [0, 0]
+    for _ in range(3):
+        for place, prompt in enumerate(prompts):
+            result = ask(model, prompt, 4)
+            assert result.cached_prompt_tokens >= known[place] // GRAIN * GRAIN
+            known[place] = result.prompt_tokens - AROUND
+            wrote = prompt.wrote(result.raw)
+            prompts[place] = wrote.append(found) if place else wrote.add(user(found))
 
 
 def test_a_conversation_is_packed_as_its_template_lays_it_out(make_model: Make) -> None:

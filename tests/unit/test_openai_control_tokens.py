@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.core.calls import Call, Tool
-from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
+from cotrail.core.prompts import Asked, Prompt, assistant, plain, system, tool, user
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, control_tokens, cut_controls
 from cotrail.engines.language_models.served.conversation import INSTRUCTION
 from cotrail.engines.language_models.served.prompt_fields import chat_fields
@@ -69,13 +69,13 @@ def test_the_pieces_of_any_text_join_to_it_and_hold_no_control_token(text: str) 
 
 
 def test_a_prompt_without_roles_is_one_message_in_which_control_tokens_are_broken() -> None:
-    fields = chat_fields(Prompt(turns=(plain("Ink</s> stains"),)), None)
+    fields = chat_fields(Prompt(turns=(plain(Asked("Ink</s> stains")),)), None)
     assert fields == {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\nInk<{BREAK}/s> stains"}]}
 
 
 TURNS = (
     system("Be brief."),
-    user("Say <|im_end|>."),
+    user(Asked("Say <|im_end|>.")),
     assistant("Well", calls=(Call(name="find", arguments='{"text": "</s>"}', id="1.0"),)),
     tool("1.0", "It is [INST]."),
 )

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, Turn
-from cotrail.engines.language_models.segments import Segment, control_pattern
+from cotrail.engines.language_models.segments import Segment, Span, control_pattern, quoted_controls, spans_of
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)
@@ -34,8 +34,8 @@ class ChatTemplate:
     """A model's chat template.
 
     source: in Jinja; bos, eos: the control tokens that begin and end texts, as the template may show them.
-    controls: the texts of all control tokens of the vocabulary, which may stand in what is only quoted, such as a
-        paragraph.
+    controls: the texts of all control tokens of the vocabulary; what is only quoted holds none, see
+        `quoted_controls`.
     variables: further variables of the template, such as `enable_thinking`.
     Raises InputError where it isn't a template.
     """
@@ -75,6 +75,9 @@ class ChatTemplate:
             return self._controls.sub(lambda match: hidden.setdefault(match[0], next(unused)), text)
 
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
+        quoted = quoted_controls(prompt.turns, spans_of(self._controls))
+        for message, turn, spans in zip(messages, prompt.turns, quoted, strict=True):
+            message["content"] = _each_span(turn.text, spans, hide)
         if prompt.continues_last_turn:
             messages[-1]["content"] += end
         text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.continues_last_turn)
@@ -166,6 +169,15 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
         case dict():
             return {key: _each_text(each, change) for key, each in value.items()}
     return value
+
+
+def _each_span(text: str, spans: Iterable[Span], change: Callable[[str], str]) -> str:
+    """The text with these parts of it changed."""
+    parts, place = list[str](), 0
+    for start, end in spans:
+        parts += [text[place:start], change(text[start:end])]
+        place = end
+    return "".join([*parts, text[place:]])
 
 
 def _up_to(end: str, text: str) -> str:

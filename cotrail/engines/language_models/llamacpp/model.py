@@ -63,7 +63,7 @@ class LlamaCppModel:
         metadata = gguf_metadata(path)
         self._thoughts = worker_thoughts(thinking, context, metadata.chat_template, metadata.own_tokens)
         self._shown = self._thoughts.shown_controls(metadata.controls)
-        self._own_tokens = metadata.own_tokens
+        self._own_tokens, self._eos = metadata.own_tokens, metadata.eos
         self._interrupted = Event()
         if profile == "fast":
             self._server, self._deterministic = fast_server(path, slots, context), None
@@ -92,7 +92,7 @@ class LlamaCppModel:
             scored=request.scored,
             max_tokens=most if self._thoughts.marks else None,
             written=self._thoughts.text(self._tokenizer.end(packed), room - most),
-            shown=self._shown,
+            shown=self._shown_for(packed, request),
             grammars=grammars(request.form, self._thoughts.marks, self._own_tokens),
         )
         self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
@@ -112,6 +112,11 @@ class LlamaCppModel:
     def interrupt(self) -> None:
         """See `LanguageModel`."""
         self._interrupted.set()
+
+    def _shown_for(self, packed: Prompt, request: GenerationRequest) -> list[str]:
+        """The control tokens that are a part of the text; the one that ends it never is."""
+        named = self._tokenizer.named_controls(packed, request.stop) - {self._eos}
+        return sorted({*self._shown, *named})
 
     def _packed(self, request: GenerationRequest) -> Prompt:
         prompt = request.prompt.handing_back(self._thoughts.thinking.hands_back)

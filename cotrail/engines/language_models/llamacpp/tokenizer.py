@@ -1,4 +1,4 @@
-"""Prompts as tokens; nothing that is quoted in one is taken for a control token."""
+"""Prompts as tokens; nothing that is only quoted in one is taken for a control token."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
-from cotrail.engines.language_models.segments import Segment, control_pattern
+from cotrail.engines.language_models.segments import Segment, control_pattern, divided, named_controls
 from cotrail.engines.language_models.template_files import gguf_template
 from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.errors import StepError
@@ -36,12 +36,25 @@ class LlamaCppTokenizer:
 
     def _encode(self, prompt: Prompt) -> TokenIds:
         if not prompt.has_roles:
-            return self._server.tokens(prompt.render())
+            return self._encode_plain(prompt)
         segments = self._laid_out(prompt)
         # The template itself decides what the text begins with.
         if any(segment.plain for segment in segments):
             return self._server.tokens(self._parts(segments), begins=False)
         return self._server.tokens("".join(segment.text for segment in segments), begins=False, has_controls=True)
+
+    def _encode_plain(self, prompt: Prompt) -> TokenIds:
+        segments = divided(prompt.turns[0], self._control)
+        if not any(self._control.search(segment.text) for segment in segments if not segment.plain):
+            return self._server.tokens(prompt.render())
+        if len(segments) == 1:
+            return self._server.tokens(prompt.render(), has_controls=True)
+        # What is expected at the beginning stands before a text, be it an empty one.
+        return self._server.tokens(["", *self._parts(segments)])
+
+    def named_controls(self, prompt: Prompt, stop: Sequence[str]) -> set[str]:
+        """The control tokens that the model is to write as text, see `segments`."""
+        return named_controls(prompt.turns, stop, self._control)
 
     def end(self, prompt: Prompt) -> str:
         """The end of a conversation as the template lays it out, behind which the model writes; empty for plain text.
@@ -63,7 +76,7 @@ class LlamaCppTokenizer:
         parts: list[str | int] = []
         text = ""
         for segment in segments:
-            for piece in [segment.text] if segment.plain else self._control.split(segment.text):
+            for piece in [segment.text] if segment.plain else self._between.split(segment.text):
                 if segment.plain or piece not in self._ids:
                     text += piece
                 else:
@@ -81,5 +94,9 @@ class LlamaCppTokenizer:
 
     @cached_property
     def _control(self) -> re.Pattern[str]:
+        return control_pattern(self._ids)
+
+    @cached_property
+    def _between(self) -> re.Pattern[str]:
         # In a group, so that `split` returns the control tokens too.
-        return re.compile(f"({control_pattern(self._ids).pattern})")
+        return re.compile(f"({self._control.pattern})")

@@ -3,6 +3,9 @@
 import re
 from itertools import pairwise
 
+from cotrail.core.prompts import Prompt
+from cotrail.engines.language_models.segments import Span, quoted_controls
+
 BREAK = "\u200b"
 """A zero-width space, which keeps a text from being a control token where only text can be sent."""
 
@@ -15,7 +18,7 @@ _LOOKS_LIKE_ONE = re.compile(
     r"|<</?SYS>>|\[/?(?:[A-Z]+_[A-Z_]+|INST|THINK|ARGS|IMG|BOS|EOS|CLS|SEP|PAD|UNK|MASK|gMASK)\]"
 )
 
-_BEGINS_ONE = re.compile(f"(?={_LOOKS_LIKE_ONE.pattern})")
+_BEGINS_ONE = re.compile(f"(?=({_LOOKS_LIKE_ONE.pattern}))")
 """Without width, since one may stand within another: `<|[INST]|>`."""
 
 
@@ -29,10 +32,23 @@ def cut_controls(text: str) -> list[str]:
 
     Joined, the pieces are the text again.
     """
-    places = [0, *(match.start() + 1 for match in _BEGINS_ONE.finditer(text)), len(text)]
-    return [text[start:end] for start, end in pairwise(places)]
+    return _cut(text, _spans(text))
+
+
+def cut_quoted(prompt: Prompt) -> list[list[str]]:
+    """Each turn's text in pieces, cut in the same way where it only quotes what looks like a control token."""
+    spans = quoted_controls(prompt.turns, _spans)
+    return [_cut(turn.text, quoted) for turn, quoted in zip(prompt.turns, spans, strict=True)]
 
 
 def broken(text: str) -> str:
     """The text with a `BREAK` behind the first character of what looks like a control token."""
     return BREAK.join(cut_controls(text))
+
+
+def _spans(text: str) -> list[Span]:
+    return [match.span(1) for match in _BEGINS_ONE.finditer(text)]
+
+
+def _cut(text: str, spans: list[Span]) -> list[str]:
+    return [text[start:end] for start, end in pairwise([0, *(start + 1 for start, _ in spans), len(text)])]

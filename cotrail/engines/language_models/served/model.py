@@ -17,7 +17,7 @@ from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
-from cotrail.core.prompts import Prompt, plain
+from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.results import Generated
 from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.endpoint import Endpoint
@@ -26,7 +26,7 @@ from cotrail.engines.language_models.probabilities import check_fits
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.served.client import ServerClient, Witness
-from cotrail.engines.language_models.served.control_tokens import BREAK, broken, cut_controls
+from cotrail.engines.language_models.served.control_tokens import BREAK, cut_controls, cut_quoted
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
@@ -138,7 +138,8 @@ class ServedModel:
         self._check_lacking(frozenset({"scores"}))
         if endpoint.api not in ("completions", "chat"):
             raise StepError(f"{endpoint.url} returns no log probabilities: take a server of vLLM or llama.cpp")
-        prompt = Prompt(turns=(plain(text),))
+        # Not the words of a system alone: it quotes what is judged.
+        prompt = Prompt(turns=(plain(Asked(text)),))
         check_fits(self._tokens(prompt) + 1, endpoint.context - self._reserved)
         request = GenerationRequest(prompt, "sentence", 1, Sampling(temperature=1.0))
         dialect = self._counter.dialect
@@ -273,9 +274,9 @@ class ServedModel:
 
     def _pieces(self, prompt: Prompt) -> list[str]:
         """The prompt as text, cut where it looks like control tokens and holds none."""
-        if prompt.has_roles and self._template is not None:
-            return self._template.pieces(prompt)
-        return cut_controls(prompt.render())
+        if not prompt.has_roles:
+            return cut_quoted(prompt)[0]
+        return cut_controls(prompt.render()) if self._template is None else self._template.pieces(prompt)
 
     def _text(self, prompt: Prompt) -> str | list[int]:
         """The prompt of a completion."""
@@ -295,7 +296,7 @@ def _continues_a_turn(prompt: Prompt) -> bool:
 
 def _echo(endpoint: Endpoint, prompt: Prompt) -> str:
     """What the server may repeat before it continues: Mistral's writes the whole message that it continues."""
-    return broken(prompt.turns[-1].text) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
+    return BREAK.join(cut_quoted(prompt)[-1]) if endpoint.continues == "prefix" and _continues_a_turn(prompt) else ""
 
 
 def _uncounted(text: str, begins: bool) -> None:  # noqa: FBT001 - as `_tokenized`

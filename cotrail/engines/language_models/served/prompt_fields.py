@@ -7,7 +7,13 @@ import msgspec
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Api, Continues, Endpoint
-from cotrail.engines.language_models.served.control_tokens import broken, control_tokens, cut_controls
+from cotrail.engines.language_models.served.control_tokens import (
+    BREAK,
+    broken,
+    control_tokens,
+    cut_controls,
+    cut_quoted,
+)
 from cotrail.engines.language_models.served.conversation import INSTRUCTION
 
 _CONTINUING: dict[Continues, dict[str, Any]] = {
@@ -55,10 +61,12 @@ class Template:
 
 def chat_fields(prompt: Prompt, continues: Continues | None) -> dict[str, Any]:
     """The fields of a body that hold a prompt's messages and tools."""
+    contents = [BREAK.join(pieces) for pieces in cut_quoted(prompt)]
     if not prompt.has_roles:
-        return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{broken(prompt.render())}"}]}
+        return {"messages": [{"role": "user", "content": f"{INSTRUCTION}\n\n{contents[0]}"}]}
     fields: dict[str, Any] = msgspec.json.decode(broken(prompt.handing_back("none").render()))
-    for turn, message in zip(prompt.turns, fields["messages"], strict=True):
+    for turn, message, content in zip(prompt.turns, fields["messages"], contents, strict=True):
+        message["content"] = content
         _hand_back(turn.carried, message)
     if not prompt.continues_last_turn or continues is None:
         return fields

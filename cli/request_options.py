@@ -15,14 +15,20 @@ from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
 from cotrail.services.runs.requests import ENGINES_GROUP, RunRequest, described
-from cotrail.systems.registry import SYSTEMS
 
-NAMES = {
-    "system": {spec.name: spec.title for spec in SYSTEMS},
-    "dataset": {name: "your own" if name == "jsonl" else "" for name in DATASETS},
-}
+NAMES: dict[str, dict[str, str]] = {"dataset": {name: "your own" if name == "jsonl" else "" for name in DATASETS}}
 """The names that may stand for a field, each with a word on it, which help and completion list."""
 
+
+def _systems() -> list[str]:
+    # All systems: only where the shell asks for them.
+    from cotrail.systems.registry import SYSTEMS
+
+    return list(dict.fromkeys(spec.name for spec in SYSTEMS))
+
+
+COMPLETED: dict[str, Callable[[], Iterable[str]]] = {"system": _systems}
+"""The names that only completion lists, since they are many."""
 
 BUDGETS = ("question_budget", "run_budget")
 """The options that take limits."""
@@ -94,14 +100,13 @@ def _parameters() -> Iterator[Parameter]:
 
 def _parameter(name: str, of: Any, text: str, group: str, value: str) -> Parameter:
     option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
-    names = NAMES.get(name, {})
     info = typer.Option(
         option,
         help=text,
         rich_help_panel=group,
         metavar=value,
         show_default=False,
-        autocompletion=completing(lambda: names),
+        autocompletion=completing(COMPLETED.get(name, lambda: NAMES.get(name, {}))),
     )
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[of | None, info])
 

@@ -61,7 +61,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `settings` holds any others, and overrules `rules`. corpus is the only one of the corpora.
     """
 
-    system: Annotated[str, _what("NAME", "The system")]
+    system: Annotated[str, _what("NAME", "The system; `cotrail systems` lists them.")]
     dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
     questions: Annotated[str, _what("PATH", "The file.")]
     official: Annotated[

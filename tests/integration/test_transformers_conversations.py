@@ -20,8 +20,9 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
-from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, system, tool, user
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, assistant, plain, system, tool, user
 from cotrail.engines.language_models.catalogue import ModelSpec, Transformers, check_capabilities
+from cotrail.engines.language_models.quoted_controls import named_controls
 from cotrail.engines.language_models.transformers import model as model_module
 from cotrail.engines.language_models.transformers.loading import Loaded, load
 from cotrail.engines.language_models.transformers.model import TransformersModel
@@ -195,9 +196,13 @@ def test_control_tokens_in_a_systems_own_words_are_control_tokens(
 
 
 def test_control_tokens_that_a_system_names_are_seen_unless_they_end_texts(loaded: Loaded) -> None:
-    prompt = Prompt(turns=(plain("Write <|im_start|>, then ", Asked("</s><|im_end|>")),))
-    assert loaded.vocabulary.named_controls(prompt, ()) == {"<|im_start|>"}
-    assert loaded.vocabulary.named_controls(Prompt(turns=(plain("a"),)), ("<|im_start|>", "</s>")) == {"<|im_start|>"}
+    vocabulary = loaded.vocabulary
+
+    def seen(turn: Turn, *stop: str) -> set[str]:
+        return {each for each in named_controls((turn,), stop, vocabulary.control) if not vocabulary.ends_text(each)}
+
+    assert seen(plain("Write <|im_start|>, then ", Asked("</s><|im_end|>"))) == {"<|im_start|>"}
+    assert seen(plain("a"), "<|im_start|>", "</s>") == {"<|im_start|>"}
 
 
 def test_what_was_cut_to_limits_is_rebuilt_from_the_record(make_model: Make) -> None:

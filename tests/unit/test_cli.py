@@ -178,7 +178,7 @@ def test_each_kind_of_error_has_its_exit_code(error: CotrailError, code: int) ->
     ("words", "completed"),
     [
         ("logs mainten", "maintenance"),
-        ("submit --system sear", "searchain"),
+        ("submit --system searcha", "searchain"),
         ("submit --dataset musi", "musique"),
         ("systems rethin", "rethinking"),
         ("datasets hot", "hotpotqa"),

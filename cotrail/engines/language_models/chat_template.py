@@ -19,7 +19,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, Turn
-from cotrail.engines.language_models.segments import Segment, Span, control_pattern, quoted_controls, spans_of
+from cotrail.engines.language_models.quoted_controls import Span, quoted_controls, spans_of
+from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)

@@ -10,7 +10,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
-from cotrail.engines.language_models.segments import Segment, control_pattern, divided, named_controls
+from cotrail.engines.language_models.quoted_controls import divided, named_controls
+from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.engines.language_models.template_files import gguf_template
 from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.errors import StepError

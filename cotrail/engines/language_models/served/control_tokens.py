@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.segments import Span, quoted_controls
+from cotrail.engines.language_models.quoted_controls import Span, quoted_controls
 
 BREAK = "\u200b"
 """A zero-width space, which keeps a text from being a control token where only text can be sent."""

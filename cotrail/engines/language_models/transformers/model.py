@@ -1,6 +1,6 @@
 """Adapter of the port: packs prompts, and has a model runner continue them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotrail.core.calls import Call
@@ -13,6 +13,7 @@ from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
+from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.segments import Segment
 from cotrail.engines.language_models.stop_conditions import before_stop, kept
@@ -109,8 +110,13 @@ class TransformersModel:
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:
-            return self._vocabulary.encode_plain(prompt.turns[0])
+            return self._vocabulary.encode_plain(divided(prompt.turns[0], self._vocabulary.control))
         return self._vocabulary.encode_conversation(self._laid_out(prompt))
+
+    def _shown_for(self, packed: Prompt, stop: Iterable[str]) -> list[str]:
+        """The control tokens that are a part of the text; one that ends it never is."""
+        named = named_controls(packed.turns, stop, self._vocabulary.control)
+        return sorted({*self._shown, *(each for each in named if not self._vocabulary.ends_text(each))})
 
     def _laid_out(self, prompt: Prompt) -> list[Segment]:
         if self._template is None:
@@ -147,7 +153,7 @@ class TransformersModel:
             scored=request.scored,
             joined=request.until == "stop" and not self._encoder_decoder,
             thinking=thinking,
-            shown=sorted({*self._shown, *self._vocabulary.named_controls(packed, request.stop)}),
+            shown=self._shown_for(packed, request.stop),
             constraint=self._constraints.of(held_to, thinking),
         )
 

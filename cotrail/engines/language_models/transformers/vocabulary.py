@@ -9,9 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from cotrail.common.storable_text import storable
-from cotrail.core.prompts import Prompt, Turn
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.segments import Segment, control_pattern, divided, named_controls
+from cotrail.engines.language_models.segments import Segment, control_pattern
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""
@@ -36,7 +35,7 @@ class Vocabulary:
         self.bos, self.eos = tokenizer.bos_token or "", tokenizer.eos_token or ""
         added = self._tokenizer.get_added_tokens_decoder()
         self._numbers = {token.content: number for number, token in added.items() if token.special and token.content}
-        self._control = control_pattern(self._numbers)
+        self.control = control_pattern(self._numbers)
 
     @property
     def controls(self) -> tuple[str, ...]:
@@ -51,18 +50,17 @@ class Vocabulary:
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """The tokens of a text; special: include those that the model expects at a prompt's beginning or end."""
-        if self._control.search(text):
+        if self.control.search(text):
             return self._ids(self._quoting, storable(text), special=special)
         return self._ids(self._tokenizer, text, special=special)
 
-    def encode_plain(self, turn: Turn) -> list[int]:
+    def encode_plain(self, segments: Sequence[Segment]) -> list[int]:
         """The tokens of a prompt of plain text."""
-        return self._encode_segments(divided(turn, self._control), special=True)
+        return self._encode_segments(segments, special=True)
 
-    def named_controls(self, prompt: Prompt, stop: Sequence[str]) -> set[str]:
-        """The control tokens that the model is to write as text, see `segments`; those that end a text never are."""
-        named = named_controls(prompt.turns, stop, self._control)
-        return {control for control in named if self._numbers[control] not in self.ends}
+    def ends_text(self, control: str) -> bool:
+        """Return whether this control token ends a text."""
+        return self._numbers[control] in self.ends
 
     def encode_conversation(self, segments: Sequence[Segment]) -> list[int]:
         """The tokens of a conversation as its template lays it out, which includes control tokens."""
@@ -105,7 +103,7 @@ class Vocabulary:
 
     def _named(self, text: str) -> str:
         """The text with its control tokens under the names that `_quoting` has for them."""
-        return self._control.sub(lambda match: _name(self._numbers[match[0]]), text)
+        return self.control.sub(lambda match: _name(self._numbers[match[0]]), text)
 
     def _ids(self, tokenizer: Tokenizer, text: str, *, special: bool) -> list[int]:
         ids: list[int] = tokenizer.encode(text, add_special_tokens=special).ids

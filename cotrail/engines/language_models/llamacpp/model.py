@@ -1,6 +1,7 @@
 """Adapter of the port: packs prompts, and has llama.cpp continue them in one of two profiles."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,6 +21,7 @@ from cotrail.engines.language_models.llamacpp.tokenizer import LlamaCppTokenizer
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.probabilities import check_fits, first_tokens
 from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.template_files import gguf_template
 from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
 from cotrail.engines.language_models.worker_thoughts import worker_thoughts
 from cotrail.engines.model_identity import model_identity, weights_digest
@@ -70,7 +72,7 @@ class LlamaCppModel:
         else:
             self._server = Server(path, 1, context, deterministic.OPTIONS)
             self._deterministic = deterministic.DeterministicSlot(self._server)
-        self._tokenizer = LlamaCppTokenizer(self._server, path, thinking.template)
+        self._tokenizer = LlamaCppTokenizer(self._server, path, partial(gguf_template, path, thinking.template))
         self.count_tokens = self._tokenizer.count
 
     @property

@@ -1,10 +1,9 @@
 """Prompts as tokens; nothing that is only quoted in one is taken for a control token."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
@@ -12,7 +11,6 @@ from cotrail.engines.language_models.gguf_metadata import gguf_metadata
 from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
 from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.segments import Segment, control_pattern
-from cotrail.engines.language_models.template_files import gguf_template
 from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.errors import StepError
 
@@ -23,15 +21,15 @@ CACHED_PROMPTS = 32
 class LlamaCppTokenizer:
     """The tokenizer of a loaded model, and its chat template.
 
-    path: the model's file; variables: of its template, see `ChatTemplate`.
+    path: the model's file; open_template: its template, None where it has none.
     encode: the tokens of a prompt. Raises StepError where the model takes no such prompt, TransientStepError.
     count: the number of tokens of a part of a prompt. Raises TransientStepError.
     """
 
-    def __init__(self, server: Server, path: Path, variables: Mapping[str, Any]) -> None:
+    def __init__(self, server: Server, path: Path, open_template: Callable[[], ChatTemplate | None]) -> None:
         self._server = server
         self._path = path
-        self._variables = variables
+        self._open_template = open_template
         self.encode = lru_cache(maxsize=CACHED_PROMPTS)(self._encode)
         self.count = cached_count(lambda text: len(server.tokens(text)))
 
@@ -87,7 +85,7 @@ class LlamaCppTokenizer:
 
     @cached_property
     def _template(self) -> ChatTemplate | None:
-        return gguf_template(self._path, self._variables)
+        return self._open_template()
 
     @cached_property
     def _ids(self) -> dict[str, int]:

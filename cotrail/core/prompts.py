@@ -1,7 +1,7 @@
 """Prompts: turns of a conversation, made of pieces; a prompt of plain text is a single turn without a role."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, count, takewhile
 from operator import attrgetter
@@ -16,6 +16,9 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
 from cotrail.core.generation import Cut, HandsBack
 from cotrail.core.paragraphs import Paragraph
+
+Span = tuple[int, int]
+"""Where a part of a text begins and ends."""
 
 Role = Literal["", "system", "user", "assistant", "tool"]
 """Who speaks in a turn; empty for plain text, which no one speaks."""
@@ -403,3 +406,36 @@ def tool(answers: str, *pieces: str | Piece) -> Turn:
 
 def _pieces(given: Sequence[str | Piece]) -> tuple[Piece, ...]:
     return tuple(Text(each) if isinstance(each, str) else each for each in given)
+
+
+def quoted_spans(turns: Sequence[Turn], find: Callable[[str], Iterable[Span]]) -> Iterator[list[Span]]:
+    """Where each turn's text has what is looked for, such as a control token, and only quotes it.
+
+    A system's own words may say it themselves (`Text`, but not in a tool's answer), and so may what the model wrote
+    (`Written`), unless it may have copied it: from what is quoted before. find: where a text has what is looked for.
+    """
+    quoted: set[str] = set()
+    for turn in turns:
+        text, spans = turn.text, list[Span]()
+        for start, end in find(text):
+            kinds = _kinds(turn, start, end)
+            if not kinds <= _OWN or (Written in kinds and text[start:end] in quoted):
+                quoted.add(text[start:end])
+                spans.append((start, end))
+        yield spans
+
+
+_OWN = frozenset({Text, Written})
+
+
+def _kinds(turn: Turn, start: int, end: int) -> set[type]:
+    """The kinds of the pieces that a part of a turn's text is from."""
+    # In small letters a text may have another length.
+    if turn.role == "tool" or turn.lower:
+        return {Turn}
+    kinds, place = set[type](), 0
+    for piece in turn.pieces:
+        begin, place = place, place + len(piece.text)
+        if begin < end and start < place:
+            kinds.add(type(piece))
+    return kinds

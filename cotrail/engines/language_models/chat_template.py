@@ -18,9 +18,8 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
-from cotrail.core.prompts import Prompt, Turn
-from cotrail.engines.language_models.quoted_controls import Span, quoted_controls, spans_of
-from cotrail.engines.language_models.segments import Segment, control_pattern
+from cotrail.core.prompts import Prompt, Span, Turn, quoted_spans
+from cotrail.engines.language_models.segments import Segment, control_pattern, spans_of
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)
@@ -36,7 +35,7 @@ class ChatTemplate:
 
     source: in Jinja; bos, eos: the control tokens that begin and end texts, as the template may show them.
     controls: the texts of all control tokens of the vocabulary; what is only quoted holds none, see
-        `quoted_controls`.
+        `cotrail.core.prompts.quoted_spans`.
     variables: further variables of the template, such as `enable_thinking`.
     Raises InputError where it isn't a template.
     """
@@ -76,7 +75,7 @@ class ChatTemplate:
             return self._controls.sub(lambda match: hidden.setdefault(match[0], next(unused)), text)
 
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
-        quoted = quoted_controls(prompt.turns, spans_of(self._controls))
+        quoted = quoted_spans(prompt.turns, spans_of(self._controls))
         for message, turn, spans in zip(messages, prompt.turns, quoted, strict=True):
             message["content"] = _each_span(turn.text, spans, hide)
         if prompt.continues_last_turn:

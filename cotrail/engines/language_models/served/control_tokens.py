@@ -3,8 +3,7 @@
 import re
 from itertools import pairwise
 
-from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.quoted_controls import Span, quoted_controls
+from cotrail.core.prompts import Prompt, Span, quoted_spans
 
 BREAK = "\u200b"
 """A zero-width space, which keeps a text from being a control token where only text can be sent."""
@@ -37,7 +36,7 @@ def cut_controls(text: str) -> list[str]:
 
 def cut_quoted(prompt: Prompt) -> list[list[str]]:
     """Each turn's text in pieces, cut in the same way where it only quotes what looks like a control token."""
-    spans = quoted_controls(prompt.turns, _spans)
+    spans = quoted_spans(prompt.turns, _spans)
     return [_cut(turn.text, quoted) for turn, quoted in zip(prompt.turns, spans, strict=True)]
 
 

@@ -101,7 +101,7 @@ def writing(prompt: Prompt, settings: PlanAndSolveSettings) -> Reason:
 
 def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolveSettings) -> Part[str]:
     """The answer, asked for behind the solution."""
-    asking = asked_on(prompt, solution, *worded(shots, OWN, "extract"))
+    asking = asked_on(prompt, solution, *worded(shots, OWN, "state"))
     reading = Read(prompt=asking, max_tokens=settings.max_answer_tokens, temperature=settings.temperature)
     return stated(expect((yield from last_step(reading)), Generated).text)
 

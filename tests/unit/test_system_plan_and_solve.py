@@ -28,7 +28,7 @@ SHOTS: Shots = {
             "plan": "Plan: {question}",
             "solve": "{paragraphs}{plan}\nSolve: {question}",
             "think": "Think: {question}",
-            "extract": "Therefore",
+            "state": "Therefore",
         }
     )
 }

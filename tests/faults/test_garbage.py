@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import pytest
@@ -59,7 +60,8 @@ def test_garbage_of_remote_control_is_skipped(
 ) -> None:
     ask(engine, "told", 30)
     for name, garbage in BROADCASTS.items():
-        assert redis.publish("cotrail:/0.celery.pidbox", garbage), name
+        # Behind some garbage a worker connects anew, and is away for a moment.
+        eventually(partial(redis.publish, "cotrail:/0.celery.pidbox", garbage), f"a worker gets {name}")
     eventually(lambda: open_questions(engine, "told") == 0, "the run is finished")
     assert statuses(engine, "told") == {"finished"}
 

@@ -27,7 +27,7 @@ MADE: Mapping[str, Callable[[], Pattern]] = {
     "cotrail/core/table_sentences.py: boundary": lambda: boundary("a. a " * 51),
     "cotrail/engines/language_models/chat_template.py: _segments": lambda: re.compile("([\U000f0000\U000f0001])"),
     "cotrail/engines/language_models/segments.py: control_pattern": lambda: control_pattern(CONTROLS),
-    "cotrail/engines/language_models/llamacpp/tokenizer.py: LlamaCppTokenizer._control": lambda: re.compile(
+    "cotrail/engines/language_models/llamacpp/tokenizer.py: LlamaCppTokenizer._between": lambda: re.compile(
         f"({control_pattern(CONTROLS).pattern})"
     ),
     "cotrail/engines/language_models/thoughts.py: mark_pattern": lambda: mark_pattern(MARKS),

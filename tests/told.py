@@ -43,7 +43,7 @@ class ToldModel:
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         """See `LanguageModel`."""
-        raise NotImplementedError
+        raise AssertionError("no system that is told what to write asks how likely a text is")
 
     def interrupt(self) -> None:
         """See `LanguageModel`."""

@@ -13,13 +13,12 @@ from cotrail.core.answer_extraction import STEP_BY_STEP
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, System, expect
+from cotrail.core.system import Answer, System
 from cotrail.faithfulness.sentences import sentences
-from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -46,8 +45,8 @@ def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> Sys
         layout="qa",
     )
     reasoning = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="chain", temperature=settings.temperature)
-    chain = expect((yield from last_step(reasoning)), Generated).text
-    return Answer(text=behind(chain, "answer is:", "answer is") or "", sentences=sentences(chain))
+    chain = yield from last_text(reasoning)
+    return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain))
 
 
 def needs(_: AutoCoTSettings) -> Needs:

@@ -13,12 +13,11 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, user
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -106,7 +105,7 @@ def next_query(
         temperature=settings.temperature if drawn_again is None else warm,
         sample=drawn_again,
     )
-    return bare_query(expect((yield step), Generated).text)
+    return bare_query((yield from text_of(step)))
 
 
 def bare_query(text: str) -> str:
@@ -129,7 +128,7 @@ def intermediate_answer(
         until="end",
         temperature=0.0,
     )
-    return expect((yield step), Generated).text
+    return (yield from text_of(step))
 
 
 def final_answer(
@@ -146,7 +145,7 @@ def final_answer(
     )
     prompt = Prompt(turns=(user(*words),))
     step = Read(prompt=prompt, max_tokens=settings.max_answer_tokens, until="end", temperature=0.0)
-    return expect((yield from last_step(step)), Generated).text
+    return (yield from last_text(step))
 
 
 def best_last(paragraphs: tuple[Paragraph, ...], settings: CoragSettings) -> Sequence[Shown]:

@@ -9,11 +9,10 @@ from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, System, expect
+from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import stated
 from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -34,7 +33,7 @@ def direct(question: Question, shots: Shots, settings: DirectSettings) -> System
     """Ask the question and take what the model says."""
     prompt = Prompt(turns=(user(*worded(shots, OWN, "prompt", question=Asked(question.text))),))
     reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
-    said = expect((yield from last_step(reading)), Generated).text
+    said = yield from last_text(reading)
     return Answer(text=stated(said))
 
 

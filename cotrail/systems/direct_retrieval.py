@@ -10,13 +10,12 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.core.system import Answer, LimitReached, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import stated
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -49,7 +48,7 @@ def direct_retrieval(question: Question, shots: Shots, settings: DirectRetrieval
     words = worded(shots, OWN, "prompt", paragraphs=pieces, question=Asked(question.text))
     prompt = Prompt(turns=(user(*words),))
     reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
-    said = expect((yield from last_step(reading)), Generated).text
+    said = yield from last_text(reading)
     return Answer(text=stated(said), paragraphs=paragraphs, limit=limit)
 
 

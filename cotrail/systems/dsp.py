@@ -15,12 +15,12 @@ from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
-from cotrail.systems.parts.steps import all_of, last_step
+from cotrail.systems.parts.steps import all_of, last_text
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -85,7 +85,7 @@ def dsp(question: Question, shots: Shots, settings: DSPSettings) -> System:
         limit = reached.limit
         prompt = prompt_of("answer", question, summary, known, shots, settings)
         single = replace(generation(prompt, settings), temperature=0.0)
-        predicted = completions([expect((yield from last_step(single)), Generated).text], ANSWER)
+        predicted = completions([(yield from last_text(single))], ANSWER)
     votes = majority(each.value for each in predicted)
     sentences = () if votes.chosen is None else tuple(filter(None, (predicted[votes.chosen].rationale,)))
     return Answer(text=votes.winner, sentences=sentences, paragraphs=paragraphs, details=votes, limit=limit)
@@ -152,7 +152,7 @@ def needs(_: DSPSettings) -> Needs:
 def most(question: Question, settings: DSPSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: the samples of a hop are written side by side, as are its searches."""
     hops, queries = settings.hops, settings.queries
-    words = words_in(OWN) + settings.search.count * settings.search.paragraph_words + settings.max_tokens
+    words = words_in(OWN) + settings.search.most_words + settings.max_tokens
     output, form = settings.max_tokens, AnswerForm.PROMPT
     return (
         Most(kind="reason", times=hops * queries, in_turn=hops, output=output, words=words, form=form),
@@ -161,16 +161,16 @@ def most(question: Question, settings: DSPSettings) -> tuple[Most, ...]:  # noqa
     )
 
 
-SPEC = SystemSpec(
-    name="dsp",
-    version=1,
-    title="DSP",
-    paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
-    settings=DSPSettings,
-    open=dsp,
-    needs=needs,
-    most=most,
-    details=Votes,
+SPECS = (
+    SystemSpec(
+        name="dsp",
+        version=1,
+        title="DSP",
+        paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
+        settings=DSPSettings,
+        open=dsp,
+        needs=needs,
+        most=most,
+        details=Votes,
+    ),
 )
-
-SPECS = (SPEC,)

@@ -147,7 +147,7 @@ def needs(_: FlareSettings) -> Needs:
 def most(question: Question, settings: FlareSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: a sentence has a token at least, and is searched for and written twice at most."""
     sentences = settings.max_tokens
-    words = settings.search.count * settings.search.paragraph_words + settings.max_tokens
+    words = settings.search.most_words + settings.max_tokens
     words += sum(len(each.split()) for each in OWN.values())
     output = settings.max_sentence_tokens
     return (

@@ -10,13 +10,13 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.core.system import Answer, LimitReached, System
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.answers import behind_answer_is
+from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
+from cotrail.systems.parts.steps import text_of
 from cotrail.systems.parts.words import chosen_words, own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -24,7 +24,6 @@ OWN = own_words("iter_retgen")
 
 PARAGRAPH = "Paragraph {number}: {title}\n{text}\n\n"
 FURTHER_EXAMPLE = "\nQuestion:"
-STATEMENTS = ("answer is:", "answer is")
 
 
 class IterRetGenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,10 +50,10 @@ def iter_retgen(question: Question, shots: Shots, settings: IterRetGenSettings) 
             # The question first: of long queries the end isn't searched for.
             known = yield from found(f"{question.text} {chain}", settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
-            chain = expect((yield answering(question, known, shots, settings)), Generated).text.strip()
+            chain = (yield from text_of(answering(question, known, shots, settings))).strip()
     except LimitReached as reached:
         limit = reached.limit
-    return Answer(text=behind(chain, *STATEMENTS) or "", sentences=sentences(chain), paragraphs=paragraphs, limit=limit)
+    return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain), paragraphs=paragraphs, limit=limit)
 
 
 def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, settings: IterRetGenSettings) -> Reason:
@@ -84,7 +83,7 @@ def needs(_: IterRetGenSettings) -> Needs:
 def most(question: Question, settings: IterRetGenSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: every round has a search and a chain."""
     rounds = settings.rounds
-    words = settings.search.count * settings.search.paragraph_words + sum(len(each.split()) for each in OWN.values())
+    words = settings.search.most_words + words_in(OWN)
     chains = Most(kind="reason", times=rounds, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
     return (Most(kind="retrieve", times=rounds), chains)
 

@@ -11,14 +11,13 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts.answers import stated
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.plans import sub_questions
 from cotrail.systems.parts.prompting import pinned_paragraph
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -59,12 +58,12 @@ def least_to_most(question: Question, shots: Shots, settings: LeastToMostSetting
             known = yield from looked_up(asked, question, settings)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             asking = asking_for(asked, prompt, known, settings)
-            said = expect((yield answering(asking, settings)), Generated).text
+            said = yield from text_of(answering(asking, settings))
             prompt, answers = asking.wrote(f" {said}"), (*answers, said)
     except LimitReached as reached:
         limit = reached.limit
         asking = asking_for(question.text, prompt, (), settings)
-        answers += (expect((yield from last_step(answering(asking, settings))), Generated).text,)
+        answers += ((yield from last_text(answering(asking, settings))),)
     return Answer(text=stated(answers[-1]), sentences=tuple(filter(None, answers)), paragraphs=paragraphs, limit=limit)
 
 
@@ -75,7 +74,7 @@ def decomposed(question: Question, shots: Shots, settings: LeastToMostSettings) 
     planning = Reason(
         prompt=prompt, max_tokens=settings.max_plan_tokens, until="chain", temperature=settings.temperature
     )
-    asked = sub_questions(expect((yield planning), Generated).text, settings.sub_questions)
+    asked = sub_questions((yield from text_of(planning)), settings.sub_questions)
     before = tuple(each for each in asked if normalized(each) != normalized(question.text))
     return (*before, question.text)
 

@@ -14,16 +14,15 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, user
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.answers import behind, stated
+from cotrail.systems.parts.answers import behind_answer_is, stated
 from cotrail.systems.parts.asking_on import asked_on
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.plans import sub_questions
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -64,8 +63,8 @@ def plan_and_solve(question: Question, shots: Shots, settings: PlanAndSolveSetti
             plan = yield from planned(question, shots, settings)
             paragraphs = yield from looked_up(plan, question, settings)
             prompt = solving(question, plan, paragraphs, shots, settings)
-        solution = expect((yield writing(prompt, settings)), Generated).text
-        answer = behind(solution, "answer is:", "answer is")
+        solution = yield from text_of(writing(prompt, settings))
+        answer = behind_answer_is(solution)
     except LimitReached as reached:
         limit = reached.limit
     if not answer:
@@ -76,7 +75,7 @@ def plan_and_solve(question: Question, shots: Shots, settings: PlanAndSolveSetti
 def planned(question: Question, shots: Shots, settings: PlanAndSolveSettings) -> Part[str]:
     """The plan as the model writes it."""
     prompt = Prompt(turns=(user(*worded(shots, OWN, "plan", question=Asked(question.text))),))
-    return expect((yield writing(prompt, settings)), Generated).text
+    return (yield from text_of(writing(prompt, settings)))
 
 
 def looked_up(plan: str, question: Question, settings: PlanAndSolveSettings) -> Part[tuple[Paragraph, ...]]:
@@ -103,7 +102,7 @@ def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolv
     """The answer, asked for behind the solution."""
     asking = asked_on(prompt, solution, *worded(shots, OWN, "state"))
     reading = Read(prompt=asking, max_tokens=settings.max_answer_tokens, temperature=settings.temperature)
-    return stated(expect((yield from last_step(reading)), Generated).text)
+    return stated((yield from last_text(reading)))
 
 
 def needs(settings: PlanAndSolveSettings) -> Needs:

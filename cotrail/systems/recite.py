@@ -11,11 +11,11 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, Written, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts.answers import stated
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import all_of, last_step
+from cotrail.systems.parts.steps import all_of, last_text
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -52,7 +52,7 @@ def recite(question: Question, shots: Shots, settings: ReciteSettings) -> System
     except LimitReached as reached:
         limit = reached.limit
         last = answering(question, recited[0] if recited else (), shots, settings)
-        answers = (expect((yield from last_step(last)), Generated).text,)
+        answers = ((yield from last_text(last)),)
     votes = majority(map(stated, answers), tie="shorter")
     behind_it = recited[votes.chosen] if recited and votes.chosen is not None else ()
     return Answer(text=votes.winner, sentences=behind_it, details=votes, limit=limit)

@@ -11,12 +11,12 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.lines import lines
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import chosen_words, own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -81,7 +81,7 @@ def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> Sys
     if FINAL not in said:
         ending = prompt.append(f"\n{FINAL}")
         final = Reason(prompt=ending, max_tokens=settings.max_tokens, until="line", temperature=settings.temperature)
-        said = f"{FINAL} {expect((yield from last_step(final)), Generated).text}"
+        said = f"{FINAL} {(yield from last_text(final))}"
         sentences += lines(said)
     return Answer(text=behind(said, FINAL) or "", sentences=sentences, paragraphs=paragraphs, limit=limit)
 
@@ -97,12 +97,7 @@ def write(prompt: Prompt, stop: tuple[str, ...], settings: SelfAskSettings) -> P
     step = Reason(
         prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=stop, temperature=settings.temperature
     )
-    return expect((yield step), Generated).text
-
-
-def lines(said: str) -> tuple[str, ...]:
-    """The lines of a text that aren't blank."""
-    return tuple(line.strip() for line in said.splitlines() if line.strip())
+    return (yield from text_of(step))
 
 
 def follow_up(said: str) -> str:
@@ -122,7 +117,7 @@ def intermediate_answer(
     paragraphs = shown(known, "{title}\n{text}\n\n", settings.search)
     words = worded(shots, OWN, "read", paragraphs=paragraphs, question=Asked(query))
     reading = Read(prompt=Prompt(turns=(plain(*words),)), max_tokens=settings.max_answer_tokens, temperature=0.0)
-    text = expect((yield reading), Generated).text.removesuffix(".")
+    text = (yield from text_of(reading)).removesuffix(".")
     return (f" {text}.",) if text else ()
 
 
@@ -134,7 +129,7 @@ def needs(settings: SelfAskSettings) -> Needs:
 def most(question: Question, settings: SelfAskSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: each follow-up question is asked, searched for, and answered by the model at worst."""
     asked = settings.follow_ups if settings.retrieve else 0
-    found_words = settings.search.count * settings.search.paragraph_words
+    found_words = settings.search.most_words
     texts = 2 * asked + 2
     words = words_in(OWN) + asked * found_words + texts * settings.max_tokens
     form = AnswerForm.PROMPT
@@ -147,16 +142,16 @@ def most(question: Question, settings: SelfAskSettings) -> tuple[Most, ...]:  # 
     return steps
 
 
-SPEC = SystemSpec(
-    name="self-ask",
-    version=1,
-    title="Self-Ask",
-    paper="Press et al., 2022, https://arxiv.org/abs/2210.03350",
-    ablations={"without retrieval": {"retrieve": False}},
-    settings=SelfAskSettings,
-    open=self_ask,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="self-ask",
+        version=1,
+        title="Self-Ask",
+        paper="Press et al., 2022, https://arxiv.org/abs/2210.03350",
+        ablations={"without retrieval": {"retrieve": False}},
+        settings=SelfAskSettings,
+        open=self_ask,
+        needs=needs,
+        most=most,
+    ),
 )
-
-SPECS = (SPEC,)

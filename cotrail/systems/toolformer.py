@@ -15,7 +15,7 @@ from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, LimitReached, Part, System, expect
-from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.words import chosen_words, own_words, worded
@@ -90,7 +90,7 @@ def called(written: Generated) -> tuple[str, str | None]:
 def answer_of(texts: tuple[str, ...], limit: str) -> str:
     """What the last text states as the answer, or else all of it, if the model ended it and no limit did."""
     last = texts[-1] if texts else ""
-    answer = behind(last, "answer is:", "answer is")
+    answer = behind_answer_is(last)
     if answer is None:
         return "" if limit else last.removesuffix(".").rstrip()
     return answer
@@ -103,7 +103,7 @@ def needs(_: ToolformerSettings) -> Needs:
 
 def most(question: Question, settings: ToolformerSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: a text before each search, and one behind the last."""
-    texts, found_words = settings.searches + 1, settings.search.count * settings.search.paragraph_words
+    texts, found_words = settings.searches + 1, settings.search.most_words
     words = words_in(OWN) + texts * settings.max_tokens + settings.searches * found_words
     return (
         Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
@@ -111,15 +111,15 @@ def most(question: Question, settings: ToolformerSettings) -> tuple[Most, ...]: 
     )
 
 
-SPEC = SystemSpec(
-    name="toolformer",
-    version=1,
-    title="Toolformer",
-    paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
-    settings=ToolformerSettings,
-    open=toolformer,
-    needs=needs,
-    most=most,
+SPECS = (
+    SystemSpec(
+        name="toolformer",
+        version=1,
+        title="Toolformer",
+        paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
+        settings=ToolformerSettings,
+        open=toolformer,
+        needs=needs,
+        most=most,
+    ),
 )
-
-SPECS = (SPEC,)

@@ -18,10 +18,10 @@ from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.faithfulness.sentences import all_sentences, sentences
 from cotrail.systems.parts.answers import behind
 from cotrail.systems.parts.in_parallel import in_parallel
-from cotrail.systems.parts.majority import Votes, majority
+from cotrail.systems.parts.majority import Votes, majority, same_answer
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found
-from cotrail.systems.parts.steps import all_of
+from cotrail.systems.parts.steps import all_of, text_of
 from cotrail.systems.parts.token_scores import mean_score
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
@@ -78,7 +78,7 @@ def verify_and_edit(question: Question, shots: Shots, settings: VerifyAndEditSet
         chains = yield from sampled_chains(prompt, settings)
         votes = majority(stated(each.text) for each in chains)
         rationale = sentences(rationale_of(likeliest(chains, votes).text))
-        if settings.edits == "unsure" and agree(votes):
+        if settings.edits == "unsure" and votes.agree:
             return Answer(text=votes.winner, sentences=rationale, details=votes)
         edits = yield from in_parallel(edited(question, each, shots, settings) for each in rationale)
         paragraphs = tuple(dict.fromkeys(paragraph for each in edits for paragraph in each.paragraphs))
@@ -125,8 +125,8 @@ def likeliest(chains: tuple[Generated, ...], votes: Votes) -> Generated:
 
     Of equally likely ones it is the first; one without tokens is the least likely.
     """
-    has_winner = [bool(each) and len(majority((each, votes.winner)).counted) == 1 for each in votes.answers]
-    candidates = [chain for chain, has in zip(chains, has_winner, strict=True) if has]
+    voters = zip(chains, votes.answers, strict=True)
+    candidates = [chain for chain, answer in voters if answer and same_answer(answer, votes.winner)]
     return max(candidates or chains, key=likelihood)
 
 
@@ -134,11 +134,6 @@ def likelihood(chain: Generated) -> float:
     """The mean log probability of a chain's tokens."""
     score = mean_score(chain, 0, len(chain.text))
     return -math.inf if score is None else score
-
-
-def agree(votes: Votes) -> bool:
-    """Whether half of the chains or more have the same answer."""
-    return bool(votes.counted) and 2 * votes.counted[0].votes >= len(votes.answers)
 
 
 def edited(question: Question, sentence: str, shots: Shots, settings: VerifyAndEditSettings) -> Part[Edited]:
@@ -174,7 +169,7 @@ def nearest_sentences(
 def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
     """What the model writes next, stripped."""
     step = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(GAP,), temperature=0.0)
-    return expect((yield step), Generated).text.strip()
+    return (yield from text_of(step)).strip()
 
 
 def needs(_: VerifyAndEditSettings) -> Needs:
@@ -202,17 +197,17 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
     return {"temperature": 0.0, "edits": "always"}
 
 
-SPEC = SystemSpec(
-    name="verify-and-edit",
-    version=1,
-    title="Verify-and-Edit",
-    paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
-    settings=VerifyAndEditSettings,
-    open=verify_and_edit,
-    needs=needs,
-    released=released,
-    most=most,
-    details=Votes,
+SPECS = (
+    SystemSpec(
+        name="verify-and-edit",
+        version=1,
+        title="Verify-and-Edit",
+        paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
+        settings=VerifyAndEditSettings,
+        open=verify_and_edit,
+        needs=needs,
+        released=released,
+        most=most,
+        details=Votes,
+    ),
 )
-
-SPECS = (SPEC,)

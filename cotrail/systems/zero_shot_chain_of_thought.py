@@ -9,12 +9,12 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, System, expect
+from cotrail.core.system import Answer, LimitReached, System
 from cotrail.systems.parts.answers import stated
 from cotrail.systems.parts.asking_on import asked_on
+from cotrail.systems.parts.lines import lines
 from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -42,7 +42,7 @@ def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroS
         reasoning = Reason(
             prompt=prompt, max_tokens=settings.max_chain_tokens, until="end", temperature=settings.temperature
         )
-        chain = expect((yield reasoning), Generated).text
+        chain = yield from text_of(reasoning)
     except LimitReached as reached:
         limit = reached.limit
     extraction = Read(
@@ -50,13 +50,8 @@ def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroS
         max_tokens=settings.max_answer_tokens,
         temperature=settings.temperature,
     )
-    said = expect((yield from last_step(extraction)), Generated).text
-    return Answer(text=stated(said), sentences=steps(chain), limit=limit)
-
-
-def steps(chain: str) -> tuple[str, ...]:
-    """The steps of a chain, a line each, as Auto-CoT counts them."""
-    return tuple(line.strip() for line in chain.splitlines() if line.strip())
+    said = yield from last_text(extraction)
+    return Answer(text=stated(said), sentences=lines(chain), limit=limit)
 
 
 def needs(_: ZeroShotChainSettings) -> Needs:

@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,7 @@ from cotrail.models.schema.database import connect
 from cotrail.services.runs.replaying import replay
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec
-from cotrail.workers.stack.process import Processes
-from tests.chaos.kills import VARIABLES, Side, audited, rebuilt
-from tests.chaos.schedule import WORKERS
+from tests.chaos.kills import VARIABLES, Side, audited, kill_in_turn, rebuilt
 from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.stacked import SAMPLE, Cotrail, stacked
@@ -153,15 +150,7 @@ def _carried_out(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, int]
     """Runs the experiment to its end, and kills one worker after another; returns how often each."""
     conductor = threading.Thread(target=cotrail, args=("experiment", "run", str(home / "every.toml")))
     conductor.start()
-    kills, names = dict.fromkeys(WORKERS, 0), cycle(WORKERS)
-    while _goes_on(engine, conductor):
-        name = next(names)
-        victim = Processes(home).find(name)
-        assert victim is not None, f"{name} ended by itself"
-        victim.kill()
-        victim.wait(10)
-        kills[name] += 1
-        cotrail("up")
+    kills = kill_in_turn(home, cotrail, lambda: _goes_on(engine, conductor))
     conductor.join()
     return kills
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def _carried_out(home: Path, cotrail: Cotrail, engine: Engine, file: Path, *, un
     """Submits the run and waits for its end."""
     began = time.monotonic()
     run = str(json.loads(cotrail("submit", str(file), "--json").splitlines()[-1])["run"])
-    kills = _kill_in_turn(home, cotrail, engine, run) if under_kills else {}
+    kills = kill_in_turn(home, cotrail, lambda: _goes_on(engine, run)) if under_kills else {}
     unsealed = "SELECT count(*) FROM runs WHERE id = :run AND digest IS NULL"
     wait_until(lambda: count(engine, run, unsealed) == 0, "the run is finished and sealed", SECONDS)
     return Side(
@@ -153,10 +154,10 @@ def _carried_out(home: Path, cotrail: Cotrail, engine: Engine, file: Path, *, un
     )
 
 
-def _kill_in_turn(home: Path, cotrail: Cotrail, engine: Engine, run: str) -> dict[str, int]:
-    """Kills one worker after another until the run is over; returns how often each."""
+def kill_in_turn(home: Path, cotrail: Cotrail, goes_on: Callable[[], bool]) -> dict[str, int]:
+    """Kills one worker after another as long as the work goes on; returns how often each."""
     kills, names = dict.fromkeys(WORKERS, 0), cycle(WORKERS)
-    while _goes_on(engine, run):
+    while goes_on():
         name = next(names)
         victim = Processes(home).find(name)
         assert victim is not None, f"{name} ended by itself"

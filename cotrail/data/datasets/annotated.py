@@ -72,6 +72,11 @@ def id_of(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
+def accepted_answers(names: Iterable[str]) -> tuple[str, ...]:
+    """Answers any of which is right: stripped, each once, and without empty ones."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
+
+
 def spans_as_answer(spans: Sequence[str]) -> str:
     """An answer as questions hold it: the text of a single span, or a JSON list of several."""
     return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()

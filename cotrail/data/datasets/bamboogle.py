@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers, id_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.datasets.tables import records, written
@@ -28,11 +28,10 @@ class BamboogleQuestion(Struct, frozen=True):
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file; an id is the SHA-256 of the question."""
     for place, raw, row in records(path, BamboogleQuestion):
-        answers = (answer.strip() for answer in (row.answer, row.other or ""))
         question = Question(
             id=id_of(row.question.strip()),
             text=row.question.strip(),
-            answers=tuple(dict.fromkeys(filter(None, answers))),
+            answers=accepted_answers((row.answer, row.other or "")),
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
 from cotrail.data.datasets.spec import FileFormat, QuestionForm
 from cotrail.errors import DatasetError
 
@@ -52,7 +52,7 @@ def form(**kinds: str) -> QuestionForm:
             question = Question(
                 id=line.id,
                 text=line.question.strip(),
-                answers=tuple(dict.fromkeys(filter(None, map(str.strip, line.golden_answers)))),
+                answers=accepted_answers(line.golden_answers),
                 gold=_pages(line),
                 kinds=_kinds(line.metadata or {}, kinds),
             )

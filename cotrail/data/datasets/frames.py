@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers, id_of
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.datasets.tables import records, written
@@ -39,7 +39,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
         question = Question(
             id=id_of(text.strip()),
             text=text.strip(),
-            answers=(row.answer.strip(),) if row.answer.strip() else (),
+            answers=accepted_answers((row.answer,)),
             gold=tuple(GoldParagraph(title=title, text="", by="title") for title in titles),
             kinds=named(reasoning=row.reasoning.strip(), pages=str(len(titles)) if titles else ""),
         )

@@ -9,7 +9,7 @@ from cotrail.common.json_files import decode
 from cotrail.core.question_kinds import named
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.data.datasets.tables import records, written
@@ -32,7 +32,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
         question = Question(
             id=str(row.id),
             text=row.question.strip(),
-            answers=tuple(dict.fromkeys(filter(None, map(str.strip, answers)))),
+            answers=accepted_answers(answers),
             kinds=named(relation=row.prop),
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))

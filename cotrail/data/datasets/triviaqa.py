@@ -1,7 +1,6 @@
 """TriviaQA's unfiltered files (`unfiltered-web-dev.json`, Joshi et al. 2017): one object with a list of questions."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,7 @@ from cotrail.common.json_files import decode
 from cotrail.common.text_files import opened
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
+from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import DatasetError
@@ -53,8 +52,7 @@ def _answers(answer: _Answer | None) -> tuple[str, ...]:
     """The answer and its other names. The official script compares with the normalized ones alone."""
     if answer is None:
         return ()
-    names = chain((answer.value,), answer.aliases, answer.normalized_aliases)
-    return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
+    return accepted_answers((answer.value, *answer.aliases, *answer.normalized_aliases))
 
 
 def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:

@@ -21,10 +21,11 @@ from cotrail.errors import DemonstrationError
 def read_prompts(path: Path, own: Mapping[str, str], authors: Mapping[str, str]) -> Demonstrations:
     """Read the prompts of a file or a folder; DemonstrationError says what is wrong with one of them.
 
-    own: the system's own words by name, the first of which a text file replaces; each place in these, such as
-    `{question}`, stands once in what replaces them. authors: the names of prompts by their keys in the authors' file.
+    own: the system's own words by name, of which a text file replaces the first that asks the question; each place in
+    these, such as `{question}`, stands once in what replaces them.
+    authors: the names of prompts by their keys in the authors' file.
     """
-    texts = {name: text.strip("\n") for name, text in _texts(path, next(iter(own)), authors).items() if name in own}
+    texts = {name: text.strip("\n") for name, text in _texts(path, _main(own), authors).items() if name in own}
     if not texts:
         raise DemonstrationError(f"{path} has no prompt of the system; it has {', '.join(own)}")
     for name, text in texts.items():
@@ -32,11 +33,15 @@ def read_prompts(path: Path, own: Mapping[str, str], authors: Mapping[str, str])
     return whole_prompts(texts)
 
 
-def _texts(path: Path, first: str, authors: Mapping[str, str]) -> dict[str, str]:
+def _main(own: Mapping[str, str]) -> str:
+    return next((name for name, words in own.items() if "{question}" in words), next(iter(own)))
+
+
+def _texts(path: Path, main: str, authors: Mapping[str, str]) -> dict[str, str]:
     if path.is_dir():
         return {file.stem: _text(file) for file in sorted(path.glob("*.txt"))}
     if path.suffix != ".json":
-        return {first: _text(path)}
+        return {main: _text(path)}
     keyed = {key: text for key, text in _object(path).items() if isinstance(text, str)}
     return {authors.get(key, key): text for key, text in keyed.items()}
 

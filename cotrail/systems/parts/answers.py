@@ -37,7 +37,12 @@ def boxed(text: str) -> str | None:
     return None
 
 
+def behind_answer_is(text: str) -> str | None:
+    """What follows the last "answer is" of a text in its line, without a full stop; None where it has none."""
+    return behind(text, "answer is:", "answer is")
+
+
 def stated(text: str) -> str:
     """What stands behind the last "answer is" of a text, or, where it has none, all of the text without a full stop."""
-    answer = behind(text, "answer is:", "answer is")
+    answer = behind_answer_is(text)
     return text.strip().removesuffix(".").rstrip() if answer is None else answer

@@ -35,15 +35,24 @@ class Votes(Struct, frozen=True, kw_only=True):
         """The answer that won, or the empty text."""
         return "" if self.chosen is None else self.answers[self.chosen]
 
+    @property
+    def agree(self) -> bool:
+        """Whether half of the samples or more have the answer that won."""
+        return bool(self.counted) and 2 * self.counted[0].votes >= len(self.answers)
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether a vote counts two answers as the same: the metrics' normalization makes them so."""
+    return _counted_as(one) == _counted_as(other)
+
 
 def majority(answers: Iterable[str], tie: Tie = "first") -> Votes:
-    """The vote of these answers, which are the same where the metrics' normalization makes them so."""
+    """The vote of these answers; see `same_answer`."""
     given = tuple(each.strip() for each in answers)
     holders: dict[str, list[int]] = {}
     for number, answer in enumerate(given):
         if answer:
-            # Some answers are nothing but what normalization removes, such as "A".
-            holders.setdefault(normalized(answer) or answer.lower(), []).append(number)
+            holders.setdefault(_counted_as(answer), []).append(number)
 
     def rank(samples: list[int]) -> tuple[int, int]:
         return -len(samples), len(given[samples[0]]) if tie == "shorter" else samples[0]
@@ -51,3 +60,8 @@ def majority(answers: Iterable[str], tie: Tie = "first") -> Votes:
     ranked = sorted(holders.values(), key=rank)
     counted = tuple(CountedAnswer(answer=given[each[0]], votes=len(each)) for each in ranked)
     return Votes(answers=given, counted=counted, chosen=ranked[0][0] if ranked else None)
+
+
+def _counted_as(answer: str) -> str:
+    # Some answers are nothing but what normalization removes, such as "A".
+    return normalized(answer) or answer.lower()

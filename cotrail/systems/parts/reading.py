@@ -4,12 +4,11 @@ from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Part, expect
+from cotrail.core.system import Part
 from cotrail.systems.parts.prompting import PromptSettings
 from cotrail.systems.parts.reader import reader_prompt
 from cotrail.systems.parts.reader_settings import ReaderSettings
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text
 
 
 def read_answer(
@@ -22,5 +21,4 @@ def read_answer(
 ) -> Part[str]:
     """One `Read`; returns the answer that the reader reads from these paragraphs."""
     prompt = reader_prompt(question, paragraphs, shots, settings, prompting, max_paragraph_words)
-    reply = yield from last_step(Read(prompt=prompt, max_tokens=settings.max_tokens))
-    return settings.answer_in(expect(reply, Generated).text)
+    return settings.answer_in((yield from last_text(Read(prompt=prompt, max_tokens=settings.max_tokens))))

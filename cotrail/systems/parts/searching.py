@@ -47,16 +47,15 @@ def search(query: str, settings: SearchSettings) -> Retrieve:
 
 def found(query: str, settings: SearchSettings) -> Part[tuple[Paragraph, ...]]:
     """The paragraphs that a query finds; none are searched for where it has no words."""
-    if not query_words(query):
-        return ()
-    return expect((yield search(query, settings)), Retrieved).paragraphs
+    step = search(query, settings)
+    return expect((yield step), Retrieved).paragraphs if step.query else ()
 
 
 def each_found(queries: Iterable[str], settings: SearchSettings) -> Part[tuple[tuple[Paragraph, ...], ...]]:
     """The paragraphs that each of these queries finds, all searched for at once."""
-    asked = tuple(queries)
-    results = iter((yield from all_of((search(each, settings) for each in asked if query_words(each)), Retrieved)))
-    return tuple(next(results).paragraphs if query_words(each) else () for each in asked)
+    searches = tuple(search(each, settings) for each in queries)
+    results = iter((yield from all_of((each for each in searches if each.query), Retrieved)))
+    return tuple(next(results).paragraphs if each.query else () for each in searches)
 
 
 def page_of(title: str, settings: SearchSettings) -> Part[tuple[Paragraph, ...]]:

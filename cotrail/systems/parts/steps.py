@@ -20,6 +20,11 @@ def last_step(action: Action) -> Part[Reply]:
         return (yield action)
 
 
+def last_text(action: Action) -> Part[str]:
+    """The text of the generation with which a system ends; see `last_step`."""
+    return expect((yield from last_step(action)), Generated).text
+
+
 def all_of(actions: Iterable[Action], expected: type[ResultT]) -> Part[tuple[ResultT, ...]]:
     """The results of actions that don't need each other, in their order; nothing is yielded if there are none."""
     batch = tuple(actions)

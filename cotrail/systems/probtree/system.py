@@ -169,7 +169,7 @@ def most(question: Question, settings: ProbTreeSettings) -> tuple[Most, ...]:  #
     questions, form = settings.max_questions, AnswerForm.PROMPT
     searches = questions + questions * (questions - 1) // 2
     own = {name: len(words.split()) for name, words in OWN.items()}
-    paragraphs = questions * settings.search.count * settings.search.paragraph_words
+    paragraphs = questions * settings.search.most_words
     words = max(own.values()) + (paragraphs if settings.open else questions * settings.max_tokens)
     answers = Most(kind="reason", times=3 * questions + 1, output=settings.max_tokens, words=words, form=form)
     tree = Most(kind="reason", times=1, output=settings.max_tree_tokens, words=own["decompose"], form=form)

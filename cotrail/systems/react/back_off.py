@@ -14,6 +14,7 @@ from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts.answers import behind
+from cotrail.systems.parts.lines import lines
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.most import Most, words_in
 from cotrail.systems.parts.steps import texts_of
@@ -47,16 +48,10 @@ class Voted(Struct, frozen=True, kw_only=True):
     chains: tuple[str, ...]
     votes: Votes
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether the answer that won has half of the votes or more."""
-        return bool(self.votes.counted) and 2 * self.votes.counted[0].votes >= len(self.chains)
-
     def answer(self, paragraphs: tuple[Paragraph, ...] = (), limit: str = "") -> Answer:
         """The answer that won, with the chain that has it."""
         chosen = self.votes.chosen
-        lines = () if chosen is None else self.chains[chosen].splitlines()
-        sentences = tuple(line.strip() for line in lines if line.strip())
+        sentences = () if chosen is None else lines(self.chains[chosen])
         text = self.votes.winner
         return Answer(text=text, sentences=sentences, paragraphs=paragraphs, details=self.votes, limit=limit)
 
@@ -79,7 +74,7 @@ def self_consistency_react(question: Question, shots: Shots, settings: BackOffSe
         voted = yield from self_consistency(question, shots, settings)
     except LimitReached as reached:
         return Answer(text="", limit=reached.limit)
-    if voted.is_sure:
+    if voted.votes.agree:
         return voted.answer()
     acted = yield from react(question, shots, settings.react)
     return replace(acted, details=voted.votes) if acted.text else voted.answer(acted.paragraphs, acted.limit)

@@ -10,9 +10,9 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, plain
 from cotrail.core.questions import Question
-from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, LimitReached, Part, System
 from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.steps import text_of
 from cotrail.systems.parts.words import chosen_words, own_words, worded
 from cotrail.systems.react.environment import Page, PageSettings, observed, parsed
 from cotrail.systems.spec import Needs, SystemSpec
@@ -84,7 +84,7 @@ def write(prompt: Prompt, stop: str, settings: ReActSettings) -> Part[str]:
     step = Reason(
         prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(stop,), temperature=settings.temperature
     )
-    return expect((yield step), Generated).text.strip()
+    return (yield from text_of(step)).strip()
 
 
 def acted(prompt: Prompt, number: int, thought: str, action: str | None = None) -> Prompt:

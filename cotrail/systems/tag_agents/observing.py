@@ -7,6 +7,7 @@ from cotrail.core.prompts import Piece, Prompt, Text, user
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
 from cotrail.systems.parts.searching import found, page_of
+from cotrail.systems.parts.steps import text_of
 from cotrail.systems.tag_agents.asking import SetUp
 
 FINAL = "**Final Information**"
@@ -39,7 +40,7 @@ def observed(query: str, reasoning: str, at: SetUp, yields: int) -> Part[Observe
     prompt = Prompt(turns=(user(*words),))
     if at.agent.reads == "explorer":
         return (yield from explored(prompt, paragraphs, at))
-    text = expect((yield at.message(prompt)), Generated).text
+    text = yield from text_of(at.message(prompt))
     return Observed(pieces=at.between_tags(Text(final_information(text))), paragraphs=paragraphs)
 
 

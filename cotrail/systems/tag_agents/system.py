@@ -90,7 +90,7 @@ def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
 
 def most(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    found = settings.search.count * settings.search.paragraph_words
+    found = settings.search.most_words
     words = settings.calls * (settings.max_tokens + found)
     read = {"": 0, "documents": 1, "explorer": settings.explored}[agent.reads] * (settings.calls - 1)
     reads = Most(kind="reason", times=read, output=settings.max_tokens, words=words)

@@ -10,7 +10,7 @@ OPENING_STEPS = 2
 
 def most_looped(turns: int, max_tokens: int, search: SearchSettings) -> tuple[Most, ...]:
     """The messages of a loop first, then the steps of its tools."""
-    words = turns * (max_tokens + MOST_CALLS * search.count * search.paragraph_words)
+    words = turns * (max_tokens + MOST_CALLS * search.most_words)
     return (
         Most(kind="reason", times=turns, output=max_tokens, words=words),
         Most(kind="retrieve", times=turns * MOST_CALLS, in_turn=turns),

@@ -20,7 +20,7 @@ from cotrail.core.system import Answer, LimitReached, Part, System, expect
 from cotrail.systems.parts.asking_on import going_on
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.parts.words import Filling, own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.bounds import most_looped
@@ -81,7 +81,7 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
     findings = [each for piece in told if isinstance(piece, Written) for each in (piece, "\n\n")]
     words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
     report = Read(prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_tokens, until="end")
-    text = expect((yield from last_step(report)), Generated).text
+    text = yield from last_text(report)
     return Answer(text=stated(text), sentences=(text,), paragraphs=led.paragraphs, limit=limit)
 
 
@@ -121,7 +121,7 @@ def researched(
 def wrote(shots: Shots, name: str, max_tokens: int, **values: Filling) -> Part[str]:
     """What the model writes to the prompt of that name."""
     prompt = Prompt(turns=(user(*worded(shots, OWN, name, **values)),))
-    return expect((yield Reason(prompt=prompt, max_tokens=max_tokens, until="end")), Generated).text
+    return (yield from text_of(Reason(prompt=prompt, max_tokens=max_tokens, until="end")))
 
 
 def tasks(way: Way, written: Generated) -> tuple[Call, ...]:

@@ -20,7 +20,7 @@ from cotrail.systems.parts.answers import between
 from cotrail.systems.parts.in_parallel import in_parallel
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings, page_of, shown
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_text
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.bounds import most_looped
@@ -81,7 +81,7 @@ def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettin
         # The last message is overwritten, whatever it holds; without tags all of what follows is the answer.
         asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "wrap_up"))))
         reason = Reason(prompt=asked, max_tokens=drawn.max_tokens, until="end", temperature=drawn.temperature)
-        text = untagged = expect((yield from last_step(replace(reason, top_p=drawn.top_p))), Generated).text
+        text = untagged = yield from last_text(replace(reason, top_p=drawn.top_p))
     answer = between(text, *ANSWER)
     return Answer(
         text=untagged if answer is None else answer,

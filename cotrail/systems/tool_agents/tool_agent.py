@@ -19,7 +19,7 @@ from cotrail.systems.parts.answers import behind
 from cotrail.systems.parts.asking_on import going_on
 from cotrail.systems.parts.most import Most
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.parts.steps import last_step
+from cotrail.systems.parts.steps import last_step, text_of
 from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.bounds import most_looped
@@ -95,7 +95,7 @@ def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far:
         return so_far.chat
     asked = going_on(so_far.chat, *worded(shots, OWN, "summarise"))
     reason = Reason(prompt=asked, max_tokens=settings.summary_tokens, until="end")
-    summary = expect((yield reason), Generated).text
+    summary = yield from text_of(reason)
     # A model that calls a tool instead has summarised nothing.
     if not summary:
         return so_far.chat

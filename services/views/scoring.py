@@ -97,6 +97,11 @@ def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
     return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
+def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, KindedScores]:
+    """The scores of each question of a run as it stands, by its id, in the questions' order."""
+    return {question.key: kinded_scores(record, question) for question in read_questions(connection, record.id)}
+
+
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
     """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
     record = read_run(connection, run_id)

@@ -20,12 +20,15 @@ _QUANTILE = 0.975
 
 
 class ConfidenceInterval(Struct, frozen=True, kw_only=True):
-    """A 95 % confidence interval of a mean; questions: the number of scores that it is the mean of."""
+    """A 95 % confidence interval of a mean; questions: the number of scores that it is the mean of.
+
+    method: `empirical-bernstein` holds at every stop (`cotrail.evaluation.metrics.confidence_sequences`).
+    """
 
     low: float
     high: float
     questions: int
-    method: Literal["wilson", "student-t"]
+    method: Literal["wilson", "student-t", "empirical-bernstein"]
 
 
 def confidence_interval(

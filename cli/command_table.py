@@ -182,6 +182,12 @@ COMMANDS = (
     ),
     Entry(
         RESULTS,
+        "compare",
+        "compare:compare",
+        "Say which of several runs on the same questions is better, by how much, how sure that is, where and why.",
+    ),
+    Entry(
+        RESULTS,
         "rethink",
         "rethink:rethink",
         "Infer final predictions from recorded chains and their scores, without a model.",

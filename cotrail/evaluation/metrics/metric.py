@@ -90,6 +90,11 @@ class Metric(Struct, frozen=True, kw_only=True):
         """Return whether it is a number of things, and no score from 0 to 1."""
         return isinf(self.highest)
 
+    @property
+    def span(self) -> float:
+        """The largest difference that two values may have."""
+        return self.highest - self.lowest
+
     def value(self, question: ScoredQuestion) -> float | None:
         """The value for a question, finished or not."""
         score = self.score(question)

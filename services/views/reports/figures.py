@@ -119,7 +119,7 @@ def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
     figure = draw(plot)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with _style():
+        with drawing_style():
             figure.savefig(svg, metadata=_metadata(plot))
             figure.savefig(png, metadata={"Software": "cotrail", "Title": plot.title})
     except OSError as error:
@@ -150,7 +150,7 @@ def panel_svgs(plot: Chart) -> tuple[str, ...]:
 
 def legend_svgs(plot: Chart) -> tuple[tuple[str, str], ...]:
     """The entries of the legend: each entry's mark as an SVG, and its words; raises as `svg_of` does."""
-    with _style():
+    with drawing_style():
         from matplotlib.figure import Figure
 
         entries = []
@@ -165,7 +165,7 @@ def legend_svgs(plot: Chart) -> tuple[tuple[str, str], ...]:
 
 def _svg(plot: Chart, figure: "Figure") -> str:
     buffer = io.StringIO()
-    with _style():
+    with drawing_style():
         figure.savefig(buffer, format="svg", metadata=_metadata(plot))
     return buffer.getvalue()
 
@@ -177,7 +177,7 @@ def _metadata(plot: Chart) -> dict[str, str | None]:
 
 def draw(plot: Chart, *, width: float | None = None, alone: bool = False) -> "Figure":
     """The figure, not yet written; width: of a panel in inches; alone: without legend and notes."""
-    with _style():
+    with drawing_style():
         from matplotlib.figure import Figure
 
         least, columns = _layout(plot)
@@ -211,7 +211,8 @@ def notes(plot: Chart) -> tuple[str, ...]:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def drawing_style() -> Iterator[None]:
+    """Within it, matplotlib draws as all figures here are drawn; raises UnavailableError where it isn't installed."""
     with installed_with("reports"):
         import matplotlib
     with matplotlib.rc_context():

@@ -49,7 +49,7 @@ class PageFigure(Struct, frozen=True, kw_only=True):
 
 def page_figure(plot: Chart) -> PageFigure:
     """The figure; raises UnavailableError where matplotlib isn't installed."""
-    drawings = (_drawing(svg, f"{plot.name}-{number}") for number, svg in enumerate(panel_svgs(plot)))
+    drawings = (page_drawing(svg, f"{plot.name}-{number}") for number, svg in enumerate(panel_svgs(plot)))
     panels = zip((panel.title for panel in plot.panels), drawings, strict=True)
     points = (each for panel in plot.panels for each in _points(panel))
     return PageFigure(
@@ -57,7 +57,7 @@ def page_figure(plot: Chart) -> PageFigure:
         title=plot.title,
         columns=columns_on_page(plot),
         legend=tuple(
-            (_drawing(svg, f"{plot.name}-entry-{number}"), words)
+            (page_drawing(svg, f"{plot.name}-entry-{number}"), words)
             for number, (svg, words) in enumerate(legend_svgs(plot))
         ),
         notes=notes(plot),
@@ -66,8 +66,8 @@ def page_figure(plot: Chart) -> PageFigure:
     )
 
 
-def _drawing(svg: str, name: str) -> str:
-    """The drawing without the XML declaration."""
+def page_drawing(svg: str, name: str) -> str:
+    """The drawing in the page's colours, without the XML declaration; name: of its ids, unlike any other's."""
     drawing = printable(svg[svg.index("<svg") :])
     # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
     drawing_ = _IDENTIFIER.sub(rf"\1{name}-", drawing)

@@ -1,0 +1,259 @@
+"""Comparison of runs on the same questions: which is better, by how much, how sure that is, on which questions, why."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
+from statistics import fmean
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from cotrail.errors import InputError
+from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
+from cotrail.evaluation.comparison.outcomes import Outcomes, outcomes
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.evaluation.metrics.metric import Metric
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.records.labels import read_labels
+from cotrail.services.views.comparing_costs import CostFront, RunCosts, cost_front, read_costs
+from cotrail.services.views.comparing_kinds import KindDifference, kind_differences
+from cotrail.services.views.comparing_metrics import (
+    MetricColumns,
+    check_names,
+    compared_metrics,
+    metric_columns,
+    paired,
+)
+from cotrail.services.views.comparing_questions import SharedQuestions, Standing, shared_questions
+from cotrail.services.views.comparing_traces import DifferingQuestion, Traces
+
+MOST_TRACED = 20
+"""The wins of a pair whose traces are compared, and as many of its losses: those with the largest differences."""
+
+
+class ComparisonRequest(Struct, frozen=True, kw_only=True):
+    """What to compare.
+
+    runs: ids, their beginnings, names or `latest`. against: one of them, with which alone the others are compared.
+    metrics: their names, the primary one first; the main scores that all runs have where none is named.
+    """
+
+    runs: tuple[str, ...]
+    against: str | None = None
+    metrics: tuple[str, ...] = ()
+
+
+class RunScore(Struct, frozen=True, kw_only=True):
+    """The mean of a metric over the compared questions that have it, with its 95 % interval."""
+
+    mean: float | None
+    interval: ConfidenceInterval | None
+
+
+class ComparedRun(Struct, frozen=True, kw_only=True):
+    """A run; name: its own where it has one that no other compared run has, otherwise its id.
+
+    costs: of the whole run so far; costs_per_question: those divided by its ended questions.
+    """
+
+    id: str
+    name: str
+    system: str
+    model: str
+    dataset: str
+    standing: Standing
+    scores: Mapping[str, RunScore]
+    costs: RunCosts
+    costs_per_question: RunCosts | None
+
+
+class ComparedPair(Struct, frozen=True, kw_only=True):
+    """Two runs, by id: all differences are those of the first from the second.
+
+    differences: by metric; outcomes: by the primary one. shown: questions whose outcome differs, with the step at which
+    the traces part: up to `MOST_TRACED` wins, then as many losses, those with the largest differences first.
+    """
+
+    first: str
+    second: str
+    differences: Mapping[str, Difference]
+    outcomes: Outcomes
+    shown: tuple[DifferingQuestion, ...]
+
+
+class MetricFacts(Struct, frozen=True, kw_only=True):
+    """A metric by which runs are compared; is_count: whether it is a number of things and no score."""
+
+    name: str
+    title: str
+    meaning: str
+    is_count: bool
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Runs compared on the questions that all of them have.
+
+    is_fixed: whether the number of questions was fixed beforehand; otherwise the intervals hold at every stop.
+    questions: how many are compared; left_out: how many shared ones aren't yet.
+    metrics: the first is the primary one. kinds: differences of it by kind of question, an exploration.
+    """
+
+    is_fixed: bool
+    questions: int
+    left_out: int
+    metrics: tuple[MetricFacts, ...]
+    runs: tuple[ComparedRun, ...]
+    pairs: tuple[ComparedPair, ...]
+    kinds: tuple[KindDifference, ...]
+    front: CostFront | None
+
+    @property
+    def primary(self) -> MetricFacts:
+        """The metric that decides."""
+        return self.metrics[0]
+
+    def run(self, run_id: str) -> ComparedRun:
+        """The run of that id."""
+        return next(each for each in self.runs if each.id == run_id)
+
+
+Tell = Callable[[str], None]
+"""Takes what is being done, in words."""
+
+
+def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lambda _: None) -> Comparison:
+    """Compare runs as they stand.
+
+    Raises InputError where fewer than two runs are named, or they share no questions or no score.
+    """
+    check_names(request.metrics)
+    records = _records(connection, request.runs)
+    chosen = _pairs(connection, records, request.against)
+    tell("reading the questions")
+    shared = shared_questions(connection, records)
+    columns = {}
+    for number, record in enumerate(records, start=1):
+        tell(f"scoring run {number} of {len(records)}")
+        columns[record.id] = metric_columns(connection, record)
+    metrics = compared_metrics(columns, shared.compared, request.metrics)
+    differences = {}
+    for metric in metrics:
+        tell(f"testing {metric.title}")
+        differences[metric.name] = _differences(columns, chosen, metric, shared)
+    tell("testing kinds of questions")
+    kinds = kind_differences(columns, chosen, metrics[0], shared)
+    tell("adding up costs")
+    runs = tuple(_runs(connection, records, columns, metrics, shared))
+    traces = Traces(connection, {run.id: columns[run.id][metrics[0].name] for run in runs})
+    pairs = []
+    for place, (first, second) in enumerate(chosen):
+        tell(f"comparing traces of pair {place + 1} of {len(chosen)}")
+        of_metrics = {name: of[place] for name, of in differences.items()}
+        pairs.append(_pair(first, second, columns, of_metrics, shared, traces))
+    return Comparison(
+        is_fixed=shared.are_fixed,
+        questions=len(shared.compared),
+        left_out=shared.left_out,
+        metrics=tuple(_facts(metric) for metric in metrics),
+        runs=runs,
+        pairs=tuple(pairs),
+        kinds=kinds,
+        front=_front(runs, metrics[0]),
+    )
+
+
+def _records(connection: Connection, runs: Sequence[str]) -> list[RunRecord]:
+    ids = [resolve_run(connection, run) for run in runs]
+    if len(set(ids)) < len(ids) or len(ids) < 2:
+        raise InputError("a comparison needs two or more runs, each named once; `cotrail runs` lists them")
+    return [read_run(connection, run_id) for run_id in ids]
+
+
+def _pairs(connection: Connection, records: Sequence[RunRecord], against: str | None) -> list[tuple[str, str]]:
+    """The pairs to compare: all of them, or each other run with that one."""
+    ids = [record.id for record in records]
+    if against is None:
+        return list(combinations(ids, 2))
+    base = resolve_run(connection, against)
+    if base not in ids:
+        raise InputError(f"--against {against} is none of the runs that are compared; name it among them too")
+    return [(run_id, base) for run_id in ids if run_id != base]
+
+
+def _differences(
+    columns: Mapping[str, MetricColumns], chosen: Sequence[tuple[str, str]], metric: Metric, shared: SharedQuestions
+) -> list[Difference]:
+    pairs = (paired(columns[first], columns[second], metric.name, shared.compared) for first, second in chosen)
+    family = [list(pair.values()) for pair in pairs]
+    return fixed_differences(family) if shared.are_fixed else anytime_differences(family, metric.span)
+
+
+def _pair(
+    first: str,
+    second: str,
+    columns: Mapping[str, MetricColumns],
+    differences: Mapping[str, Difference],
+    shared: SharedQuestions,
+    traces: Traces,
+) -> ComparedPair:
+    primary = next(iter(differences))
+    by_question = paired(columns[first], columns[second], primary, shared.compared)
+    decided = outcomes(by_question)
+    shown = [
+        traces.differing(first, second, shared.compared[key])
+        for keys in (decided.wins, decided.losses)
+        for key in islice(sorted(keys, key=lambda key: -abs(by_question[key])), MOST_TRACED)
+    ]
+    return ComparedPair(first=first, second=second, differences=differences, outcomes=decided, shown=tuple(shown))
+
+
+def _runs(
+    connection: Connection,
+    records: Sequence[RunRecord],
+    columns: Mapping[str, MetricColumns],
+    metrics: Sequence[Metric],
+    shared: SharedQuestions,
+) -> Iterator[ComparedRun]:
+    names = _names(connection, [record.id for record in records])
+    for record in records:
+        costs, standing = read_costs(connection, record.id), shared.standings[record.id]
+        values = {each.name: _known(columns[record.id][each.name], shared) for each in metrics}
+        yield ComparedRun(
+            id=record.id,
+            name=names[record.id],
+            system=record.system,
+            model=record.model_name,
+            dataset=record.dataset,
+            standing=standing,
+            scores={each.name: _score(each, values[each.name]) for each in metrics},
+            costs=costs,
+            costs_per_question=costs.per(standing.ended),
+        )
+
+
+def _names(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Names by which the runs can be told apart."""
+    labels = read_labels(connection, ids)
+    named = [labels[run_id].name if run_id in labels else None for run_id in ids]
+    return {
+        run_id: name if name and named.count(name) == 1 and name not in ids else run_id
+        for run_id, name in zip(ids, named, strict=True)
+    }
+
+
+def _known(values: Mapping[str, float | None], shared: SharedQuestions) -> list[float]:
+    return [value for key in shared.compared if (value := values.get(key)) is not None]
+
+
+def _score(metric: Metric, values: Sequence[float]) -> RunScore:
+    return RunScore(
+        mean=fmean(values) if values else None, interval=confidence_interval(values, metric.highest, metric.lowest)
+    )
+
+
+def _facts(metric: Metric) -> MetricFacts:
+    return MetricFacts(name=metric.name, title=metric.title, meaning=metric.meaning, is_count=metric.is_count)
+
+
+def _front(runs: Sequence[ComparedRun], primary: Metric) -> CostFront | None:
+    costs = {run.id: run.costs_per_question for run in runs}
+    return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})

@@ -37,6 +37,11 @@ class RepeatedSteps(Struct, frozen=True, kw_only=True):
     steps: dict[str, int] = field(name="from")
 
 
+def provenance_of(repeat: Repeat | None) -> dict[str, Any]:
+    """What a run's provenance says of it."""
+    return {} if repeat is None else {REPEAT: msgspec.to_builtins(repeat)}
+
+
 def read_repeat(provenance: Mapping[str, Any]) -> Repeat | None:
     """Which of several runs it is; None where it is the only one."""
     return msgspec.convert(provenance.get(REPEAT), Repeat | None)

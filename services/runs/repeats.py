@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.dotted_names import dotted
-from cotrail.core.repeats import REPEAT, Repeat, read_repeat
+from cotrail.core.repeats import Repeat, provenance_of, read_repeat
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.repeats import runs_of
 from cotrail.models.records.labels import Labels
@@ -30,7 +29,7 @@ def repeated(submission: Submission, times: int) -> Iterator[Submission]:
             submission,
             id=run_id,
             binding=replace(submission.binding, seed=submission.binding.seed + place),
-            provenance={**submission.provenance, REPEAT: msgspec.to_builtins(repeat)},
+            provenance={**submission.provenance, **provenance_of(repeat)},
             labels=_labels(submission.labels, place + 1),
         )
 

@@ -13,14 +13,19 @@ from sqlalchemy import Engine, select
 from cotrail.configuration.settings import settings
 from cotrail.core.repeats import read_repeat
 from cotrail.core.results import Generated
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.folders import build_index
 from cotrail.errors import InputError
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions, run_labels, runs, steps
+from cotrail.services.papers.conducting import begin
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
 from cotrail.systems.registry import find_system
 from tests.faults.stacked import SAMPLE
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import LEASE, MILLISECONDS, completed, unsent
+from tests.integration.stepping import LEASE, MILLISECONDS, completed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -157,3 +162,84 @@ def test_a_run_that_is_not_repeated_says_nothing_of_repeats(home: Path, engine: 
     carry_out(engine, {})
     assert json.loads(cotrail("score", only["run"], "--json").stdout)["repeats"] is None
     assert "repeat" not in cotrail("score", only["run"]).stdout
+
+
+COMPARED = """
+protocol = "compare"
+name = "often"
+models = ["scripted"]
+systems = ["one-step"]
+temperature = 0.7
+repeat = {times}
+
+[datasets.jsonl]
+questions = "questions.jsonl"
+corpus = "sample"
+demonstrations = "demonstrations.txt"
+
+[[variations]]
+name = "direct"
+run = {{ reader = "direct" }}
+"""
+
+
+def compare(engine: Engine, home: Path, times: int) -> Schedule:
+    """Conducts a comparison of two runs, each so many times, with the work done in this process."""
+    build_index(read_corpus([SAMPLE / "corpus.jsonl"]), home / "corpora" / "sample")
+    (home / "often.toml").write_text(COMPARED.format(times=times))
+    schedule = Schedule(read_experiment_file(home / "often.toml"), home)
+    ledger = Ledger(engine, "w", LEASE, find_system)
+    begin(engine, schedule, schedule.plan(), reuse=True).conduct(
+        lambda _: [run_to_end(ledger, unsent(engine, kind)) for kind in ("retrieve", "reason", "read")]
+    )
+    return schedule
+
+
+def test_runs_of_an_experiment_adopt_steps_and_repeats_of_theirs_do_not(
+    home: Path, engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    compare(engine, home, 3)
+    recorded = query(
+        select(runs.c.cell, runs.c.seed, steps.c.kind, steps.c.adopted_from, steps.c.fingerprint).join(steps)
+    )
+    assert {(row["cell"], row["seed"]) for row in recorded} == {
+        (f"jsonl/scripted/one-step{variation}{repeat}", seed)
+        for variation in ("", "/direct")
+        for seed, repeat in enumerate(("", "/repeat-2", "/repeat-3"))
+    }
+    assert not [row for row in recorded if row["adopted_from"]]
+    samples = [row["fingerprint"] for row in recorded if row["kind"] != "retrieve" and "direct" not in row["cell"]]
+    assert len(set(samples)) == len(samples) == 3 * ASKED
+    searched = [row["fingerprint"] for row in recorded if row["kind"] == "retrieve"]
+    assert len(set(searched)) < len(searched)  # which would have been adopted
+
+
+def test_without_repeats_they_do(home: Path, engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    compare(engine, home, 1)
+    assert query(select(steps.c.id).where(steps.c.adopted_from.is_not(None)))
+
+
+def test_repeats_of_an_experiment_are_scored_together(
+    home: Path, engine: Engine, cotrail: Cotrail, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    compare(engine, home, 2)
+    ids = {row["cell"]: row["id"] for row in query(select(runs.c.cell, runs.c.id))}
+    direct = [ids["jsonl/scripted/one-step/direct"], ids["jsonl/scripted/one-step/direct/repeat-2"]]
+    assert json.loads(cotrail("score", direct[1], "--json").stdout)["repeats"]["runs"] == direct
+    tables = {
+        each["name"]: each for each in json.loads(cotrail("experiment", "report", "often", "--json").stdout)["tables"]
+    }
+    assert {row["values"]["run"] for row in tables["repeats"]["rows"]} == {
+        "jsonl/scripted/one-step",
+        "jsonl/scripted/one-step/direct",
+    }
+
+
+def test_a_run_of_an_experiment_is_not_repeated_by_itself(home: Path, engine: Engine) -> None:
+    build_index(read_corpus([SAMPLE / "corpus.jsonl"]), home / "corpora" / "sample")
+    (home / "often.toml").write_text(COMPARED.format(times=1).replace('reader = "direct"', "repeat = 2"))
+    with pytest.raises(InputError, match="`repeat` stands at the file's beginning"):
+        Schedule(read_experiment_file(home / "often.toml"), home).check()

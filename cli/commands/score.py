@@ -9,6 +9,7 @@ from rich.console import Console
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.repeats import print_repeats
 from cotrail.common.humanize import count, number
 from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
@@ -41,7 +42,8 @@ def score(
 ) -> None:
     """Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.
 
-    A question that isn't finished counts 0, so a run under way scores low.
+    A question that isn't finished counts 0, so a run under way scores low. Of a run that was submitted with --repeat,
+    the scores of all its repeats together follow.
     """
     if official and dataset is None:
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
@@ -58,6 +60,9 @@ def score(
     if scores.spent:
         screen.print(spent_line(scores.spent))
     screen.print(CAVEAT, style="dim")
+    if scores.repeats:
+        screen.print()
+        print_repeats(screen, scores.repeats)
     for table in kind_tables(scores):
         screen.print()
         _print_kinds(screen, table)

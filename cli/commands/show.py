@@ -34,8 +34,8 @@ def runs(
         typer.Option(
             "--filter",
             metavar="KEY=VALUE",
-            help="Only runs with this state, system, dataset, corpus, model, experiment, name or tag; or a text that "
-            "their id, name or tags have. May be repeated: all have to hold.",
+            help="Only runs with this state, system, dataset, corpus, model, experiment, name, tag or repeat (the first "
+            "one's id); or a text that their id, name or tags have. May be repeated: all have to hold.",
             show_default=False,
         ),
     ] = None,
@@ -112,6 +112,7 @@ def _row(each: ListedRun) -> dict[str, Cell]:
         "dataset": each.dataset,
         "corpus": ", ".join(each.corpora),
         "model": each.model_name,
+        "repeat": f"{each.repeat.number}/{each.repeat.times}" if each.repeat else "",
         "tags": ", ".join(each.tags),
         "priority": str(each.priority) if each.priority else "",
         "submitted": local(each.created_at),

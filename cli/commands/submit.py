@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.request_options import with_request_options
@@ -45,7 +46,8 @@ def submit(
 ) -> None:
     """Submit a run to the queue and print its id.
 
-    Everything is checked before anything is written. Workers carry it out; this command may end or be ended.
+    Everything is checked before anything is written. Workers carry it out; this command may end or be ended. With
+    --repeat it prints the ids of all runs, a line each.
 
     Example: `cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
     """
@@ -82,22 +84,25 @@ def _check_named(values: Mapping[str, Any]) -> None:
 
 
 def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
-    run = prepared.submission.id
-    size = len(prepared.questions)
     for warning in (*_warnings(prepared), *check_worker_keys(_app, prepared.submission.binding)):
         console(stderr=True).print(warning, style="yellow", soft_wrap=True)
     if prepared.submission.batched:
         console(stderr=True).print(waves_in_words(prepared), style="dim", soft_wrap=True)
     with open_store() as engine:
         submission.submit(engine, prepared)
-        warn_of_namesakes(engine, run, prepared.submission.labels.name)
+        for run in prepared.runs:
+            warn_of_namesakes(engine, run.id, run.labels.name)
         if not wait:
-            _print_submitted(run, size, json=json)
+            _print_submitted(prepared, json=json)
             return
-        if not json:
-            console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
-        progress = follow(engine, run, stderr=json)
-        raise typer.Exit(summarize(engine, progress, json=json))
+        raise typer.Exit(max([_wait(engine, run.id, len(prepared.questions), json=json) for run in prepared.runs]))
+
+
+def _wait(engine: Engine, run: str, size: int, *, json: bool) -> int:
+    """Shows a run's progress until it is done; returns the exit code."""
+    if not json:
+        console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
+    return summarize(engine, follow(engine, run, stderr=json), json=json)
 
 
 def _warnings(prepared: PreparedRun) -> list[str]:
@@ -118,10 +123,15 @@ def _app() -> Any:
     return app
 
 
-def _print_submitted(run: str, size: int, *, json: bool) -> None:
+def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:
+    size, times = len(prepared.questions), len(prepared.runs)
+    for run in prepared.runs:
+        if json:
+            print_json({"run": run.id, "questions": size})
+        else:
+            typer.echo(run.id)
     if json:
-        print_json({"run": run, "questions": size})
         return
-    typer.echo(run)
-    hint = f"{count(size, 'question')} in the queue. `cotrail watch {run}` shows progress."
+    often = f", {times} times" if times > 1 else ""
+    hint = f"{count(size, 'question')} in the queue{often}. `cotrail watch {prepared.submission.id}` shows progress."
     console(stderr=True).print(hint, style="dim", soft_wrap=True)

@@ -1,9 +1,9 @@
-"""Submitting a run: in one transaction, so that it is stored whole or not at all."""
+"""Submitting runs: in one transaction, so that they are stored whole or not at all."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
@@ -21,25 +21,37 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
 
     Where the cell of the experiment has a run already, nothing is recorded, and the id of that run is returned.
     """
+    [run_id] = submit_together(engine, [submission], asked_questions, find_system)
+    return run_id
+
+
+def submit_together(
+    engine: Engine, submissions: Sequence[Submission], asked_questions: Sequence[Question], find_system: FindSystem
+) -> list[str]:
+    """The same of several runs of the same questions: all of them are recorded, or none; returns their ids."""
     plans = Runs(find_system)
     with engine.begin() as connection:
-        # First of all: another process that submits the same cell waits here, and then finds this run.
-        if not insert_run(connection, submission, len(asked_questions)):
-            of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
-            return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
-        opened = open_run(connection, submission)
-        # The passages that questions pin, so that prompts can refer to them.
-        pinned = (question.pinned for question in asked_questions if question.pinned)
-        passages = [Paragraph(id="", title=each.title, text=each.text) for each in pinned]
-        save_paragraphs(connection, {passage.digest: passage for passage in passages})
-        for start in range(0, len(asked_questions), CHUNK_ROWS):
-            rows = [
-                _question_row(submission.id, position, question)
-                for position, question in enumerate(asked_questions[start : start + CHUNK_ROWS], start=start)
-            ]
-            recorded = record_questions(connection, rows, opened)
-            begin_questions(connection, plans, [each.id for each in recorded])
-        wake(connection, submission.id)
+        return [_record(connection, plans, each, asked_questions) for each in submissions]
+
+
+def _record(connection: Connection, plans: Runs, submission: Submission, asked_questions: Sequence[Question]) -> str:
+    # First of all: another process that submits the same cell waits here, and then finds this run.
+    if not insert_run(connection, submission, len(asked_questions)):
+        of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
+        return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
+    opened = open_run(connection, submission)
+    # The passages that questions pin, so that prompts can refer to them.
+    pinned = (question.pinned for question in asked_questions if question.pinned)
+    passages = [Paragraph(id="", title=each.title, text=each.text) for each in pinned]
+    save_paragraphs(connection, {passage.digest: passage for passage in passages})
+    for start in range(0, len(asked_questions), CHUNK_ROWS):
+        rows = [
+            _question_row(submission.id, position, question)
+            for position, question in enumerate(asked_questions[start : start + CHUNK_ROWS], start=start)
+        ]
+        recorded = record_questions(connection, rows, opened)
+        begin_questions(connection, plans, [each.id for each in recorded])
+    wake(connection, submission.id)
     return submission.id
 
 

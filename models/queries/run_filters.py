@@ -6,6 +6,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Text, and_, cast, exists, not_, or_, select
 
 from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.repeats import REPEAT
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
 from cotrail.models.schema.tables import questions, run_labels, runs
 
@@ -54,6 +55,7 @@ _CONDITIONS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "model": _equals("model_name"),
     "experiment": _equals("experiment_id"),
     "name": lambda value: _labelled(run_labels.c.name == value),
+    "repeat": lambda value: runs.c.provenance[REPEAT]["of"].astext == value,
     "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
 }
 KEYS = ("state", *_CONDITIONS)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from cotrail.common.nearest import refused_choice, unknown
 from cotrail.core.binding import name_in
+from cotrail.core.repeats import Repeat, read_repeat
 from cotrail.errors import InputError
 from cotrail.models.queries.run_filters import KEYS, RunFilter
 from cotrail.models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
@@ -18,7 +19,7 @@ RUN_STATES = tuple(map(str, RunState))
 
 
 class ListedRun(Struct, frozen=True, kw_only=True):
-    """A run in a list; total: the number of its questions; questions: by status."""
+    """A run in a list; total: the number of its questions; questions: by status; repeat: which of several it is."""
 
     run: str
     name: str | None
@@ -34,6 +35,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     corpus: str | None
     corpora: tuple[str, ...]
     model: str
+    repeat: Repeat | None = None
 
     @property
     def model_name(self) -> str:
@@ -88,6 +90,7 @@ def _listed(each: RunSummary) -> ListedRun:
         corpus=each.run.corpus,
         corpora=tuple(each.run.corpora),
         model=each.run.model,
+        repeat=read_repeat(each.run.provenance),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from cotrail.core.repeats import read_repeat
 from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.submission import submit
@@ -83,7 +84,9 @@ class Conductor:
             # The model as the experiment pinned it, even if its file has another name now.
             binding = replace(submission.binding, model=self._pinned[submission.model_name])
             # Another conductor may submit this cell too; the store keeps the first run of a cell.
-            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": self._reuse, "binding": binding}
+            # Repeats adopt nothing: each is to be a sample of its own, whatever the steps depend on.
+            reuse = self._reuse and read_repeat(submission.provenance) is None
+            member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": reuse, "binding": binding}
             tags = dict.fromkeys((*submission.labels.tags, self._schedule.name))
             labels = replace(submission.labels, tags=tuple(tags))
             submit(self._engine, replace(submission, **member, labels=labels), prepared.questions, find_system)

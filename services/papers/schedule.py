@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
+from cotrail.core.repeats import Repeat, provenance_of
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.experiment_file import Experiment
@@ -21,6 +22,7 @@ from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.repeats import are_alike
 from cotrail.services.runs.requests import PATH_FIELDS, RunRequest, make_request
 from cotrail.services.runs.shots import complete_shots, read_words
 from cotrail.services.runs.system_settings import ConfiguredSystem, configure
@@ -126,6 +128,9 @@ class Schedule:
 
     def _prepare(self, cell: ExperimentCell) -> PreparedRun:
         (request, system), inputs = self._configured(cell), self.inputs
+        repeat: Repeat | None = self._paper.repeat(self._experiment, cell)
+        if request.repeat > 1:
+            raise InputError("a run of an experiment isn't repeated by itself: `repeat` stands at the file's beginning")
         if system.needs.corpus and not request.all_corpora:
             raise InputError(f"the dataset {request.dataset} needs a `corpus`, which {cell.name} searches; name it")
         questions = inputs.questions(cell)
@@ -138,9 +143,10 @@ class Schedule:
             system,
             corpora={name: inputs.corpus(name).revision for name in request.all_corpora if system.needs.corpus},
             shots=complete_shots(system.needs, demonstrations, inputs.shown(cell, AnswerForm.TITLES)) | words,
-            provenance={"cell": msgspec.to_builtins(cell)},
+            provenance={"cell": msgspec.to_builtins(cell), **provenance_of(repeat)},
         )
-        return PreparedRun(submission=composed, questions=questions)
+        alike = repeat is not None and are_alike(composed, system.needs)
+        return PreparedRun(submission=composed, questions=questions, alike=alike)
 
 
 def _with_used_engines(request: RunRequest, needs: Needs) -> RunRequest:

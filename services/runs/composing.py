@@ -96,7 +96,7 @@ def compose(
         pins={source: store.revision(source) for source in system.needs.knowledge},
     )
     return Submission(
-        id=_new_id(system.spec.name),
+        id=new_id(system.spec.name),
         system=system.spec.name,
         system_version=system.spec.version,
         settings=system.settings,
@@ -156,7 +156,8 @@ def _limited(budgets: Budgets, prices: Prices) -> dict[str, Any]:
     return {name: msgspec.to_builtins(value) for name, value in named.items() if value}
 
 
-def _new_id(system: str) -> str:
+def new_id(system: str) -> str:
+    """An id for a run of this system."""
     # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
     return f"{system}-{date.today():%Y%m%d}-{secrets.token_hex(3)}"
 

@@ -60,8 +60,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def estimate(connection: Connection, prepared: PreparedRun) -> Estimate:
-    """The estimate of a run that could be submitted."""
-    run, count = prepared.submission, len(prepared.questions)
+    """The estimate of a run that could be submitted, with all of its repeats."""
+    run, asked = prepared.submission, prepared.questions * len(prepared.runs)
     priced = _Priced(run)
     measured = read_measured(
         connection, system=run.system, version=run.system_version, dataset=run.dataset, model=run.model_name
@@ -70,10 +70,10 @@ def estimate(connection: Connection, prepared: PreparedRun) -> Estimate:
         system=run.system,
         dataset=run.dataset,
         model=run.model_name,
-        questions=count,
+        questions=len(asked),
         price=priced.source,
-        most=_most(run, prepared.questions, priced),
-        expected=_expected(measured, count, priced) if measured else None,
+        most=_most(run, asked, priced),
+        expected=_expected(measured, len(asked), priced) if measured else None,
         measured=measured,
     )
 

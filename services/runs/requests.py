@@ -24,7 +24,8 @@ from cotrail.systems.parts.reader_settings import Reader
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.rethinking.settings import Variant
 
-Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+MAX_SEED = 2**31 - 1
+Whole = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
@@ -78,6 +79,9 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _what("CORPUS", "A corpus made by `cotrail index`, the first where there are several. May be repeated."),
     ] = ()
     limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
+    repeat: Annotated[
+        Positive, _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together.")
+    ] = 1
     reader: Annotated[
         Reader | None,
         _how(
@@ -183,6 +187,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.corpus is not None and self.corpora:
             raise ValueError("`corpus` names the only one, `corpora` several; give one of the two")
+        if self.seed + self.repeat - 1 > MAX_SEED:
+            raise ValueError(f"the last of {self.repeat} repeats has no seed: choose a `seed` further below {MAX_SEED}")
 
     @property
     def all_corpora(self) -> tuple[str, ...]:

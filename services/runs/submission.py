@@ -18,6 +18,7 @@ from cotrail.models.commands import submission
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.repeats import are_alike, repeated
 from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
 from cotrail.services.runs.runnable import check_splitter
 from cotrail.services.runs.shots import make_shots, read_shown, read_words
@@ -49,7 +50,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled, lookup).missing)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
+    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat")
     composed = compose(
         request,
         system,
@@ -60,12 +61,19 @@ def prepare(request: RunRequest) -> PreparedRun:
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
-    return PreparedRun(submission=composed, questions=questions, missing_gold=missing)
+    first, *further = repeated(composed, request.repeat)
+    return PreparedRun(
+        submission=first,
+        questions=questions,
+        missing_gold=missing,
+        further=tuple(further),
+        alike=request.repeat > 1 and are_alike(composed, system.needs),
+    )
 
 
 def submit(engine: Engine, prepared: PreparedRun) -> str:
-    """Records the run, which workers then carry out; returns its id."""
-    return submission.submit(engine, prepared.submission, prepared.questions, find_system)
+    """Records the run with all of its repeats, which workers then carry out; returns its id, the first one's."""
+    return submission.submit_together(engine, prepared.runs, prepared.questions, find_system)[0]
 
 
 def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:

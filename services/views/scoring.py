@@ -22,11 +22,15 @@ from cotrail.evaluation.metrics.question_scores import (
     question_scores,
     scores_by_kind,
 )
+from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT as REPEATS_CAVEAT
+from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
+from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.runs.repeats import repeats_of
 from cotrail.systems.registry import recorded_system
 
 
@@ -36,6 +40,7 @@ class RunScores(Struct, frozen=True, kw_only=True):
     spent: on language models; None where none of them is hosted.
     ends: the number of questions by what ended them (`cotrail.core.ended_by`).
     kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
+    repeats: its scores together with those of the runs that ask the same with other seeds, where there are any.
     """
 
     run: str
@@ -53,18 +58,20 @@ class RunScores(Struct, frozen=True, kw_only=True):
     generated_tokens: int
     ends: Mapping[str, int] = {}
     spent: Spent | None = None
+    repeats: RepeatedScores | None = None
 
 
 def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
     """The scores of a run as it stands; questions that aren't finished count 0.
 
     run: its id, the beginning of it, or `latest`.
-    dataset: whose questions they are, for a run on processed files that was submitted without naming it.
+    dataset: whose questions they are, for a run on processed files that was submitted without naming it. Its repeats
+        aren't scored then.
     official: that dataset's own file, which has all answers.
     """
     run_id = resolve_run(connection, run)
     if dataset is None:
-        return read_scores(connection, run_id)
+        return replace(read_scores(connection, run_id), repeats=read_repeats(connection, run_id))
     return _rescored(connection, run_id, dataset, official)
 
 
@@ -73,6 +80,16 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
     record = read_run(connection, run_id)
     scored = [kinded_scores(record, question) for question in read_questions(connection, run_id)]
     return run_scores(record, read_progress(connection, run_id), scored)
+
+
+def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
+    """The scores of a run's repeats together, itself included; None where it has none."""
+    repeats = repeats_of(connection, run_id)
+    if not repeats:
+        return None
+    scored = {run: scores_by_question(connection, read_run(connection, run)) for run in repeats}
+    scores = {run: {key: each.scores for key, each in questions.items()} for run, questions in scored.items()}
+    return repeated_scores(scores, repeats[run_id].times)
 
 
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:

@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from cotrail.core.repeats import Repeat
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.experiment_report import ExperimentReport
 from cotrail.evaluation.experiments.inputs import Inputs, RunKeys
@@ -25,6 +26,7 @@ class Paper(Struct, Generic[E, C, R], frozen=True, kw_only=True):
     read: what the tables need of a recorded run; report: the tables and figures, a pure function of these.
     select: the cells of a stage that are run, given what the run of each needs; all if there is no such function.
         Raises InputError for what no run has a use for.
+    repeat: which of several runs that differ only in their seeds a run is.
     inputs: questions and demonstrations. pinned: what a plan pins besides files, corpora and language models.
     """
 
@@ -34,5 +36,6 @@ class Paper(Struct, Generic[E, C, R], frozen=True, kw_only=True):
     read: Callable[[C, RecordedRun], R]
     report: Callable[[Sequence[R]], ExperimentReport]
     select: Callable[[E, Mapping[C, Needs]], Sequence[C]] | None = None
+    repeat: Callable[[E, C], Repeat | None] = lambda *_: None
     inputs: type[Inputs] = Inputs
     pinned: tuple[str, ...] = ("embedders", "entailers", "pins")

@@ -14,6 +14,7 @@ METRICS = (
         of="answer",
         score=lambda question: None if question.agreement is None else question.agreement.em,
         rank=2,
+        zero_or_one=True,
     ),
     Metric(
         name="answer_f1",
@@ -37,6 +38,7 @@ METRICS = (
         of="answer",
         score=lambda question: cover_em(question.written, question.compared),
         rank=5,
+        zero_or_one=True,
     ),
     Metric(
         name="cover_em_words",
@@ -44,6 +46,7 @@ METRICS = (
         meaning="share of the answers that have all words of a published one, in any order",
         of="answer",
         score=lambda question: cover_em_words(question.written, question.compared),
+        zero_or_one=True,
     ),
     Metric(
         name="crag",

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.metrics.student_t import student_t_quantile
 
-_QUANTILE = 0.975
+QUANTILE = 0.975
 """Of either side of a 95 % interval."""
 
 
@@ -52,7 +52,7 @@ def confidence_interval(
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
     """Wilson's interval of a share; rounding puts neither end on the wrong side of a share of 0 or 1."""
-    z = NormalDist().inv_cdf(_QUANTILE)
+    z = NormalDist().inv_cdf(QUANTILE)
     centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     reach = z / (1 + z**2 / count) * (share * (1 - share) / count + z**2 / (4 * count**2)) ** 0.5
     return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
@@ -62,4 +62,4 @@ def _reach(scores: Sequence[float]) -> float:
     """How far the interval of Student's t reaches to either side of the mean."""
     mean, degrees = fmean(scores), len(scores) - 1
     variance = fsum((score - mean) ** 2 for score in scores) / degrees
-    return student_t_quantile(degrees, _QUANTILE) * sqrt(variance / len(scores))
+    return student_t_quantile(degrees, QUANTILE) * sqrt(variance / len(scores))

@@ -74,6 +74,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     score: its value for a question; None where the dataset publishes nothing to compare with.
     highest: the best possible value; infinity for a number of things, which is no score. lowest: the worst.
     rank: its place among the main metrics, which pages and tables by kind show; None for the others.
+    zero_or_one: whether a question scores 0 or 1 and nothing between.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     highest: float = 1.0
     lowest: float = 0.0
     rank: int | None = None
+    zero_or_one: bool = False
 
     @property
     def is_count(self) -> bool:

@@ -40,6 +40,7 @@ METRICS = (
         meaning="share of the questions that collected the gold paragraphs and no others",
         of="paragraphs",
         score=_agreement(lambda support: support.em),
+        zero_or_one=True,
     ),
     Metric(
         name="title_recall",

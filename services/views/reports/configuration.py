@@ -5,10 +5,12 @@ from datetime import datetime
 from typing import Any, get_args
 
 from cotrail.common.dotted_names import dotted
+from cotrail.common.humanize import count
 from cotrail.common.short_digests import shortened
 from cotrail.core.binding import FURTHER_CORPUS
 from cotrail.core.money import described
 from cotrail.core.ports.knowledge import Source
+from cotrail.core.repeats import read_repeat, read_repeated_steps
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.records.runs import BUDGETS, read_prices
 from cotrail.services.runs.provenance import STAND_INS
@@ -54,7 +56,11 @@ def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
     """What a run belongs to, and where it comes from."""
     if record.experiment_id:
         yield "experiment", f"{record.experiment_id}, {record.cell}"
-    if record.origin:
+    if repeat := read_repeat(record.provenance):
+        yield "repeat", f"{repeat.number} of {repeat.times}, the first is {repeat.of}"
+    if again := read_repeated_steps(record.provenance):
+        yield "repeats", f"{count(len(again.steps), 'step')} of {record.origin}, drawn by seed {again.seed}"
+    elif record.origin:
         yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
 
 

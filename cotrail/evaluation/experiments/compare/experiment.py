@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
+from cotrail.core.repeats import Repeat
 from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
 from cotrail.evaluation.experiments.stages import GridCell
 
@@ -87,7 +89,7 @@ class CompareExperiment(Experiment, frozen=True, kw_only=True, tag="compare"):
 
     systems: names, or tables that also say how a system runs. run: keys of the run files of all runs.
     retrievers: by name; the corpora of the datasets are the only ones without. variations: each system is also tried as
-        it is.
+        it is. repeat: how often each run is done, every time with the next seed.
     """
 
     datasets: Annotated[dict[str, ComparedFiles], Meta(min_length=1)]
@@ -97,6 +99,7 @@ class CompareExperiment(Experiment, frozen=True, kw_only=True, tag="compare"):
     temperature: Temperature = 0.0
     run: RunFileKeys = field(default_factory=dict)
     variations: tuple[Variation, ...] = ()
+    repeat: Positive = 1
 
     def __post_init__(self) -> None:
         _refuse_twice("system", [system.label for system in self.compared])
@@ -123,14 +126,29 @@ class CompareExperiment(Experiment, frozen=True, kw_only=True, tag="compare"):
 
 
 class ComparedCell(GridCell, frozen=True, kw_only=True):
-    """A run; method: the system's name in the experiment. retriever: empty for the dataset's own corpus, or none."""
+    """A run; method: the system's name in the experiment. retriever: empty for the dataset's own corpus, or none.
+
+    repeat: its number among those that differ only in their seeds.
+    """
 
     retriever: str = ""
+    repeat: int = 1
+
+    @property
+    def label(self) -> str:
+        """What is compared of its dataset and model, e.g. `ircot/dense/short/repeat-2`."""
+        repeat = f"repeat-{self.repeat}" if self.repeat > 1 else ""
+        return "/".join(filter(None, (self.method, self.retriever, self.variation, repeat)))
 
     @property
     def name(self) -> str:
         """Name of the run in its experiment, e.g. `hotpotqa/llama/ircot/dense/short`."""
-        return "/".join(filter(None, (self.dataset, self.model, self.method, self.retriever, self.variation)))
+        return f"{self.dataset}/{self.model}/{self.label}"
+
+    @property
+    def first(self) -> str:
+        """The name of the first repeat."""
+        return replace(self, repeat=1).name
 
 
 def cells(experiment: CompareExperiment) -> Iterator[ComparedCell]:
@@ -140,9 +158,16 @@ def cells(experiment: CompareExperiment) -> Iterator[ComparedCell]:
             for system in experiment.by_label:
                 for retriever in ("", *experiment.retrievers_of(dataset)):
                     for variation in _variations(experiment, system):
-                        yield ComparedCell(
+                        cell = ComparedCell(
                             dataset=dataset, model=model, method=system, retriever=retriever, variation=variation
                         )
+                        yield from (replace(cell, repeat=number) for number in range(1, experiment.repeat + 1))
+
+
+def repeat_of(experiment: CompareExperiment, cell: ComparedCell) -> Repeat | None:
+    """Which repeat a run is; None where each run is done once."""
+    once = experiment.repeat == 1
+    return None if once else Repeat(of=cell.first, number=cell.repeat, times=experiment.repeat)
 
 
 def _variations(experiment: CompareExperiment, system: str) -> Iterator[str]:

@@ -63,7 +63,8 @@ def _compared(label: str, run: ComparedRun, without: ComparedRun, metric: str) -
 
 def _is_without(run: ComparedRun, other: ComparedRun, row: PublishedRow | None) -> bool:
     """Return whether a run did without retrieval what another did with it: by its settings, or as published."""
-    if (other.cell.dataset, other.cell.model) != (run.cell.dataset, run.cell.model):
+    same = ("dataset", "model", "repeat")
+    if any(getattr(other.cell, each) != getattr(run.cell, each) for each in same):
         return False
     alone = run.settings.get("retrieve") is True and other.settings == {**run.settings, "retrieve": False}
     named = row is not None and any(method.is_of(other.system, other.settings) for method in row.without)

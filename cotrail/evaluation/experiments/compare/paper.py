@@ -1,6 +1,6 @@
 """Free comparisons as a record, as papers are: any runs, and the published tables that they can fill."""
 
-from cotrail.evaluation.experiments.compare.experiment import CompareExperiment, cells
+from cotrail.evaluation.experiments.compare.experiment import CompareExperiment, cells, repeat_of
 from cotrail.evaluation.experiments.compare.reading import read_run
 from cotrail.evaluation.experiments.compare.requests import ComparedInputs, request
 from cotrail.evaluation.experiments.compare.selection import selected
@@ -16,4 +16,5 @@ PAPER = Paper(
     report=report,
     select=selected,
     inputs=ComparedInputs,
+    repeat=repeat_of,
 )

@@ -66,8 +66,7 @@ def _own_rows(table: PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]
         cell = figure.run.cell
         # A dataset under another name than its format's may be a part of it, or stand beside it.
         dataset = None if cell.dataset == figure.run.dataset else cell.dataset
-        named = "/".join(filter(None, (cell.method, cell.retriever, cell.variation)))
-        rows[figure.label, cell.model, named, dataset].append(figure)
+        rows[figure.label, cell.model, cell.label, dataset].append(figure)
     return [
         TableRow(
             values={**dict(zip((column.name for column in LABELS), key, strict=True)), **_own_values(table, figures)},

@@ -22,4 +22,5 @@ def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
         scores=mean_scores([each.scores for each in questions]).metrics,
         cost=run.cost,
         ends=run.ends,
+        asked={each.key: each.scores for each in questions},
     )

@@ -38,7 +38,7 @@ def request(experiment: CompareExperiment, cell: ComparedCell) -> RunKeys:
     )
     for fewer in (experiment.run, _of_retriever(experiment, cell), system.run, _of_variation(experiment, cell)):
         keys = _overruled(keys, fewer)
-    return keys
+    return {**keys, "seed": keys["seed"] + cell.repeat - 1} if cell.repeat > 1 else keys
 
 
 def _of_retriever(experiment: CompareExperiment, cell: ComparedCell) -> RunFileKeys:

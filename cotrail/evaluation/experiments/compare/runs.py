@@ -16,6 +16,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 
     settings: of its system, as JSON. dataset: the format of its questions, by which published figures are found.
     corpus: None if nothing is retrieved. answered: the scores of the questions that have an answer, by their keys.
+    asked: the scores of all questions, by their keys.
     scores: the mean of each metric, None where no question has it. ends: the number of questions by what ended them.
     """
 
@@ -29,6 +30,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float | None]
     cost: Cost
     ends: Mapping[str, int] = {}
+    asked: Mapping[str, QuestionScores] = {}
 
     @property
     def is_answered(self) -> bool:

@@ -1,5 +1,6 @@
 """Tables of a comparison: what its runs scored, how they ended and what they cost."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from cotrail.common.humanize import count
@@ -8,9 +9,10 @@ from cotrail.evaluation.experiments.compare.published_tables import published_ta
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Value, listing
 from cotrail.evaluation.metrics.question_scores import CAVEAT
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
 
 LABELS = (
     Column("run", "Run"),
@@ -18,6 +20,7 @@ LABELS = (
     Column("system", "System"),
     Column("retriever", "Retriever"),
     Column("variation", "Variation"),
+    Column("repeat", "Repeat", "count"),
     Column("model", "Model"),
     Column("corpus", "Corpus"),
     Column("k", "K", "count"),
@@ -25,6 +28,17 @@ LABELS = (
     Column("answered", "Answered", "count"),
 )
 ENDED = Column("ended", "Ended by")
+OVER_REPEATS = (
+    Column("run", "Run"),
+    Column("metric", "Metric"),
+    Column("questions", "Questions", "count"),
+    Column("repeats", "Repeats", "count"),
+    Column("mean", "Mean", "mean"),
+    Column("error", "Standard error", "percent"),
+    Column("interval", "95 % interval", "mean"),
+    Column("deviation", "Between repeats", "percent"),
+    Column("pass", "Right in any", "mean"),
+)
 
 
 def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
@@ -36,7 +50,7 @@ def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
 
 
 def _tables(runs: Sequence[ComparedRun]) -> Iterator[ReportTable]:
-    yield from filter(None, (scores(runs),))
+    yield from filter(None, (scores(runs), repeats(runs)))
     yield from published_tables(runs)
     costs = per_run((run.cell.name, run.cost, len(run.answered)) for run in runs)
     yield from filter(None, (costs, totals({None: [run.cost for run in runs]})))
@@ -45,11 +59,44 @@ def _tables(runs: Sequence[ComparedRun]) -> Iterator[ReportTable]:
 def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
     """All runs with their scores and what ended their questions."""
     metrics = (Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values())
-    rows = [TableRow(values={**_labels(run), **run.scores, "ended": shown_ends(run.ends) or None}) for run in runs]
+    repeated = any(run.cell.repeat > 1 for run in runs)
+    rows = [
+        TableRow(values={**_labels(run, repeated=repeated), **run.scores, "ended": shown_ends(run.ends) or None})
+        for run in runs
+    ]
     return listing("scores", "Scores", (*LABELS, *metrics, ENDED), rows, notes=(CAVEAT,))
 
 
-def _labels(run: ComparedRun) -> dict[str, Value]:
+def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
+    """The main scores of each run over its repeats; None where there are none."""
+    groups: dict[str, list[ComparedRun]] = defaultdict(list)
+    for run in runs:
+        groups[run.cell.first].append(run)
+    rows = [row for of in groups.values() if len(of) > 1 for row in _over_repeats(of)]
+    return listing("repeats", "Scores over questions and repeats", OVER_REPEATS, rows, notes=(REPEATS_CAVEAT,))
+
+
+def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:
+    """A row for each main metric that the runs of one cell have."""
+    scored = repeated_scores({run.cell.name: run.asked for run in runs}, len(runs))
+    for metric in main_metrics():
+        score = scored.metrics[metric.name]
+        if score and not metric.is_count:
+            values: dict[str, Value] = {
+                "run": runs[0].cell.first,
+                "metric": metric.title,
+                "questions": scored.questions,
+                "repeats": len(runs),
+                "mean": score.mean,
+                "error": score.standard_error,
+                "interval": Interval(low=score.interval.low, high=score.interval.high) if score.interval else None,
+                "deviation": score.deviation,
+                "pass": score.pass_at[-1].mean if score.pass_at else None,
+            }
+            yield TableRow(values=values, runs=dict.fromkeys(("mean", "pass"), scored.runs))
+
+
+def _labels(run: ComparedRun, *, repeated: bool) -> dict[str, Value]:
     cell = run.cell
     return {
         "run": cell.name,
@@ -57,6 +104,7 @@ def _labels(run: ComparedRun) -> dict[str, Value]:
         "system": cell.method,
         "retriever": cell.retriever or None,
         "variation": cell.variation or None,
+        "repeat": cell.repeat if repeated else None,
         "model": cell.model,
         "corpus": run.corpus,
         "k": run.retrieval_count,

@@ -1,0 +1,52 @@
+"""Repeats: what runs of the same questions with other seeds, and runs that repeat single steps, say in their provenance.
+
+Both stand in a run's sealed configuration, so that neither can be claimed afterwards.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+REPEAT, REPEATED_STEPS = "repeat", "repeats"
+"""The keys of a run's provenance for the one and the other."""
+
+
+class Repeat(Struct, frozen=True, kw_only=True):
+    """Which of several runs of the same questions a run is.
+
+    of: the first one's id or, within an experiment, its name there. number: from 1; times: how many there are.
+    """
+
+    of: str
+    number: int
+    times: int
+
+
+class RepeatedSteps(Struct, frozen=True, kw_only=True):
+    """Which steps of another run a run carries out again.
+
+    run: the other run's id. share: of its questions, as asked for; seed: by which they and their steps were drawn.
+    steps: the number of the step of each question that was drawn, by the question's key.
+    """
+
+    run: str
+    share: float
+    seed: int
+    steps: dict[str, int] = field(name="from")
+
+
+def provenance_of(repeat: Repeat | None) -> dict[str, Any]:
+    """What a run's provenance says of it."""
+    return {} if repeat is None else {REPEAT: msgspec.to_builtins(repeat)}
+
+
+def read_repeat(provenance: Mapping[str, Any]) -> Repeat | None:
+    """Which of several runs it is; None where it is the only one."""
+    return msgspec.convert(provenance.get(REPEAT), Repeat | None)
+
+
+def read_repeated_steps(provenance: Mapping[str, Any]) -> RepeatedSteps | None:
+    """The steps that it carries out again; None where it is a run of its own."""
+    return msgspec.convert(provenance.get(REPEATED_STEPS), RepeatedSteps | None)

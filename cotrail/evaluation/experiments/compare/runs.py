@@ -38,6 +38,22 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
         return len(self.answered) == self.questions
 
     @property
+    def is_over(self) -> bool:
+        """Return whether every question has ended, by an answer or otherwise, and none was cancelled."""
+        return sum(self.ends.values()) == self.questions
+
+    @property
+    def tokens(self) -> float:
+        """The tokens of a question on average, read and written."""
+        return (self.cost.asked.prompt_tokens + self.cost.asked.generated_tokens) / self.questions
+
+    @property
+    def dollars(self) -> float | None:
+        """What a question cost on average; None where a price isn't known, and where other runs paid for steps."""
+        spent = self.cost.spent.dollars
+        return None if spent is None or self.cost.adopted.steps else float(spent) / self.questions
+
+    @property
     def retrieval_count(self) -> int | None:
         """The number of paragraphs a search (k); None where nothing is retrieved, or the system has no such setting."""
         path = short_path("retrieval_count", self.settings)

@@ -6,6 +6,12 @@ from collections.abc import Iterator, Sequence
 from cotrail.common.humanize import count
 from cotrail.core.ended_by import shown_ends
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
+from cotrail.evaluation.experiments.compare.recommended import (
+    DatasetChoice,
+    choices,
+    recommendation_table,
+    sentence,
+)
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
@@ -45,12 +51,13 @@ def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
     """The scores and costs of each run, and the published tables that they can fill."""
     if not runs:
         return ExperimentReport(summary=NO_RESULTS, tables=())
-    complete = completeness([run.is_answered for run in runs])
-    return ExperimentReport(summary=f"{count(len(runs), 'run')}; {complete}.", tables=tuple(_tables(runs)))
+    found = choices(runs)
+    about = [f"{count(len(runs), 'run')}; {completeness([run.is_answered for run in runs])}.", *map(sentence, found)]
+    return ExperimentReport(summary=" ".join(about), tables=tuple(_tables(runs, found)))
 
 
-def _tables(runs: Sequence[ComparedRun]) -> Iterator[ReportTable]:
-    yield from filter(None, (scores(runs), repeats(runs)))
+def _tables(runs: Sequence[ComparedRun], found: Sequence[DatasetChoice]) -> Iterator[ReportTable]:
+    yield from filter(None, (recommendation_table(found), scores(runs), repeats(runs)))
     yield from published_tables(runs)
     costs = per_run((run.cell.name, run.cost, len(run.answered)) for run in runs)
     yield from filter(None, (costs, totals({None: [run.cost for run in runs]})))

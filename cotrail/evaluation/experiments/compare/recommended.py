@@ -69,10 +69,9 @@ def sentence(choice: DatasetChoice) -> str:
     taken, best = choice.recommendation.taken, choice.recommendation.best
     what = f"{100 * taken.mean:.1f} {choice.metric.title} for {_cost(taken, choice.unit)} a question"
     if taken is best:
-        rivals = [each for each in choice.recommendation.standings if not each.is_worse and each is not best]
-        why = (
-            f"no difference from {len(rivals)} others is shown, which cost more" if rivals else "better than all others"
-        )
+        rivals = sum(not each.is_worse for each in choice.recommendation.standings) - 1
+        none = f"no difference from {count(rivals, 'other')} is shown, and none is cheaper"
+        why = none if rivals else "better than the others"
     else:
         why = f"{best.name} has {100 * best.mean:.1f} for {_cost(best, choice.unit)}, and isn't shown to be better"
     return f"On {choice.dataset} take {taken.name}: {what}; {why}."

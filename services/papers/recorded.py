@@ -20,7 +20,7 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.reports.costs import run_cost
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scoring import scores_by_question, scorer
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 
@@ -40,7 +40,7 @@ class StoredRuns:
     def scores(self, run: str) -> tuple[QuestionScores, ...]:
         """The scores of the run's questions."""
         record = read_run(self._connection, run)
-        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
+        return tuple(each.scores for each in scores_by_question(self._connection, record).values())
 
     @cached_property
     def _standings(self) -> Mapping[str, Mapping[str, int]]:
@@ -77,6 +77,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
 
 
 def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> Iterator[RecordedQuestion]:
+    scores = scorer(record)
     for question in read_questions(connection, record.id):
         yield RecordedQuestion(
             key=question.key,
@@ -84,7 +85,7 @@ def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> I
             answers=question.answers,
             answer=question.answer,
             kinds=question.kinds,
-            scores=scores_of(record, question),
+            scores=scores(question),
             details=spec.details_in(question.details),
             chain=chain_of(record, question) if "reading" in record.settings else question.sentences,
             gold=question.gold,

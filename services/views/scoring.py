@@ -1,14 +1,16 @@
 """Scores of runs and of their questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.core.money import Spent
-from cotrail.core.questions import Question
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
 from cotrail.data.datasets.registry import PROCESSED, scoring_of
@@ -25,9 +27,28 @@ from cotrail.evaluation.metrics.question_scores import (
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.queries.outcomes import Outcome, read_outcomes
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.systems.registry import recorded_system
+
+
+class Scorable(Protocol):
+    """What scores take of a question: `Outcome` has it, and `TracedQuestion`."""
+
+    @property
+    def answer(self) -> str | None: ...
+    @property
+    def answers(self) -> tuple[str, ...]: ...
+    @property
+    def gold(self) -> tuple[GoldParagraph, ...]: ...
+    @property
+    def pinned(self) -> GoldParagraph | None: ...
+    @property
+    def kinds(self) -> Mapping[str, str]: ...
+    @property
+    def stated(self) -> str: ...
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]: ...
 
 
 class RunScores(Struct, frozen=True, kw_only=True):
@@ -71,35 +92,48 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
 def read_scores(connection: Connection, run_id: str) -> RunScores:
     """The scores of a run as it stands."""
     record = read_run(connection, run_id)
-    scored = [kinded_scores(record, question) for question in read_questions(connection, run_id)]
+    scored = tuple(scores_by_question(connection, record).values())
     return run_scores(record, read_progress(connection, run_id), scored)
 
 
-def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
+def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
-    system = recorded_system(record.system, record.system_version)
-    return question_scores(
-        ScoredQuestion(
-            scoring=scoring_of(record.dataset),
-            answer=question.answer,
-            answers=question.answers,
-            collected=question.paragraphs,
-            gold=question.gold,
-            pinned=question.pinned,
-            stated=question.stated,
-            answering=system is None or system.answers_with(record.settings),
+    return scorer(record)(question)
+
+
+def scorer(record: RunRecord) -> Callable[[Scorable], QuestionScores]:
+    """The same for many questions of the run."""
+    system, scoring = recorded_system(record.system, record.system_version), scoring_of(record.dataset)
+    answering = system is None or system.answers_with(record.settings)
+
+    def scored(question: Scorable) -> QuestionScores:
+        return question_scores(
+            ScoredQuestion(
+                scoring=scoring,
+                answer=question.answer,
+                answers=question.answers,
+                collected=question.paragraphs,
+                gold=question.gold,
+                pinned=question.pinned,
+                stated=question.stated,
+                answering=answering,
+            )
         )
-    )
+
+    return scored
 
 
-def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
+def kinded_scores(record: RunRecord, question: Scorable) -> KindedScores:
     """The same with the kinds of the question."""
     return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
 def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, KindedScores]:
     """The scores of each question of a run as it stands, by its id, in the questions' order."""
-    return {question.key: kinded_scores(record, question) for question in read_questions(connection, record.id)}
+    scored = scorer(record)
+    return {
+        each.key: KindedScores(kinds=each.kinds, scores=scored(each)) for each in read_outcomes(connection, record.id)
+    }
 
 
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
@@ -113,11 +147,13 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
     # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
     corrected = replace(record, dataset=dataset)
-    scored = [kinded_scores(corrected, _answered(each, published)) for each in read_questions(connection, run_id)]
+    scores = scorer(corrected)
+    answered = (_answered(each, published) for each in read_outcomes(connection, run_id))
+    scored = [KindedScores(kinds=each.kinds, scores=scores(each)) for each in answered]
     return run_scores(corrected, read_progress(connection, run_id), scored)
 
 
-def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
+def _answered(question: Outcome, published: Mapping[str, Question]) -> Outcome:
     """The question with the answers and the kinds of its dataset's own file, if there is one."""
     if not published:
         return question

@@ -51,9 +51,7 @@ _FILL = (
     """,
     "UPDATE runs SET size = (SELECT count(*) FROM questions WHERE run_id = :run), digest = opened WHERE id = :run",
 )
-_SEARCHES = (
-    "SELECT id, question_id FROM steps WHERE run_id = :run AND kind = 'retrieve' ORDER BY question_id, sequence"
-)
+_SEARCHES = "SELECT id, question_id FROM steps WHERE run_id = :run AND kind = 'retrieve' ORDER BY question_id, sequence"
 
 
 def make_run(engine: Engine, questions: int, paragraphs: int, seed: int = 0) -> str:

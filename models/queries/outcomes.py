@@ -8,12 +8,25 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import TEXT, BigInteger, ColumnElement, Connection, Row, bindparam, case, cast, exists, func, select, true
+from sqlalchemy import (
+    TEXT,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import read_kinds
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Question
 from cotrail.models.queries.traces import read_traced
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.question_ids import read_question_ids
@@ -41,20 +54,37 @@ class Outcome(Struct, frozen=True, kw_only=True):
     status: str
     answer: str | None
     stated: str
+    ended_by: str
     paragraphs: tuple[Paragraph, ...]
+
+
+def unanswered(question: Question) -> Outcome:
+    """A question before it is asked."""
+    return Outcome(
+        key=question.id,
+        answers=question.answers,
+        gold=question.gold,
+        pinned=question.pinned,
+        kinds=question.kinds,
+        status=QuestionStatus.OPEN,
+        answer=None,
+        stated="",
+        ended_by="",
+        paragraphs=(),
+    )
 
 
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
 
 
 def _json(column: ColumnElement[Any]) -> ColumnElement[str]:
-    return cast(column, TEXT).label(column.name)  # type: ignore[attr-defined]
+    return cast(column, TEXT).label(column.name)
 
 
 _stated = questions.c.weighing["stated"]
 _QUESTIONS = (
     select(
-        *(questions.c[name] for name in ("id", "key", "kind", "status", "answer")),
+        *(questions.c[name] for name in ("id", "key", "kind", "status", "answer", "ended_by")),
         *(_json(questions.c[name]) for name in ("answers", "gold", "pinned", "collected")),
         case((func.jsonb_typeof(_stated) == "string", _stated.astext), else_="").label("stated"),
     )
@@ -115,7 +145,7 @@ def _collected_so_far(connection: Connection, ids: Sequence[int]) -> dict[str, t
     return {each.key: each.paragraphs for each in read_traced(connection, searched)} if searched else {}
 
 
-def _outcome(row: Row[Any], gold: tuple[GoldParagraph, ...], paragraphs: tuple[Paragraph, ...]) -> Outcome:
+def _outcome(row: Row[*tuple[Any, ...]], gold: tuple[GoldParagraph, ...], paragraphs: tuple[Paragraph, ...]) -> Outcome:
     return Outcome(
         key=row.key,
         answers=_texts.decode(row.answers),
@@ -125,5 +155,6 @@ def _outcome(row: Row[Any], gold: tuple[GoldParagraph, ...], paragraphs: tuple[P
         status=row.status,
         answer=row.answer if row.status == QuestionStatus.FINISHED else None,
         stated=row.stated,
+        ended_by=row.ended_by or "",
         paragraphs=paragraphs,
     )

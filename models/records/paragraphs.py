@@ -13,7 +13,10 @@ MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
 collect, and a process rarely has more questions than that under way."""
 
-_READ = select(paragraphs.c.digest, paragraphs.c.title, paragraphs.c.text).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
+_digests = bindparam("digests", type_=ARRAY(TEXT))
+_READ = select(paragraphs.c.digest, paragraphs.c.title, paragraphs.c.text).where(
+    paragraphs.c.digest == func.any(_digests)
+)
 
 
 class ParagraphCache:

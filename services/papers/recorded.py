@@ -12,6 +12,7 @@ from cotrail.core.results import Generated
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.recorded_runs import ModelCall, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
+from cotrail.evaluation.metrics.scorers import scorer
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.annotations import chain_of, read_annotations
 from cotrail.models.queries.experiments import read_experiment
@@ -20,7 +21,7 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.reports.costs import run_cost
-from cotrail.services.views.scoring import scores_by_question, scorer
+from cotrail.services.views.scoring import scores_by_question
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 

@@ -43,7 +43,7 @@ def confidence_interval(
     if count and (lowest, highest) == (0, 1) and values <= {0, 1}:
         low, high = _wilson(fmean(scores), count)
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
-    if len(values) < 2:  # noqa: PLR2004 - all are equal, or there are none
+    if len(values) < 2:
         return None
     mean, reach = fmean(scores), _reach(scores)
     low, high = max(mean - reach, lowest), min(mean + reach, highest)

@@ -9,7 +9,7 @@ code knows by its rule (`get_pid_for_title_paragraph_text` in `commaqa/inference
 import re
 import string
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 
 from msgspec import Struct
@@ -194,9 +194,7 @@ def _contents_among(paragraphs: Sequence[Paragraph | GoldParagraph], fold: Fold)
     titles = [fold(each.title) for each in paragraphs]
     first: dict[str, str] = {}
     unlike = {
-        title
-        for title, each in zip(titles, paragraphs, strict=True)
-        if first.setdefault(title, each.text) != each.text
+        title for title, each in zip(titles, paragraphs, strict=True) if first.setdefault(title, each.text) != each.text
     }
     return [
         (title, fold(each.text) if title in unlike else each.text)
@@ -226,20 +224,22 @@ def answer_support_recall(collected: Iterable[Paragraph], answers: Sequence[str]
     """
     if not answers:
         return None
-    texts = [_plain(f"{each.title} {each.text}") for each in collected]
     spans = published_spans(answers[0])
+    texts = [f"{each.title} {each.text}" for each in collected]
     return sum(_stands_in(span, texts) for span in spans) / len(spans)
 
 
 def _stands_in(span: str, texts: Sequence[str]) -> bool:
-    """Whether a span occurs in one of these texts, which are plain."""
     plain = _plain(span)
-    return any(plain in text for text in texts) or any(map(partial(_has_normalized, normalized(span)), texts))
+    if any(plain in _plain(text) for text in texts):
+        return True
+    words = normalized(span)
+    return any(_has_normalized(words, text) for text in texts)
 
 
 def _has_normalized(words: str, text: str) -> bool:
-    # Normalizing takes long, and each word of its result stands in the text without punctuation.
-    bare = text.encode(errors="surrogatepass").translate(None, _PUNCTUATION)
+    # Normalizing takes long, and each word of its result stands in the text without case and punctuation.
+    bare = text.lower().encode(errors="surrogatepass").translate(None, _PUNCTUATION)
     return all(word.encode(errors="surrogatepass") in bare for word in words.split()) and words in normalized(text)
 
 
@@ -257,7 +257,8 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
 @lru_cache(maxsize=_MOST_CACHED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: repaired, without spaces and characters beyond ASCII, in lower case."""
-    return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
+    whole = repaired(text.strip())
+    return (whole if whole.isascii() else _BEYOND_ASCII.sub("", whole)).replace(" ", "").lower()
 
 
 @lru_cache(maxsize=_MOST_CACHED)

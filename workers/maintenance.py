@@ -47,6 +47,7 @@ from cotrail.workers.leading import Session, session
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import announce, withdraw
 from cotrail.workers.retention import Retention
+from cotrail.workers.stopping import Stopping
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class Maintenance:
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.closing = Closing(self.engine)
         self.retention = Retention(self.engine, settings.retention_days)
+        self.stopping_rules = Stopping(self.engine)
         self._judging_from = 0.0
         self._working = False
 
@@ -117,9 +119,9 @@ class Maintenance:
 
     def admit(self) -> int:
         """Admit as many questions as may begin now; returns how many messages it sent. Raises BrokerAwayError."""
-        without_budget = end_unbegun(self.engine)
+        ending = end_unbegun(self.engine, self.stopping_rules.stopped())
         with self.engine.begin() as connection:
-            admitted = admit(connection, without_budget)
+            admitted = admit(connection, ending)
         self._admitting.attempted(succeeded=bool(admitted))
         return _sent(admitted)
 
@@ -192,6 +194,7 @@ class Maintenance:
         began = time.monotonic()
         for run_id in self._changed:
             self._withdraw(run_id)
+            self.stopping_rules.forget(run_id)
         sent = self.sweep(own.stay)
         if sent:
             logger.info("sent %d messages in %.3f s", sent, time.monotonic() - began)

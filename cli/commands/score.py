@@ -16,7 +16,15 @@ from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
-from cotrail.services.views.score_tables import CAVEAT, ConfidenceInterval, KindTable, kind_tables, metric_rows
+from cotrail.services.views.score_tables import (
+    CAVEAT,
+    SEQUENTIAL_CAVEAT,
+    ConfidenceInterval,
+    KindTable,
+    kind_tables,
+    metric_rows,
+    until_line,
+)
 from cotrail.services.views.scoring import RunScores
 
 
@@ -54,12 +62,14 @@ def score(
         return
     screen = console()
     screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
+    if scores.until:
+        screen.print(until_line(scores.until, scores.questions))
     print_scores(screen, scores)
     if scores.ends:
         screen.print(f"ended by: {shown_ends(scores.ends)}")
     if scores.spent:
         screen.print(spent_line(scores.spent))
-    screen.print(CAVEAT, style="dim")
+    screen.print(SEQUENTIAL_CAVEAT if scores.until else CAVEAT, style="dim")
     if scores.repeats:
         screen.print()
         print_repeats(screen, scores.repeats)

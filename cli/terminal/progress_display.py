@@ -11,6 +11,7 @@ from cotrail.common.humanize import count, duration, rate
 from cotrail.common.printable_text import one_line
 from cotrail.core.budgets import left
 from cotrail.core.money import shown_dollars
+from cotrail.services.runs.partial_scores import partial_line
 from cotrail.services.runs.run_speed import Show, WatchedRun
 
 LINE_SECONDS = 5.0
@@ -45,6 +46,8 @@ def _line(watched: WatchedRun) -> str:
         done += f", {shown_dollars(progress.spent)}"
     if not progress.open:
         return done
+    if scores := partial_line(progress.scores):
+        done += f", {scores}"
     return f"{done}. {watched.waits_for}" if watched.waits_for else f"{done}, {_pace(watched)}"
 
 
@@ -73,6 +76,7 @@ def progress_bars(watched: WatchedRun) -> RenderableType:
         table,
         Text(f"{count(read, 'token')} read{share}, {progress.generated_tokens:,} written{money}", style="dim"),
         *([Text(f"Budget left: {budget}", style="dim")] if budget else []),
+        *([Text(partial_line(progress.scores))] if progress.scores else []),
         Text(_pace(watched)),
         *([waiting] if waiting else []),
     )

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import cut
-from cotrail.core.ended_by import LIMIT, shown_ends
+from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import shown_dollars
 from cotrail.services.runs.labels import namesakes_of
 from cotrail.services.runs.run_progress import Cause, RunProgress, RunState, read_reasons
@@ -65,7 +65,7 @@ def closing_line(progress: RunProgress) -> str:
     others = [f"{number:,} {status}" for status, number in progress.statuses.items() if status != "finished"]
     finished = f"{progress.finished:,} of {count(progress.questions, 'question')} finished"
     work = f"{count(progress.steps, 'step')} in {duration(progress.seconds)}"
-    limited = {end: number for end, number in progress.ends.items() if end.startswith(LIMIT)}
+    limited = {end: number for end, number in progress.ends.items() if end.startswith((LIMIT, UNTIL))}
     ends = f"; {shown_ends(limited)}" if limited else ""
     money = f"; {shown_dollars(progress.spent)}" if progress.spent else ""
     return f"{progress.run}: {', '.join([finished, *others])}; {work}{ends}{money}."

@@ -2,11 +2,17 @@
 
 import re
 import string
+from functools import lru_cache
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
+_MOST_CACHED = 64
+"""Size of the cache of normalized answers: all metrics of a question compare the same few."""
+
+
+@lru_cache(maxsize=_MOST_CACHED)
 def normalized(answer: str) -> str:
     """Lower-case the answer, remove ASCII punctuation, then articles, and collapse white space.
 

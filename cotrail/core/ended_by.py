@@ -8,6 +8,8 @@ from cotrail.core.results import Failure
 ANSWER = "answer"
 LIMIT, FAILURE = "limit: ", "failure: "
 """What precedes the name of a limit, and the class of an error."""
+UNTIL = "until: "
+"""What precedes the rule by which a run stopped before it asked the question."""
 
 
 def ended_by(outcome: Finished | Failed) -> str:

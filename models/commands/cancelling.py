@@ -42,6 +42,9 @@ _CANCEL_QUESTIONS = (
 
 
 def cancel_questions(connection: Connection, ids: Sequence[int], ended_by: str | None = None) -> int:
-    """Cancel questions, which are locked, and their steps; returns how many. ended_by: a limit that ended them."""
+    """Cancel questions, which are locked, and their steps; returns how many.
+
+    ended_by: a limit or a rule that ended them.
+    """
     connection.execute(_CANCEL_STEPS, {"ids": ids})
     return connection.execute(_CANCEL_QUESTIONS, {"ids": ids, "ended_by": ended_by}).rowcount

@@ -1,12 +1,15 @@
-"""Runs whose budgets are used up: their questions that haven't begun are ended, as no further ones are admitted."""
+"""Runs whose budgets are used up or whose rules are met: what hasn't begun is ended, as nothing more is admitted."""
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 from sqlalchemy import Connection, Engine, bindparam, exists, select
 
 from cotrail.core.budgets import RUN, Budgets, Consumed
-from cotrail.core.ended_by import LIMIT
+from cotrail.core.ended_by import LIMIT, UNTIL
+from cotrail.evaluation.metrics.stop_rules import StopRule
 from cotrail.models.commands.cancelling import cancel_questions
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.questions import MOST_REPLAYED
@@ -44,27 +47,28 @@ def exhausted(connection: Connection) -> dict[str, str]:
     return reached
 
 
-def end_unbegun(engine: Engine) -> list[str]:
-    """End the next questions that haven't begun of runs whose budgets are used up.
+def end_unbegun(engine: Engine, stopped: Mapping[str, StopRule] = MappingProxyType({})) -> list[str]:
+    """End the next questions that haven't begun of runs whose budgets are used up, and of runs that a rule stopped.
 
     Returns the runs some of whose questions may still have to be ended.
     """
     until = time.monotonic() + ENDING_SECONDS
     with engine.begin() as connection:
-        runs_there = exhausted(connection)
+        ends = {run_id: f"{LIMIT}{limit}" for run_id, limit in exhausted(connection).items()}
+    ends |= {run_id: f"{UNTIL}{rule}" for run_id, rule in stopped.items()}
     unended = []
-    for run_id, limit in runs_there.items():
-        while left := _end_some(engine, run_id, limit):
+    for run_id, ended_by in ends.items():
+        while left := _end_some(engine, run_id, ended_by):
             if time.monotonic() >= until:
                 break
         unended += [run_id] if left else []
     return unended
 
 
-def _end_some(engine: Engine, run_id: str, limit: str) -> int:
+def _end_some(engine: Engine, run_id: str, ended_by: str) -> int:
     with engine.begin() as connection:
         ids = connection.execute(_UNBEGUN, {"run": run_id}).scalars().all()
         if not ids:
             return 0
         wake(connection, run_id)
-        return cancel_questions(connection, ids, f"{LIMIT}{limit}")
+        return cancel_questions(connection, ids, ended_by)

@@ -86,7 +86,7 @@ _ADMIT = (
 def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
     """Make as many waiting steps ready as may begin now; the caller sends the messages returned.
 
-    exhausted: runs whose budgets are used up, of which none begins.
+    exhausted: runs whose budgets are used up or whose rules are met, of which none begins.
     """
     waiting = [Waiting(*row) for row in connection.execute(_WAITING) if row.id not in exhausted]
     if not waiting:

@@ -123,12 +123,12 @@ def read_questions(connection: Connection, run_id: str) -> Iterator[TracedQuesti
     """Yield all questions of a run in their order."""
     ids, paragraphs = read_question_ids(connection, run_id), ParagraphCache()
     for start in range(0, len(ids), CHUNK_QUESTIONS):
-        yield from _read(connection, ids[start : start + CHUNK_QUESTIONS].tolist(), paragraphs)
+        yield from read_traced(connection, ids[start : start + CHUNK_QUESTIONS].tolist(), paragraphs)
 
 
 def read_question(connection: Connection, run_id: str, key: str) -> TracedQuestion:
     """Return one question by the dataset's id or, where no question has it, by its number in the run, from 1."""
-    return next(_read(connection, [find_question(connection, run_id, key)], ParagraphCache()))
+    return next(read_traced(connection, [find_question(connection, run_id, key)]))
 
 
 def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int) -> str:
@@ -194,7 +194,11 @@ def find_question(connection: Connection, run_id: str, key: str) -> int:
     return int(question_id)
 
 
-def _read(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> Iterator[TracedQuestion]:
+def read_traced(
+    connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache | None = None
+) -> Iterator[TracedQuestion]:
+    """Yield the questions of these ids by position, all of which are in memory meanwhile."""
+    paragraphs = paragraphs or ParagraphCache()
     steps_of = _read_steps(connection, ids, paragraphs)
     sentences = _read_sentences(connection, ids)
     rows = connection.execute(select(questions).where(questions.c.id.in_(ids)).order_by(questions.c.position))

@@ -13,13 +13,17 @@ MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
 collect, and a process rarely has more questions than that under way."""
 
-_READ = select(paragraphs).where(paragraphs.c.digest == func.any(bindparam("digests", type_=ARRAY(TEXT))))
+_digests = bindparam("digests", type_=ARRAY(TEXT))
+_READ = select(paragraphs.c.digest, paragraphs.c.title, paragraphs.c.text).where(
+    paragraphs.c.digest == func.any(_digests)
+)
 
 
 class ParagraphCache:
-    """Paragraphs by digest. The digest is also their id, as no corpus is asked."""
+    """Paragraphs by digest. The digest is also their id, as no corpus is asked. most: the largest number kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_CACHED_PARAGRAPHS) -> None:
+        self._most = most
         self._known: dict[str, Paragraph] = {}
 
     @property
@@ -30,14 +34,14 @@ class ParagraphCache:
     def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
         """Return all cached paragraphs, after reading those of these digests that are stored."""
         needed, cached = set(digests), self._known
-        if len(cached) > MOST_CACHED_PARAGRAPHS:
+        if len(cached) > self._most:
             # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
-            lately = list(cached)[-MOST_CACHED_PARAGRAPHS // 2 :]
+            lately = list(cached)[-self._most // 2 :]
             cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
         missing = sorted(digest for digest in needed if digest not in cached)
         if missing:
-            for row in connection.execute(_READ, {"digests": missing}):
-                cached[row.digest] = Paragraph(id=row.digest, title=row.title, text=row.text)
+            for digest, title, text in connection.execute(_READ, {"digests": missing}).all():
+                cached[digest] = Paragraph(id=digest, title=title, text=text)
         return cached
 
     def add(self, stored: Mapping[str, Paragraph]) -> None:

@@ -12,6 +12,7 @@ from cotrail.core.results import Generated
 from cotrail.evaluation.experiments.experiment_file import Experiment
 from cotrail.evaluation.experiments.recorded_runs import ModelCall, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
+from cotrail.evaluation.metrics.scorers import scorer
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.annotations import chain_of, read_annotations
 from cotrail.models.queries.experiments import read_experiment
@@ -20,7 +21,7 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.reports.costs import run_cost
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scoring import scores_by_question
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 
@@ -40,7 +41,7 @@ class StoredRuns:
     def scores(self, run: str) -> tuple[QuestionScores, ...]:
         """The scores of the run's questions."""
         record = read_run(self._connection, run)
-        return tuple(scores_of(record, question) for question in read_questions(self._connection, run))
+        return tuple(each.scores for each in scores_by_question(self._connection, record).values())
 
     @cached_property
     def _standings(self) -> Mapping[str, Mapping[str, int]]:
@@ -77,6 +78,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
 
 
 def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> Iterator[RecordedQuestion]:
+    scores = scorer(record)
     for question in read_questions(connection, record.id):
         yield RecordedQuestion(
             key=question.key,
@@ -84,7 +86,7 @@ def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> I
             answers=question.answers,
             answer=question.answer,
             kinds=question.kinds,
-            scores=scores_of(record, question),
+            scores=scores(question),
             details=spec.details_in(question.details),
             chain=chain_of(record, question) if "reading" in record.settings else question.sentences,
             gold=question.gold,

@@ -180,6 +180,14 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_budget: Annotated[
         Budget, _what("LIMIT=N", "The same of all questions together, as `money=5`. May be repeated.")
     ] = NO_BUDGET
+    until: Annotated[
+        str | None,
+        _what(
+            "RULE",
+            "Stop asking questions, in random order, once a metric is known well enough, as `width(f1) < 0.05`: the "
+            "95 % interval of its mean is narrower than that.",
+        ),
+    ] = None
     name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None
     tags: Annotated[tuple[str, ...], _what("TAG", "A tag, to filter runs by. May be repeated.")] = ()
     settings: dict[str, Any] = {}

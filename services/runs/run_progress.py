@@ -6,12 +6,14 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.core.budgets import Budgets, Consumed
+from cotrail.core.ended_by import UNTIL
 from cotrail.core.money import Spent
 from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.progress import Cause as Cause
 from cotrail.models.queries.progress import Outage, Progress, read_causes
 from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import RunState as RunState
+from cotrail.services.runs.partial_scores import PartialScore
 
 
 class RunProgress(Struct, frozen=True, kw_only=True):
@@ -25,6 +27,7 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     batches: those of a run that is asked in batches.
     budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
     ends: the number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first.
+    scores: so far, of a watched run.
     """
 
     run: str
@@ -47,6 +50,7 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     budgets: Budgets
     consumed: Consumed
     batches: RunBatches | None = None
+    scores: tuple[PartialScore, ...] = ()
 
     @property
     def statuses(self) -> dict[str, int]:
@@ -61,11 +65,12 @@ class RunProgress(Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every question has an answer."""
-        return self.finished == self.questions
+        """Whether every question has an answer, apart from those that the run's rule kept from being asked."""
+        unasked = sum(number for end, number in self.ends.items() if end.startswith(UNTIL))
+        return self.finished + unasked == self.questions
 
 
-def run_progress(progress: Progress) -> RunProgress:
+def run_progress(progress: Progress, scores: tuple[PartialScore, ...] = ()) -> RunProgress:
     """The answer to a run's progress as the store has it."""
     return RunProgress(
         run=progress.run,
@@ -84,6 +89,7 @@ def run_progress(progress: Progress) -> RunProgress:
         budgets=progress.budgets,
         consumed=progress.consumed,
         batches=progress.batches,
+        scores=scores,
     )
 
 

@@ -19,6 +19,7 @@ from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.progress import Outage, Progress, StepCounts
 from cotrail.models.records.blockage import Blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.runs.partial_scores import PartialScore
 from cotrail.services.runs.run_progress import RunProgress, run_progress
 
 IDLE_SECONDS = 10.0
@@ -116,7 +117,7 @@ class RunSpeed:
 
     ask_broker: says why Redis doesn't answer; None where it does. waves: how many batches it waits for at most, one
     after another; None where that isn't known.
-    progress: the last that was read.
+    progress: the last that was read; scores: so far, likewise.
     lost: why the database doesn't answer, if so.
     reading_seconds: how long the read that is under way has taken, where that is long.
     """
@@ -124,6 +125,7 @@ class RunSpeed:
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None, waves: int | None = None) -> None:
         self._waves = waves
         self.progress: Progress | None = None
+        self.scores: tuple[PartialScore, ...] = ()
         self.lost: str | None = None
         self.reading_seconds = 0.0
         self._ask_broker = ask_broker
@@ -132,9 +134,9 @@ class RunSpeed:
         self._moved: dict[str, tuple[tuple[int, ...], float]] = {}
         self._now = 0.0
 
-    def note(self, progress: Progress, now: float) -> None:
-        """Takes in progress that was read at `now` (seconds, monotonic)."""
-        self.progress = progress
+    def note(self, progress: Progress, now: float, scores: tuple[PartialScore, ...] = ()) -> None:
+        """Takes in progress, and scores so far, that were read at `now` (seconds, monotonic)."""
+        self.progress, self.scores = progress, scores
         was_lost = self.lost is not None
         self._now, self.lost, self.reading_seconds = now, None, 0.0
         self._samples.append(Sample(now, progress.steps))
@@ -156,7 +158,7 @@ class RunSpeed:
         if self.progress is None:
             return WatchedRun(progress=None, answers=answers, waits_for=self.slowness)
         return WatchedRun(
-            progress=run_progress(self.progress),
+            progress=run_progress(self.progress, self.scores),
             answers=answers,
             rate=self.rate,
             seconds_left=self.left(self.progress),

@@ -15,12 +15,14 @@ from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.commands import submission
+from cotrail.models.records.runs import rule_of
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.repeats import are_alike, repeated
 from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
 from cotrail.services.runs.runnable import check_splitter
+from cotrail.services.runs.sequential import check_measurable, in_random_order
 from cotrail.services.runs.shots import make_shots, read_shown, read_words
 from cotrail.services.runs.system_settings import ConfiguredSystem, configure
 from cotrail.systems.registry import find_system
@@ -50,7 +52,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled, lookup).missing)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat")
+    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until")
     composed = compose(
         request,
         system,
@@ -61,6 +63,9 @@ def prepare(request: RunRequest) -> PreparedRun:
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
+    if rule := rule_of(composed.provenance):
+        questions = in_random_order(questions, request.seed)
+        check_measurable(rule, composed, questions)
     first, *further = repeated(composed, request.repeat)
     return PreparedRun(
         submission=first,

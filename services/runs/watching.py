@@ -11,8 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.schema.database import reason_of, unanswered
+from cotrail.services.runs.partial_scores import PartialScores
 from cotrail.services.runs.run_progress import RunProgress, run_progress
 from cotrail.services.runs.run_speed import RunSpeed, Show
 from cotrail.services.runs.waves import most_waves
@@ -33,7 +34,9 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
 
     run: its id. Raises SQLAlchemyError where the first read fails; later the database is waited for.
     """
-    speed = RunSpeed(broker_problem, _waves(engine, run))
+    with engine.connect() as connection:
+        record = read_run(connection, run)
+    speed, partial = RunSpeed(broker_problem, _waves(record)), PartialScores(record)
 
     def show_slow(seconds: float) -> None:
         speed.reading_seconds = seconds
@@ -44,21 +47,20 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
         try:
             with _meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
                 progress = read_progress(connection, run)
-            speed.note(progress, started)
+                partial.look(connection)
+            speed.note(progress, started, partial.scores)
         except SQLAlchemyError as error:
             if speed.progress is None or not unanswered(error):
                 raise
             speed.lost, speed.reading_seconds = reason_of(error), 0.0
         show(speed.watched())
         if not progress.open or progress.stopped:
-            return run_progress(progress)
+            return run_progress(progress, partial.scores)
         time.sleep(LOST_SECONDS if speed.lost else pause_after(time.monotonic() - started))
 
 
-def _waves(engine: Engine, run: str) -> int | None:
+def _waves(record: RunRecord) -> int | None:
     """How many waves of batches the run has at most; None where it has none, or this process can't know."""
-    with engine.connect() as connection:
-        record = read_run(connection, run)
     with suppress(UnknownNameError, UnknownVersionError):
         return most_waves(record.system, record.system_version, record.settings) if record.batched else None
     return None

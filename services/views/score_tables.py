@@ -10,7 +10,13 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval a
 from cotrail.evaluation.metrics.question_scores import CAVEAT as CAVEAT
 from cotrail.evaluation.metrics.question_scores import MeanScores
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
-from cotrail.services.views.scoring import RunScores
+from cotrail.services.views.scoring import RunScores, Stopping
+
+SEQUENTIAL_CAVEAT = (
+    "The questions are in a random order, and the means are over the first of them, up to where the rule stopped the "
+    "run or to the first that hasn't ended. The 95 % intervals are confidence sequences (Waudby-Smith & Ramdas 2024): they "
+    "hold whenever one looks or stops, and are wider than intervals of a fixed number of questions."
+)
 
 SHOWN_METRICS = 3
 """The number of main metrics that a line of 80 columns has room for: the first that the run has."""
@@ -42,6 +48,12 @@ class KindTable(Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...]
     rows: tuple[KindRow, ...]
     note: str
+
+
+def until_line(until: Stopping, questions: int) -> str:
+    """How far a run with a rule got, e.g. `stopped by width(answer_f1) < 0.05 after 212 of 1,000 questions`."""
+    of = f"{until.questions:,} of {count(questions, 'question')}"
+    return f"stopped by {until.rule} after {of}" if until.met else f"{until.rule} isn't met after {of}"
 
 
 def metric_rows(scores: RunScores) -> list[MetricRow]:

@@ -1,37 +1,52 @@
 """Scores of runs and of their questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from cotrail.core.ended_by import UNTIL
 from cotrail.core.money import Spent
 from cotrail.core.questions import Question
 from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
-from cotrail.data.datasets.registry import PROCESSED, scoring_of
+from cotrail.data.datasets.registry import PROCESSED
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
     mean_scores,
-    question_scores,
     scores_by_kind,
+    usual_interval,
 )
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT as REPEATS_CAVEAT
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
+from cotrail.evaluation.metrics.scorers import Scorable, scorer
 from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.stop_rules import sequence_interval
+from cotrail.models.queries.outcomes import Outcome, read_outcomes
+from cotrail.models.queries.prefixes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.queries.traces import TracedQuestion
+from cotrail.models.records.runs import rule_of
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.runs.repeats import repeats_of
-from cotrail.systems.registry import recorded_system
+
+
+class Stopping(Struct, frozen=True, kw_only=True):
+    """How a run with a rule (`cotrail.evaluation.metrics.stop_rules`) is scored: by its first questions alone.
+
+    met: whether the rule stopped it; questions: how many were asked until then, or have ended so far without a gap.
+    """
+
+    rule: str
+    met: bool
+    questions: int
 
 
 class RunScores(Struct, frozen=True, kw_only=True):
@@ -41,6 +56,7 @@ class RunScores(Struct, frozen=True, kw_only=True):
     ends: the number of questions by what ended them (`cotrail.core.ended_by`).
     kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
     repeats: its scores together with those of the runs that ask the same with other seeds, where there are any.
+    until: of a run with a rule; then the means are over its first questions, and the intervals hold at every stop.
     """
 
     run: str
@@ -59,6 +75,7 @@ class RunScores(Struct, frozen=True, kw_only=True):
     ends: Mapping[str, int] = {}
     spent: Spent | None = None
     repeats: RepeatedScores | None = None
+    until: Stopping | None = None
 
 
 def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
@@ -78,8 +95,7 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
 def read_scores(connection: Connection, run_id: str) -> RunScores:
     """The scores of a run as it stands."""
     record = read_run(connection, run_id)
-    scored = [kinded_scores(record, question) for question in read_questions(connection, run_id)]
-    return run_scores(record, read_progress(connection, run_id), scored)
+    return _scores(connection, record, read_outcomes(connection, run_id))
 
 
 def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
@@ -92,31 +108,35 @@ def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
     return repeated_scores(scores, repeats[run_id].times)
 
 
-def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
+def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
-    system = recorded_system(record.system, record.system_version)
-    return question_scores(
-        ScoredQuestion(
-            scoring=scoring_of(record.dataset),
-            answer=question.answer,
-            answers=question.answers,
-            collected=question.paragraphs,
-            gold=question.gold,
-            pinned=question.pinned,
-            stated=question.stated,
-            answering=system is None or system.answers_with(record.settings),
-        )
-    )
+    return scorer(record)(question)
 
 
-def kinded_scores(record: RunRecord, question: TracedQuestion) -> KindedScores:
+def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:
     """The same with the kinds of the question."""
     return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
 def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, KindedScores]:
-    """The scores of each question of a run as it stands, by its id, in the questions' order."""
-    return {question.key: kinded_scores(record, question) for question in read_questions(connection, record.id)}
+    """The scores of each question of a run as it stands, by its id, in the questions' order.
+
+    Those that a rule kept from being asked are left out.
+    """
+    scores = scorer(record)
+    return {
+        each.key: KindedScores(kinds=each.kinds, scores=scores(each))
+        for each in read_outcomes(connection, record.id)
+        if not each.ended_by.startswith(UNTIL)
+    }
+
+
+def _scores(connection: Connection, record: RunRecord, outcomes: Iterable[Outcome]) -> RunScores:
+    scores, statuses, scored = scorer(record), [], []
+    for each in outcomes:
+        statuses.append(each.status)
+        scored.append(KindedScores(kinds=each.kinds, scores=scores(each)))
+    return run_scores(record, read_progress(connection, record.id), scored, leading(statuses))
 
 
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
@@ -130,11 +150,11 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
     # Only some processed files lack answers; for the others no official file is read.
     published = load_official(dataset, official, f"run {run_id}")
     corrected = replace(record, dataset=dataset)
-    scored = [kinded_scores(corrected, _answered(each, published)) for each in read_questions(connection, run_id)]
-    return run_scores(corrected, read_progress(connection, run_id), scored)
+    answered = (_answered(each, published) for each in read_outcomes(connection, run_id))
+    return _scores(connection, corrected, answered)
 
 
-def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> TracedQuestion:
+def _answered(question: Outcome, published: Mapping[str, Question]) -> Outcome:
     """The question with the answers and the kinds of its dataset's own file, if there is one."""
     if not published:
         return question
@@ -144,9 +164,17 @@ def _answered(question: TracedQuestion, published: Mapping[str, Question]) -> Tr
     return replace(question, answers=answers.answers, kinds=answers.kinds)
 
 
-def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedScores]) -> RunScores:
-    """The scores of a run from those of its questions."""
-    whole = mean_scores([question.scores for question in scored])
+def run_scores(
+    record: RunRecord, progress: Progress, scored: Sequence[KindedScores], ended: int | None = None
+) -> RunScores:
+    """The scores of a run from those of its questions; ended: how many of the first have ended, all by default."""
+    rule, until, interval = rule_of(record.provenance), None, usual_interval
+    if rule is not None:
+        asked, interval = scored[:ended], sequence_interval
+        stop = rule.stops_after([each.scores[rule.metric] for each in asked])
+        scored = asked[:stop]
+        until = Stopping(rule=str(rule), met=stop is not None, questions=len(scored))
+    whole = mean_scores([question.scores for question in scored], interval)
     return RunScores(
         run=record.id,
         system=record.system,
@@ -156,11 +184,12 @@ def run_scores(record: RunRecord, progress: Progress, scored: Sequence[KindedSco
         failed=progress.questions[QuestionStatus.FAILED],
         metrics=whole.metrics,
         intervals=whole.intervals,
-        kinds=scores_by_kind(scored),
+        kinds=scores_by_kind(scored, interval),
         steps=progress.steps,
         prompt_tokens=progress.tokens("prompt_tokens"),
         cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
         generated_tokens=progress.tokens("generated_tokens"),
         ends=progress.ends,
         spent=progress.spent,
+        until=until,
     )

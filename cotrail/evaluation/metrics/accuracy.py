@@ -5,10 +5,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
+from cotrail.evaluation.metrics.em_f1 import FULL_OVERLAP, NO_OVERLAP, AnswerScores
 from cotrail.faithfulness.tasks import VERDICTS
-
-_RIGHT = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
@@ -34,7 +32,7 @@ class Accuracy(Struct, frozen=True, kw_only=True):
 
 def verdict_scores(prediction: str, answer: str) -> AnswerScores:
     """Score 1 if the prediction is that label, apart from case and punctuation, else 0."""
-    return _RIGHT if normalized(prediction) == normalized(answer) else NO_OVERLAP
+    return FULL_OVERLAP if normalized(prediction) == normalized(answer) else NO_OVERLAP
 
 
 def is_unclear(prediction: str, answer: str) -> bool:

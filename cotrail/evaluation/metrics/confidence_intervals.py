@@ -39,11 +39,11 @@ def confidence_interval(
     highest, lowest: the best and the worst possible score; infinity for counts.
     None without scores, and where all are equal and neither 0 nor 1: such scores don't show how much others differ.
     """
-    count = len(scores)
-    if count and (lowest, highest) == (0, 1) and all(score in {0, 1} for score in scores):
+    count, values = len(scores), set(scores)
+    if count and (lowest, highest) == (0, 1) and values <= {0, 1}:
         low, high = _wilson(fmean(scores), count)
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
-    if not count or min(scores) == max(scores):
+    if len(values) < 2:
         return None
     mean, reach = fmean(scores), _reach(scores)
     low, high = max(mean - reach, lowest), min(mean + reach, highest)
@@ -61,5 +61,6 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
 def _reach(scores: Sequence[float]) -> float:
     """How far the interval of Student's t reaches to either side of the mean."""
     mean, degrees = fmean(scores), len(scores) - 1
-    variance = fsum((score - mean) ** 2 for score in scores) / degrees
+    squares = {score: (score - mean) ** 2 for score in set(scores)}  # most questions share theirs with many others
+    variance = fsum(map(squares.__getitem__, scores)) / degrees
     return student_t_quantile(degrees, QUANTILE) * sqrt(variance / len(scores))

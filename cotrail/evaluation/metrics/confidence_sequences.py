@@ -12,9 +12,14 @@ order that doesn't depend on them, such as a random one, and not in the order in
 
 from collections.abc import Sequence
 from math import isinf, log
+from typing import TYPE_CHECKING
 
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 _MOST_BET = 0.5
 """The most that is bet on one score: c of the paper, which recommends 1/2 or 3/4."""
@@ -32,14 +37,29 @@ def confidence_sequence(
         raise InputError("a number of things has no best value, so no interval holds at every stop: name a score")
     if not scores:
         return None
-    low, high = _bounds([(score - lowest) / (highest - lowest) for score in scores], 1 - level)
+    lows, highs = _bounds([(score - lowest) / (highest - lowest) for score in scores], 1 - level)
+    low, high = float(lows[-1]), float(highs[-1])
     width = highest - lowest
     return ConfidenceInterval(
         low=lowest + width * low, high=lowest + width * high, questions=len(scores), method="empirical-bernstein"
     )
 
 
-def _bounds(shares: Sequence[float], alpha: float) -> tuple[float, float]:
+def narrower_after(
+    scores: Sequence[float], width: float, highest: float = 1.0, lowest: float = 0.0, level: float = 0.95
+) -> int | None:
+    """The number of these scores after which the interval was narrower than `width` for the first time; None if never.
+
+    It follows from the scores in their order alone, whenever one looks. Bounds as in `confidence_sequence`.
+    """
+    if not scores:
+        return None
+    lows, highs = _bounds([(score - lowest) / (highest - lowest) for score in scores], 1 - level)
+    narrow = (highs - lows) * (highest - lowest) < width
+    return int(narrow.argmax()) + 1 if narrow.any() else None
+
+
+def _bounds(shares: Sequence[float], alpha: float) -> "tuple[NDArray[float64], NDArray[float64]]":
     """The running intersection of the intervals after each of these scores from 0 to 1."""
     import numpy
 
@@ -51,6 +71,6 @@ def _bounds(shares: Sequence[float], alpha: float) -> tuple[float, float]:
     staked = bets.cumsum()
     surprise = (4 * (values - before) ** 2 * (-numpy.log1p(-bets) - bets) / 4).cumsum()
     centres, reaches = (bets * values).cumsum() / staked, (log(2 / alpha) + surprise) / staked
-    low = float(numpy.max(centres - reaches).clip(0, 1))
+    lows = numpy.maximum.accumulate((centres - reaches).clip(0, 1))
     # Where the intervals have nothing in common, which happens to one sequence in twenty at most, a point is left.
-    return low, max(float(numpy.min(centres + reaches).clip(0, 1)), low)
+    return lows, numpy.maximum(numpy.minimum.accumulate((centres + reaches).clip(0, 1)), lows)

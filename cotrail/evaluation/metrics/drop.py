@@ -7,17 +7,20 @@ The arithmetic is that of `metrics/drop_answer_em_f1.py` and `metrics/drop_eval.
 import re
 import string
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.em_f1 import AnswerScores
+from cotrail.evaluation.metrics.em_f1 import FULL_OVERLAP, AnswerScores
 from cotrail.evaluation.metrics.text_repair import repaired
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LIST_MARKS = str.maketrans("", "", '"[]')
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TOKEN_END = re.compile(r"[ -]")
+_MOST_CACHED = 2**12
+"""Size of the caches of words: answers share most of theirs."""
 _STATED = re.compile(r"\A.* answer is:? (.*)")
 
 
@@ -39,6 +42,8 @@ def drop_scores(predicted: Sequence[str], gold: Sequence[str]) -> AnswerScores:
     0; F1, precision and recall are rounded to two decimals, as the script does for each question.
     """
     predictions, golds = [_normalized(each) for each in predicted], [_normalized(each) for each in gold]
+    if predictions == golds and len(golds) == 1:
+        return FULL_OVERLAP
     table = [[_match(set(span.split()), set(other.split())) for span in predictions] for other in golds]
     paired = _paired(table)
     longest = max(len(predictions), len(golds))
@@ -88,6 +93,7 @@ def _normalized(span: str) -> str:
     return " ".join(token for token in tokens if token)
 
 
+@lru_cache(maxsize=_MOST_CACHED)
 def _normalized_token(token: str) -> str:
     lowered = token.lower()
     # The script's order: numbers keep their decimal point and sign; removing punctuation may make a number ("$5").
@@ -97,6 +103,7 @@ def _normalized_token(token: str) -> str:
     return " ".join(_ARTICLES.sub(" ", word).split())
 
 
+@lru_cache(maxsize=_MOST_CACHED)
 def _is_number(text: str) -> bool:
     try:
         float(text)

@@ -13,3 +13,4 @@ class AnswerScores(Struct, frozen=True, kw_only=True, order=True):
 
 
 NO_OVERLAP = AnswerScores(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+FULL_OVERLAP = AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)

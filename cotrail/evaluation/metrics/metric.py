@@ -13,7 +13,13 @@ from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.em_f1 import AnswerScores
 from cotrail.evaluation.metrics.rankings import Judged
-from cotrail.evaluation.metrics.supporting_paragraphs import SupportScores, judged, support_scores
+from cotrail.evaluation.metrics.supporting_paragraphs import (
+    ComparedParagraphs,
+    SupportScores,
+    compared_paragraphs,
+    judged_of,
+    support_of,
+)
 
 
 class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
@@ -56,14 +62,19 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
         return answer_scores(self.scoring, self.short, self.compared)
 
     @cached_property
+    def paragraphs(self) -> ComparedParagraphs:
+        """The collected and the gold paragraphs as they are compared."""
+        return compared_paragraphs(self.scoring, self.collected, self.gold, self.pinned)
+
+    @cached_property
     def support(self) -> SupportScores | None:
         """The agreement of collected and gold paragraphs; None where no gold ones are published."""
-        return support_scores(self.scoring, self.collected, self.gold, self.pinned)
+        return support_of(self.paragraphs)
 
     @cached_property
     def judged(self) -> Sequence[Judged]:
         """The gold paragraphs with the ranks at which they were found."""
-        return judged(self.scoring, self.collected, self.gold, self.pinned)
+        return judged_of(self.paragraphs)
 
 
 class Metric(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Scores of a question by every metric, and their means over a run and over its kinds of questions."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from msgspec import Struct
@@ -19,6 +19,9 @@ CAVEAT = (
 )
 
 
+Interval = Callable[[Metric, Sequence[float]], ConfidenceInterval | None]
+
+
 class MeanScores(Struct, frozen=True, kw_only=True):
     """Mean of each metric over the questions that have it, with its confidence interval; None where there is none."""
 
@@ -34,37 +37,36 @@ class KindedScores(Struct, frozen=True, kw_only=True):
     scores: QuestionScores
 
 
-def question_scores(question: ScoredQuestion) -> QuestionScores:
-    """Score a question."""
-    return {name: metric.value(question) for name, metric in METRICS.items()}
+def question_scores(question: ScoredQuestion, metrics: Mapping[str, Metric] = METRICS) -> QuestionScores:
+    """Score a question by these metrics."""
+    return {name: metric.value(question) for name, metric in metrics.items()}
 
 
-def mean_scores(scores: Sequence[QuestionScores]) -> MeanScores:
-    """The means over these questions."""
-    columns = {name: _known(row[name] for row in scores) for name in METRICS}
+def usual_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterval | None:
+    """The interval of a metric's mean over a number of questions that was fixed beforehand."""
+    return confidence_interval(scores, metric.highest, metric.lowest)
+
+
+def mean_scores(scores: Sequence[QuestionScores], interval: Interval = usual_interval) -> MeanScores:
+    """The means over these questions; interval: how those of the means are computed."""
+    columns = {name: [value for row in scores if (value := row[name]) is not None] for name in METRICS}
     return MeanScores(
         questions=len(scores),
         metrics={name: fmean(values) if values else None for name, values in columns.items()},
-        intervals={name: _interval(METRICS[name], values) for name, values in columns.items()},
+        intervals={name: interval(METRICS[name], values) for name, values in columns.items()},
     )
 
 
-def scores_by_kind(scored: Iterable[KindedScores]) -> dict[str, dict[str, MeanScores]]:
+def scores_by_kind(
+    scored: Iterable[KindedScores], interval: Interval = usual_interval
+) -> dict[str, dict[str, MeanScores]]:
     """The means over the questions of each kind, those of most questions first, by the name of that sort of kinds."""
     parts: dict[str, dict[str, list[QuestionScores]]] = defaultdict(lambda: defaultdict(list))
     for question in scored:
         for name, kind in question.kinds.items():
             parts[name][kind].append(question.scores)
-    return {name: {kind: mean_scores(of[kind]) for kind in _by_size(of)} for name, of in parts.items()}
-
-
-def _interval(metric: Metric, values: Sequence[float]) -> ConfidenceInterval | None:
-    return confidence_interval(values, metric.highest, metric.lowest)
+    return {name: {kind: mean_scores(of[kind], interval) for kind in _by_size(of)} for name, of in parts.items()}
 
 
 def _by_size(parts: Mapping[str, Sequence[QuestionScores]]) -> list[str]:
     return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]

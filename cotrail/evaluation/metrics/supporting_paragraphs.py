@@ -7,7 +7,8 @@ code knows by its rule (`get_pid_for_title_paragraph_text` in `commaqa/inference
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import string
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -23,6 +24,7 @@ from cotrail.evaluation.metrics.text_repair import repaired
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _SPACE = re.compile(r"\s")
+_PUNCTUATION = string.punctuation.encode()
 _SPACES = re.compile(" +")
 
 _MOST_CACHED = 2**15
@@ -30,6 +32,9 @@ _MOST_CACHED = 2**15
 
 Fold = Callable[[str], str]
 """Reduces a title or a text to the characters by which it is compared."""
+
+Content = tuple[str, str]
+"""A title and a text as they are compared."""
 
 Key = tuple[str, ...]
 """What a gold paragraph is recognised by: its content, its id or its title, which are as many texts: 2, 3 and 1."""
@@ -48,6 +53,42 @@ class SupportScores(Struct, frozen=True, kw_only=True):
     title_recall: float | None
 
 
+class ComparedParagraphs(Struct, frozen=True, kw_only=True):
+    """A question's collected and gold paragraphs, by what they are compared by; the pinned passage is in neither.
+
+    ranked: the keys of each collected paragraph, its content first. grades: of the gold ones, by their keys.
+    titles: of those of them that have one.
+    """
+
+    ranked: Sequence[Sequence[Key]]
+    grades: Mapping[Key, int]
+    titles: frozenset[str]
+
+
+def compared_paragraphs(
+    scoring: Scoring,
+    collected: Iterable[Paragraph],
+    gold: Sequence[GoldParagraph],
+    pinned: GoldParagraph | None = None,
+) -> ComparedParagraphs:
+    """Return a question's paragraphs as they are compared; pinned: see `support_scores`."""
+    fold, found, wanted = fold_of(scoring), tuple(collected), counted(gold, pinned)
+    if not wanted:
+        return ComparedParagraphs(ranked=(), grades={}, titles=frozenset())
+    contents = _contents_among((*found, *wanted, *((pinned,) if pinned else ())), fold)
+    of_wanted, of_pinned = contents[len(found) : len(found) + len(wanted)], contents[len(found) + len(wanted) :]
+    ways = {each.by for each in wanted}
+    return ComparedParagraphs(
+        ranked=[
+            _keys(each, content, ways)
+            for each, content in zip(found, contents, strict=False)
+            if content not in of_pinned
+        ],
+        grades={_key(each, content): each.grade for each, content in zip(wanted, of_wanted, strict=True)},
+        titles=frozenset(title for each, (title, _) in zip(wanted, of_wanted, strict=True) if each.title),
+    )
+
+
 def support_scores(
     scoring: Scoring,
     collected: Iterable[Paragraph],
@@ -61,23 +102,24 @@ def support_scores(
         collected pinned passage lowers the precision, and a question without further gold paragraphs has a recall of 0
         (docs/deviations.md).
     """
-    fold = fold_of(scoring)
-    wanted = {gold_key(each, fold) for each in counted(gold, pinned)}
+    return support_of(compared_paragraphs(scoring, collected, gold, pinned))
+
+
+def support_of(compared: ComparedParagraphs) -> SupportScores | None:
+    """The same of paragraphs that are compared already."""
+    wanted, titles = compared.grades.keys(), compared.titles
     if not wanted:
         return None
-    found = {content_of(each, fold): paragraph_keys(each, fold) for each in collected}
-    if pinned is not None:
-        found.pop(content_of(pinned, fold), None)
-    right = sum(not keys.isdisjoint(wanted) for keys in found.values())
-    reached = wanted.intersection(chain.from_iterable(found.values()))
+    found = {keys[0]: keys for keys in compared.ranked}
+    right = sum(not wanted.isdisjoint(keys) for keys in found.values())
+    reached = wanted & set(chain.from_iterable(found.values()))
     precision, recall = right / len(found) if found else 0.0, len(reached) / len(wanted)
-    titles = {fold(each.title) for each in counted(gold, pinned) if each.title}
     return SupportScores(
         em=float(right == len(found) and reached == wanted),
         f1=2 * precision * recall / (precision + recall) if right else 0.0,
         precision=precision,
         recall=recall,
-        title_recall=len(titles & {title for title, _ in found}) / len(titles) if titles else None,
+        title_recall=len(titles & {content[0] for content in found}) / len(titles) if titles else None,
     )
 
 
@@ -91,14 +133,16 @@ def judged(
 
     Of a page that is gold as a whole, the first paragraph counts, and the others as not relevant.
     """
-    fold = fold_of(scoring)
-    grades = {gold_key(each, fold): each.grade for each in counted(gold, pinned)}
-    ranked = found if pinned is None else [each for each in found if content_of(each, fold) != content_of(pinned, fold)]
+    return judged_of(compared_paragraphs(scoring, found, gold, pinned))
+
+
+def judged_of(compared: ComparedParagraphs) -> tuple[Judged, ...]:
+    """The same of paragraphs that are compared already."""
     ranks: dict[Key, int] = {}
-    for rank, paragraph in enumerate(ranked, start=1):
-        for key in paragraph_keys(paragraph, fold):
+    for rank, keys in enumerate(compared.ranked, start=1):
+        for key in keys:
             ranks.setdefault(key, rank)
-    return tuple(Judged(grade, ranks.get(key)) for key, grade in grades.items())
+    return tuple(Judged(grade, ranks.get(key)) for key, grade in compared.grades.items())
 
 
 def counted(gold: Sequence[GoldParagraph], pinned: GoldParagraph | None) -> Sequence[GoldParagraph]:
@@ -108,28 +152,54 @@ def counted(gold: Sequence[GoldParagraph], pinned: GoldParagraph | None) -> Sequ
 
 def gold_key(gold: GoldParagraph, fold: Fold) -> Key:
     """What paragraphs that count as this gold one have among their keys."""
-    match gold.by:
-        case "content":
-            return content_of(gold, fold)
-        case "id":
-            return _id(gold)
-        case "title":
-            return (fold(gold.title),)
+    return _key(gold, content_of(gold, fold))
 
 
 def paragraph_keys(paragraph: Paragraph, fold: Fold) -> frozenset[Key]:
     """All keys of gold that a paragraph counts as: by its content, by its id and by its title."""
-    content = content_of(paragraph, fold)
-    return frozenset((content, _id(paragraph), content[:1]))
+    return frozenset(_keys(paragraph, content_of(paragraph, fold), ("id", "title")))
+
+
+def _key(gold: GoldParagraph, content: Content) -> Key:
+    match gold.by:
+        case "content":
+            return content
+        case "id":
+            return _id(gold)
+        case "title":
+            return content[:1]
+
+
+def _keys(paragraph: Paragraph, content: Content, ways: Container[str]) -> tuple[Key, ...]:
+    """The content, and the other keys by which gold paragraphs are recognised in these ways."""
+    by_id = (_id(paragraph),) if "id" in ways else ()
+    by_title = (content[:1],) if "title" in ways else ()
+    return (content, *by_id, *by_title)
 
 
 def _id(paragraph: Paragraph | GoldParagraph) -> Key:
     return ("id", paragraph.id, "")
 
 
-def content_of(paragraph: Paragraph | GoldParagraph, fold: Fold) -> tuple[str, str]:
+def content_of(paragraph: Paragraph | GoldParagraph, fold: Fold) -> Content:
     """Title and text as they are compared."""
     return fold(paragraph.title), fold(paragraph.text)
+
+
+def _contents_among(paragraphs: Sequence[Paragraph | GoldParagraph], fold: Fold) -> list[Content]:
+    """Contents that are equal where those of `content_of` are, among these paragraphs.
+
+    Folding texts takes longer than all else in scoring, and only those of the same title need it, where they differ.
+    """
+    titles = [fold(each.title) for each in paragraphs]
+    first: dict[str, str] = {}
+    unlike = {
+        title for title, each in zip(titles, paragraphs, strict=True) if first.setdefault(title, each.text) != each.text
+    }
+    return [
+        (title, fold(each.text) if title in unlike else each.text)
+        for title, each in zip(titles, paragraphs, strict=True)
+    ]
 
 
 def fold_of(scoring: Scoring) -> Fold:
@@ -154,14 +224,23 @@ def answer_support_recall(collected: Iterable[Paragraph], answers: Sequence[str]
     """
     if not answers:
         return None
-    texts = [f"{each.title} {each.text}" for each in collected]
     spans = published_spans(answers[0])
+    texts = [f"{each.title} {each.text}" for each in collected]
     return sum(_stands_in(span, texts) for span in spans) / len(spans)
 
 
 def _stands_in(span: str, texts: Sequence[str]) -> bool:
-    plain, words = _plain(span), normalized(span)
-    return any(plain in _plain(text) for text in texts) or any(words in normalized(text) for text in texts)
+    plain = _plain(span)
+    if any(plain in _plain(text) for text in texts):
+        return True
+    words = normalized(span)
+    return any(_has_normalized(words, text) for text in texts)
+
+
+def _has_normalized(words: str, text: str) -> bool:
+    # Normalizing takes long, and each word of its result stands in the text without case and punctuation.
+    bare = text.lower().encode(errors="surrogatepass").translate(None, _PUNCTUATION)
+    return all(word.encode(errors="surrogatepass") in bare for word in words.split()) and words in normalized(text)
 
 
 def content_key(title: str, text: str) -> str:
@@ -178,7 +257,8 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
 @lru_cache(maxsize=_MOST_CACHED)
 def _ascii(text: str) -> str:
     """IRCoT's folding: repaired, without spaces and characters beyond ASCII, in lower case."""
-    return _BEYOND_ASCII.sub("", repaired(text.strip())).replace(" ", "").lower()
+    whole = repaired(text.strip())
+    return (whole if whole.isascii() else _BEYOND_ASCII.sub("", whole)).replace(" ", "").lower()
 
 
 @lru_cache(maxsize=_MOST_CACHED)
@@ -189,4 +269,5 @@ def _whole(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return _SPACES.sub(" ", text.lower().strip())
+    plain = text.lower().strip()
+    return _SPACES.sub(" ", plain) if "  " in plain else plain

@@ -8,7 +8,7 @@ follows, `evaluate_v1.0.py` (StonyBrookNLP/musique) and `kilt/eval_downstream.py
 from collections import Counter
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
+from cotrail.evaluation.metrics.em_f1 import FULL_OVERLAP, NO_OVERLAP, AnswerScores
 
 _VERDICTS = {"yes", "no", "noanswer"}
 
@@ -25,7 +25,7 @@ def musique_scores(prediction: str, answer: str) -> AnswerScores:
     """MuSiQue's and SQuAD 2's scores: an answer without words matches another such answer, and nothing else."""
     predicted, gold = normalized(prediction), normalized(answer)
     if not predicted and not gold:
-        return AnswerScores(em=1.0, f1=1.0, precision=1.0, recall=1.0)
+        return FULL_OVERLAP
     return _overlap(predicted, gold)
 
 
@@ -35,6 +35,8 @@ def kilt_scores(prediction: str, answer: str) -> AnswerScores:
 
 
 def _overlap(predicted: str, gold: str) -> AnswerScores:
+    if predicted and predicted == gold:
+        return FULL_OVERLAP
     em = float(predicted == gold)
     words, gold_words = predicted.split(), gold.split()
     shared = (Counter(words) & Counter(gold_words)).total()

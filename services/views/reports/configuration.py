@@ -12,7 +12,7 @@ from cotrail.core.money import described
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.repeats import read_repeat, read_repeated_steps
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.runs import BUDGETS, read_prices
+from cotrail.models.records.runs import BUDGETS, read_prices, rule_of
 from cotrail.services.runs.provenance import STAND_INS
 
 
@@ -65,7 +65,7 @@ def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 
 def _costs(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """The prices of a run's language models, and its budgets."""
+    """The prices of a run's language models, its budgets and its rule."""
     for role, price in read_prices(record.provenance).items():
         yield f"price of the {role.replace('_', ' ')}", "not known" if price is None else described(price)
     for of, budget in record.provenance.get(BUDGETS, {}).items():
@@ -73,6 +73,8 @@ def _costs(record: RunRecord) -> Iterator[tuple[str, str]]:
             f"budget of {'each question' if of == 'question' else 'the run'}",
             ", ".join(f"{amount:,} {'US dollars' if name == 'money' else name}" for name, amount in budget.items()),
         )
+    if rule := rule_of(record.provenance):
+        yield "stops asking questions at", str(rule)
 
 
 def _software(provenance: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.models.queries.prefixes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
@@ -30,7 +31,7 @@ from cotrail.services.views.reports.reported_questions import (
     reported_paragraphs,
     reported_question,
 )
-from cotrail.services.views.score_tables import kind_tables
+from cotrail.services.views.score_tables import SEQUENTIAL_CAVEAT, kind_tables, until_line
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 
 UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
@@ -107,7 +108,7 @@ def run_page(
 ) -> RunReportPage:
     """The page of a run with these questions."""
     scored = [kinded_scores(record, question) for question in questions]
-    scores = run_scores(record, progress, scored)
+    scores = run_scores(record, progress, scored, leading(question.status for question in questions))
     reported = [
         reported_question(record, place, question, of.scores)
         for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
@@ -128,7 +129,7 @@ def run_page(
             for metric in _shown(reported)
             if scores.metrics[metric.name] is not None
         ],
-        caveat=CAVEAT if _scored(scores) else UNSCORED_NOTE,
+        caveat=_caveat(scores),
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
         percent=_percent,
@@ -161,6 +162,16 @@ def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool)
         broad=sentences_per_question(questions, broad=True),
     )
     return [each for each in (recall, histogram) if each.tight]
+
+
+def _caveat(scores: RunScores) -> str:
+    """What the scores mean, and how far a run with a rule got."""
+    if not _scored(scores):
+        return UNSCORED_NOTE
+    if scores.until is None:
+        return CAVEAT
+    line = until_line(scores.until, scores.questions)
+    return f"{line[0].upper()}{line[1:]}. {SEQUENTIAL_CAVEAT}"
 
 
 def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:

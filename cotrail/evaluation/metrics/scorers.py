@@ -1,0 +1,70 @@
+"""Scoring of recorded questions by the metrics of their run's dataset."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.question_scores import question_scores
+from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.systems.registry import recorded_system
+
+
+class Scorable(Protocol):
+    """What scores take of a recorded question; see `ScoredQuestion`. paragraphs: the collected ones."""
+
+    @property
+    def answer(self) -> str | None: ...  # noqa: D102
+    @property
+    def answers(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def gold(self) -> tuple[GoldParagraph, ...]: ...  # noqa: D102
+    @property
+    def pinned(self) -> GoldParagraph | None: ...  # noqa: D102
+    @property
+    def stated(self) -> str: ...  # noqa: D102
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]: ...  # noqa: D102
+
+
+class ScoredRun(Protocol):
+    """What scores take of a recorded run."""
+
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def system_version(self) -> int: ...  # noqa: D102
+    @property
+    def settings(self) -> dict[str, Any]: ...  # noqa: D102
+    @property
+    def dataset(self) -> str: ...  # noqa: D102
+
+
+Score = Callable[[Scorable], QuestionScores]
+
+
+def scorer(run: ScoredRun, metrics: Iterable[str] = METRICS) -> Score:
+    """What scores the questions of a run by these metrics."""
+    system, scoring = recorded_system(run.system, run.system_version), scoring_of(run.dataset)
+    answering = system is None or system.answers_with(run.settings)
+    named = {name: METRICS[name] for name in metrics}
+
+    def scored(question: Scorable) -> QuestionScores:
+        return question_scores(
+            ScoredQuestion(
+                scoring=scoring,
+                answer=question.answer,
+                answers=question.answers,
+                collected=question.paragraphs,
+                gold=question.gold,
+                pinned=question.pinned,
+                stated=question.stated,
+                answering=answering,
+            ),
+            named,
+        )
+
+    return scored

@@ -1,0 +1,160 @@
+"""What became of questions, as far as scores need it: answers and collected paragraphs, without the steps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import (
+    TEXT,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.question_kinds import read_kinds
+from cotrail.core.questions import GoldParagraph, Question
+from cotrail.models.queries.traces import read_traced
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import paragraph_sets, questions
+
+CHUNK_QUESTIONS = 2000
+"""The number of questions read at once."""
+
+MOST_CACHED = 100_000
+"""The number of paragraphs kept for the questions to come; about 100 MB."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """A question as it stands: what scores take of a `TracedQuestion`.
+
+    paragraphs: those collected; their ids are those of the corpus where gold paragraphs are named by ids alone.
+    """
+
+    key: str
+    answers: tuple[str, ...]
+    gold: tuple[GoldParagraph, ...]
+    pinned: GoldParagraph | None
+    kinds: Mapping[str, str]
+    status: str
+    answer: str | None
+    stated: str
+    ended_by: str
+    paragraphs: tuple[Paragraph, ...]
+
+
+def unanswered(question: Question) -> Outcome:
+    """A question before it is asked."""
+    return Outcome(
+        key=question.id,
+        answers=question.answers,
+        gold=question.gold,
+        pinned=question.pinned,
+        kinds=question.kinds,
+        status=QuestionStatus.OPEN,
+        answer=None,
+        stated="",
+        ended_by="",
+        paragraphs=(),
+    )
+
+
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+
+
+def _json(column: ColumnElement[Any]) -> ColumnElement[str]:
+    return cast(column, TEXT).label(column.name)
+
+
+_stated = questions.c.weighing["stated"]
+_QUESTIONS = (
+    select(
+        *(questions.c[name] for name in ("id", "key", "kind", "status", "answer", "ended_by")),
+        *(_json(questions.c[name]) for name in ("answers", "gold", "pinned", "collected")),
+        case((func.jsonb_typeof(_stated) == "string", _stated.astext), else_="").label("stated"),
+    )
+    .where(questions.c.id == func.any(_ids))
+    .order_by(questions.c.position)
+)
+_of_questions = paragraph_sets.c.question_id == func.any(_ids)
+_FOUND = (
+    select(paragraph_sets.c.question_id, paragraph_sets.c.digest, paragraph_sets.c.paragraph_id)
+    .where(_of_questions)
+    .order_by(paragraph_sets.c.step_id.desc(), paragraph_sets.c.rank.desc())
+)
+_SEARCHED = select(paragraph_sets.c.question_id).where(_of_questions).distinct()
+_digest = func.jsonb_array_elements_text(questions.c.collected).table_valued("value").render_derived("collected")
+_found_so = paragraph_sets.c.question_id == questions.c.id, paragraph_sets.c.digest == _digest.c.value
+_MADE = (
+    select(questions.c.id, _digest.c.value)
+    .join_from(questions, _digest, true())
+    .where(questions.c.id == func.any(_ids), ~exists().where(*_found_so))
+)
+_kinds = lru_cache(read_kinds)
+_texts = msgspec.json.Decoder(tuple[str, ...])
+_gold = msgspec.json.Decoder(tuple[GoldParagraph, ...])
+_pinned = msgspec.json.Decoder(GoldParagraph)
+
+
+def read_outcomes(connection: Connection, run_id: str) -> Iterator[Outcome]:
+    """Yield all questions of a run in their order."""
+    yield from outcomes_of(connection, read_question_ids(connection, run_id))
+
+
+def outcomes_of(connection: Connection, ids: Sequence[int]) -> Iterator[Outcome]:
+    """Yield the questions of these ids, a chunk of them after the other, in each by position."""
+    paragraphs = ParagraphCache(MOST_CACHED)
+    for start in range(0, len(ids), CHUNK_QUESTIONS):
+        yield from _read(connection, list(ids[start : start + CHUNK_QUESTIONS]), paragraphs)
+
+
+def _read(connection: Connection, ids: Sequence[int], cache: ParagraphCache) -> Iterator[Outcome]:
+    rows = connection.execute(_QUESTIONS, {"ids": ids}).all()
+    collected = {row.id: _texts.decode(row.collected) for row in rows if row.collected is not None}
+    so_far = _collected_so_far(connection, [row.id for row in rows if row.collected is None])
+    known = cache.read(connection, set(chain.from_iterable(collected.values())))
+    made = {tuple(each) for each in connection.execute(_MADE, {"ids": list(collected)})}
+    gold = {row.id: _gold.decode(row.gold) for row in rows}
+    by_id = [each for each in collected if any(paragraph.by == "id" for paragraph in gold[each])]
+    in_corpus = {tuple(found): name for *found, name in connection.execute(_FOUND, {"ids": by_id})} if by_id else {}
+    for row in rows:
+        paragraphs = [known[each] for each in collected.get(row.id, ()) if each in known and (row.id, each) not in made]
+        if in_corpus:
+            paragraphs = [replace(each, id=in_corpus.get((row.id, each.id), each.id)) for each in paragraphs]
+        yield _outcome(row, gold[row.id], so_far.get(row.key) or tuple(paragraphs))
+
+
+def _collected_so_far(connection: Connection, ids: Sequence[int]) -> dict[str, tuple[Paragraph, ...]]:
+    """What questions that haven't finished have collected, by their keys; only their steps tell."""
+    searched = connection.execute(_SEARCHED, {"ids": ids}).scalars().all() if ids else ()
+    return {each.key: each.paragraphs for each in read_traced(connection, searched)} if searched else {}
+
+
+def _outcome(row: Row[*tuple[Any, ...]], gold: tuple[GoldParagraph, ...], paragraphs: tuple[Paragraph, ...]) -> Outcome:
+    return Outcome(
+        key=row.key,
+        answers=_texts.decode(row.answers),
+        gold=gold,
+        pinned=None if row.pinned is None else _pinned.decode(row.pinned),
+        kinds=_kinds(row.kind),
+        status=row.status,
+        answer=row.answer if row.status == QuestionStatus.FINISHED else None,
+        stated=row.stated,
+        ended_by=row.ended_by or "",
+        paragraphs=paragraphs,
+    )

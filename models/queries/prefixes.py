@@ -1,0 +1,63 @@
+"""Scores of a run's first questions while it goes on, read incrementally.
+
+Which questions end first depends on them: the short ones do. So scores so far are those of a prefix: of the questions
+before the first, by position, that has no end yet, whenever those behind it ended.
+"""
+
+import time
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from sqlalchemy import BigInteger, Connection, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.models.queries.outcomes import outcomes_of
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import questions
+
+CHUNK_QUESTIONS = 200
+"""The number of questions read at once."""
+
+_ASKED = (QuestionStatus.FINISHED, QuestionStatus.FAILED)
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+_ENDED = select(questions.c.id).where(questions.c.id == func.any(_ids), questions.c.status.in_(_ASKED))
+
+
+def leading(statuses: Iterable[str]) -> int:
+    """The length of a run's prefix; statuses: of its questions, by position."""
+    return sum(1 for _ in takewhile(_ASKED.__contains__, statuses))
+
+
+class Prefix:
+    """The prefix of a run's questions that are finished or failed, and their scores by some metrics.
+
+    questions: how many these are; scores: of each, by the metric, None where it doesn't have it.
+    """
+
+    def __init__(self, record: RunRecord, metrics: Iterable[str]) -> None:
+        self.scores: dict[str, list[float | None]] = {name: [] for name in metrics}
+        self.questions = 0
+        self._run = record.id
+        self._score = scorer(record, self.scores)
+        self._ids: array[int] | None = None
+
+    def advance(self, connection: Connection, seconds: float) -> None:
+        """Score the questions that have ended since; after so many seconds, those behind them are left for later."""
+        until = time.monotonic() + seconds
+        if self._ids is None:
+            self._ids = read_question_ids(connection, self._run)
+        while asked := self._ids[self.questions : self.questions + CHUNK_QUESTIONS].tolist():
+            ended = set(connection.execute(_ENDED, {"ids": asked}).scalars())
+            self._add(connection, list(takewhile(ended.__contains__, asked)))
+            if len(ended) < len(asked) or time.monotonic() >= until:
+                return
+
+    def _add(self, connection: Connection, ids: Sequence[int]) -> None:
+        for each in outcomes_of(connection, ids):
+            for name, score in self._score(each).items():
+                self.scores[name].append(score)
+        self.questions += len(ids)

@@ -1,0 +1,66 @@
+"""Rules of runs, looked at while they go on: which runs ask no further questions."""
+
+from sqlalchemy import Connection, Engine, exists, select
+
+from cotrail.evaluation.metrics.stop_rules import StopRule
+from cotrail.models.queries.prefixes import Prefix
+from cotrail.models.queries.runs import read_run
+from cotrail.models.records.runs import UNTIL, rule_of
+from cotrail.models.schema.states import DesiredState, StepState
+from cotrail.models.schema.tables import runs, steps
+
+LOOK_SECONDS = 0.1
+"""How long scoring the questions of a run may take before others are looked at, not counting the last chunk."""
+
+_RULED = (
+    select(runs.c.id)
+    .where(
+        runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
+        runs.c.desired_state.in_([DesiredState.ACTIVE, DesiredState.PAUSED]),
+        runs.c.provenance.has_key(UNTIL),
+        exists().where(steps.c.run_id == runs.c.id, steps.c.state == StepState.WAITING),
+    )
+    .order_by(runs.c.id)
+)
+
+
+class Look:
+    """What one has seen of a run with a rule: the scores of its first questions, and whether these meet it."""
+
+    def __init__(self, connection: Connection, run_id: str) -> None:
+        record = read_run(connection, run_id)
+        rule = rule_of(record.provenance)
+        if rule is None:
+            raise ValueError(f"run {run_id} has no rule")
+        self.rule: StopRule = rule
+        self.met = False
+        self._prefix = Prefix(record, [self.rule.metric])
+
+    def again(self, connection: Connection) -> bool:
+        """Look at the questions that have ended since; returns whether the rule is met."""
+        seen = self._prefix.questions
+        if not self.met:
+            self._prefix.advance(connection, LOOK_SECONDS)
+        if self._prefix.questions > seen:
+            self.met = self.rule.stops_after(self._prefix.scores[self.rule.metric]) is not None
+        return self.met
+
+
+class Stopping:
+    """The runs with a rule that this process has looked at. What it holds follows from the store, and may be lost."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._looks: dict[str, Look] = {}
+
+    def stopped(self) -> dict[str, StopRule]:
+        """Look at the runs that have a rule and questions waiting; returns those whose rule is met."""
+        with self._engine.begin() as connection:
+            ruled = connection.execute(_RULED).scalars().all()
+            self._looks = {run: self._looks.get(run) or Look(connection, run) for run in ruled}
+            return {run: look.rule for run, look in self._looks.items() if look.again(connection)}
+
+    def forget(self, run_id: str) -> None:
+        """Look at a run that goes on from its beginning again: `cotrail retry` may have opened what had ended."""
+        if run_id in self._looks and not self._looks[run_id].met:
+            del self._looks[run_id]

@@ -92,10 +92,11 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
         submission.submit(engine, prepared)
         warn_of_namesakes(engine, run, prepared.submission.labels.name)
         if not wait:
-            _print_submitted(run, size, json=json)
+            _print_submitted(prepared, json=json)
             return
         if not json:
             console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
+            console().print(f"plan {prepared.plan}", soft_wrap=True)
         progress = follow(engine, run, stderr=json)
         raise typer.Exit(summarize(engine, progress, json=json))
 
@@ -118,10 +119,12 @@ def _app() -> Any:
     return app
 
 
-def _print_submitted(run: str, size: int, *, json: bool) -> None:
+def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:
+    run, size = prepared.submission.id, len(prepared.questions)
     if json:
-        print_json({"run": run, "questions": size})
+        print_json({"run": run, "questions": size, "plan": prepared.plan})
         return
     typer.echo(run)
     hint = f"{count(size, 'question')} in the queue. `cotrail watch {run}` shows progress."
     console(stderr=True).print(hint, style="dim", soft_wrap=True)
+    console(stderr=True).print(f"plan {prepared.plan}", style="dim", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.provenance import STAND_INS
@@ -16,6 +17,11 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     submission: Submission
     questions: tuple[Question, ...]
     missing_gold: int = 0
+
+    @property
+    def plan(self) -> str:
+        """The digest of its plan."""
+        return plan_digest(self.submission.provenance[PLAN])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -176,6 +176,14 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run_budget: Annotated[
         Budget, _what("LIMIT=N", "The same of all questions together, as `money=5`. May be repeated.")
     ] = NO_BUDGET
+    plan: Annotated[
+        str | None,
+        _what(
+            "PATH",
+            "What is stated of the evaluation before it begins: a TOML file of metrics, the comparison that will be "
+            "made, and the hypothesis. Sealed with the run.",
+        ),
+    ] = None
     name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None
     tags: Annotated[tuple[str, ...], _what("TAG", "A tag, to filter runs by. May be repeated.")] = ()
     settings: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.commands import submission
 from cotrail.services.runs.composing import check_evidence, compose
+from cotrail.services.runs.planning import read_stated, with_plan
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
@@ -49,7 +50,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled, lookup).missing)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving")
+    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "plan")
     composed = compose(
         request,
         system,
@@ -60,7 +61,8 @@ def prepare(request: RunRequest) -> PreparedRun:
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
-    return PreparedRun(submission=composed, questions=questions, missing_gold=missing)
+    planned = with_plan(composed, questions, read_stated(request.plan))
+    return PreparedRun(submission=planned, questions=questions, missing_gold=missing)
 
 
 def submit(engine: Engine, prepared: PreparedRun) -> str:

@@ -1,6 +1,7 @@
 """Check of a run against the plan that was sealed as it was submitted, and the plan's digest."""
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -80,5 +81,5 @@ def _whole(value: Any) -> Any:
         case list():
             return [_whole(each) for each in value]
         case float() if value.is_integer():
-            return int(value)
+            return int(Decimal(repr(value)))  # the digits that are written down, which aren't all of a large one's
     return value

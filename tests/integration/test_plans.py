@@ -215,7 +215,7 @@ def test_questions_that_failed_and_were_tried_again_are_named(
     assert cotrail("retry", run).exit_code == 0
     again = planned(run)
     assert again["deviations"] == ["1 question had failed and was tried again"]
-    assert again["remarks"] == ["1 of 3 questions haven't ended"]
+    assert again["remarks"] == ["1 of 3 questions hasn't ended"]
     hands.finish(run)
     failed, retried = planned(run)["deviations"]
     assert (failed[:6], retried) == ("1 of 3", "1 question had failed and was tried again")
@@ -287,7 +287,7 @@ def test_the_run_to_compare_with_has_to_be_there_to_have_ended_and_to_ask_the_sa
     assert planned(run)["deviations"] == ["the run to compare with, baseline, isn't there"]
     other = submitted("--name", "baseline")
     assert planned(run)["deviations"] == [
-        "the run to compare with, baseline, has 3 questions that haven't ended",
+        "the run to compare with, baseline, still has 3 questions to answer",
         "the run to compare with, baseline, has other questions, answers or gold paragraphs",
     ]
     assert cotrail("label", other, "--name", "other").exit_code == 0

@@ -72,7 +72,7 @@ def remarks(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
     said = (
         (plan.limit is not None, f"the plan takes the first {size} of the file (limit {plan.limit})"),
         (bool(limits), f"a limit of the plan ended questions: {shown_ends(limits)}"),
-        (facts.unended > 0, f"{facts.unended:,} of {size} haven't ended"),
+        (facts.unended > 0, f"{facts.unended:,} of {size} {'has' if facts.unended == 1 else 'have'}n't ended"),
         (bool(absent), f"there is no corpus {' or '.join(absent)} here whose revision could be compared"),
     )
     return tuple(text for is_so, text in said if is_so)
@@ -81,8 +81,8 @@ def remarks(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
 def unplanned(plan: Plan | None, metrics: Collection[str], runs: Collection[str]) -> tuple[str, ...]:
     """What is shown and wasn't planned: metrics by name, and the runs that this one is compared with, by id.
 
-    plan: with the ids of the runs that it names (`cotrail.services.views.plans.resolved_plan`); None where the run was
-        submitted before plans were recorded: then nothing of it was planned, and nothing is said.
+    plan: with ids in place of the names of runs; None where the run was submitted before plans were recorded, which
+        says nothing of what was intended.
     """
     if plan is None:
         return ()
@@ -98,7 +98,7 @@ def unplanned(plan: Plan | None, metrics: Collection[str], runs: Collection[str]
 def _of_questions(plan: Plan, facts: RunFacts) -> Iterator[str]:
     planned, now = plan.questions, facts.questions
     if now.count != planned.count:
-        yield f"the run has {count(now.count, 'question')}, and {planned.count:,} were planned"
+        yield f"the run has {count(now.count, 'question')}, and {planned.count:,} {_were(planned.count)} planned"
     for part, words in PARTS.items():
         before, after = getattr(planned, part), getattr(now, part)
         if before != after:
@@ -144,7 +144,7 @@ def _of_comparison(facts: RunFacts) -> Iterator[str]:
             yield f"the run to compare with, {other.named}, isn't there"
             continue
         if other.unended:
-            yield f"the run to compare with, {other.named}, has {count(other.unended, 'question')} that haven't ended"
+            yield f"the run to compare with, {other.named}, still has {count(other.unended, 'question')} to answer"
         if not other.same:
             yield f"the run to compare with, {other.named}, has other questions, answers or gold paragraphs"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
 from cotrail.common.refusals import refusal
@@ -57,15 +58,22 @@ def planned_metrics(stated: PlanFile, questions: Sequence[ScoredQuestion]) -> Pl
     names = stated.metrics or tuple(metric.name for metric in main_metrics() if _measures(metric, questions))
     if lacking := next((name for name in stated.metrics if not _measures(METRICS[name], questions)), None):
         raise InputError(f"the plan's metric {lacking} needs what none of the questions publishes; name others")
-    scores = [name for name in names if not METRICS[name].is_count]
-    primary = stated.primary or next(iter(scores), "")
-    comparison = stated.comparison
-    if comparison:
-        comparison = msgspec.structs.replace(comparison, others=comparison.runs, metric=comparison.metric or primary)
-    for name in (primary, *((comparison.metric,) if comparison else ())):
-        if name not in names and (name or comparison):
+    primary = stated.primary or next((name for name in names if not METRICS[name].is_count), "")
+    comparison = _by(stated.comparison, primary)
+    for name in (primary, comparison.metric if comparison else primary):
+        if name and name not in names:
             raise InputError(f"the plan reports {', '.join(names)}, and not {name!r}, which is to decide: add it")
     return PlannedMetrics(metrics=names, primary=primary, comparison=comparison)
+
+
+def _by(comparison: Comparison | None, primary: str) -> Comparison | None:
+    """The comparison with all that it leaves open spelled out."""
+    if comparison is None:
+        return None
+    metric = comparison.metric or primary
+    if not metric:
+        raise InputError("the plan's comparison needs a metric, and the questions publish nothing to score by")
+    return replace(comparison, others=comparison.runs, metric=metric)
 
 
 def _measures(metric: Metric, questions: Sequence[ScoredQuestion]) -> bool:

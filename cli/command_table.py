@@ -164,6 +164,12 @@ COMMANDS = (
     ),
     Entry(
         RESULTS,
+        "plan",
+        "plan:plan",
+        "Show a run's plan, sealed before its first step, and where the run departed from it.",
+    ),
+    Entry(
+        RESULTS,
         "trace",
         "trace:trace",
         "Show how a question was answered: each search with what it found, each sentence, and the answer.",

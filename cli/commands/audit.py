@@ -48,6 +48,12 @@ def verify(
         str | None,
         typer.Option("--digest", metavar="HEX", help="The run's digest as it was noted down once.", show_default=False),
     ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan", metavar="HEX", help="The digest of the run's plan as it was published.", show_default=False
+        ),
+    ] = None,
     *,
     json: Json = False,
 ) -> None:
@@ -61,11 +67,11 @@ def verify(
     """
     with _progress() as progress:
         if _is_file(what):
-            verification = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, bundled=True)
+            verification = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, plan, bundled=True)
         else:
             with reading() as connection:
                 _, records = auditing.trail(connection, what)
-                verification = auditing.verify(_followed(records, progress), digest)
+                verification = auditing.verify(_followed(records, progress), digest, plan)
     if json:
         print_json(verification)
     else:
@@ -204,6 +210,7 @@ def _show(screen: Console, verification: Verification) -> None:
             f"digest {verification.digest}{'' if verification.closed else ' (computed: no record has it)'}",
             soft_wrap=True,
         )
+    screen.print(f"plan {verification.plan or 'none: sealed before plans were recorded'}", soft_wrap=True)
 
 
 def _row(table: str) -> str:

@@ -59,6 +59,15 @@ def fork(
         str | None, typer.Option("--name", metavar="NAME", help="A name for the new run.", show_default=False)
     ] = None,
     tags: Tags = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="PATH",
+            help="What is stated of its evaluation beforehand, a TOML file.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
     json: Json = False,
@@ -74,12 +83,14 @@ def fork(
         questions=tuple(keys or ()),
         name=name,
         tags=tuple(tags or ()),
+        plan=plan,
     )
     with open_store() as engine:
         forked = forking.fork(engine, request)
         warn_of_namesakes(engine, forked.run, name)
         if wait and not json:
             console().print(_summary(forked), soft_wrap=True)
+            console().print(f"plan {forked.plan}", soft_wrap=True)
         if wait:
             raise typer.Exit(summarize(engine, follow(engine, forked.run, stderr=json), json=json))
     if json:
@@ -88,6 +99,7 @@ def fork(
     typer.echo(forked.run)
     hint = f"{_summary(forked)} `cotrail watch {forked.run}` shows progress."
     console(stderr=True).print(hint, style="dim", soft_wrap=True)
+    console(stderr=True).print(f"plan {forked.plan}", style="dim", soft_wrap=True)
 
 
 TEXTS = ("model", "profile")

@@ -17,7 +17,7 @@ from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.prepared_run import PreparedRun
+from cotrail.services.runs.prepared_run import PreparedRun, Submission, plan_of
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
 from cotrail.services.runs.waves import waves_in_words
 from cotrail.services.runs.worker_keys import check_worker_keys
@@ -95,14 +95,15 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
         if not wait:
             _print_submitted(prepared, json=json)
             return
-        raise typer.Exit(max([_wait(engine, run.id, len(prepared.questions), json=json) for run in prepared.runs]))
+        raise typer.Exit(max([_wait(engine, run, len(prepared.questions), json=json) for run in prepared.runs]))
 
 
-def _wait(engine: Engine, run: str, size: int, *, json: bool) -> int:
+def _wait(engine: Engine, run: Submission, size: int, *, json: bool) -> int:
     """Shows a run's progress until it is done; returns the exit code."""
     if not json:
-        console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
-    return summarize(engine, follow(engine, run, stderr=json), json=json)
+        console().print(f"Submitted {run.id} with {count(size, 'question')}.", soft_wrap=True)
+        console().print(f"plan {plan_of(run)}", soft_wrap=True)
+    return summarize(engine, follow(engine, run.id, stderr=json), json=json)
 
 
 def _warnings(prepared: PreparedRun) -> list[str]:
@@ -127,7 +128,7 @@ def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:
     size, times = len(prepared.questions), len(prepared.runs)
     for run in prepared.runs:
         if json:
-            print_json({"run": run.id, "questions": size})
+            print_json({"run": run.id, "questions": size, "plan": plan_of(run)})
         else:
             typer.echo(run.id)
     if json:
@@ -135,3 +136,5 @@ def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:
     often = f", {times} times" if times > 1 else ""
     hint = f"{count(size, 'question')} in the queue{often}. `cotrail watch {prepared.submission.id}` shows progress."
     console(stderr=True).print(hint, style="dim", soft_wrap=True)
+    for run in prepared.runs:
+        console(stderr=True).print(f"plan {plan_of(run)}", style="dim", soft_wrap=True)

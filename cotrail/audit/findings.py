@@ -57,6 +57,7 @@ class Verification(Struct, frozen=True, kw_only=True):
         that all of it is sealed.
     records: how many rows were checked, by table.
     open_questions, open_steps: how many haven't ended, so that no digest seals them yet.
+    plan: the digest of the plan that was sealed with the run; None where it was submitted before plans were recorded.
     findings: in the order of the records, at most `MOST_FINDINGS` and one that says that there are more.
     """
 
@@ -66,6 +67,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     records: dict[str, int]
     open_questions: int
     open_steps: int
+    plan: str | None
     findings: tuple[Finding, ...]
 
 

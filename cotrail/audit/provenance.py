@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, view_of
@@ -84,7 +85,12 @@ class _Document:
         self._run = run
         settings = {name: run[name] for name in ("system", "system_version", "settings", "profile", "seed")}
         self._element("entity", f"run/{run['id']}", "prov:Plan", label=run["id"], digest=run["opened"], **settings)
-        software = msgspec.json.decode(text(run, "provenance")).get("cotrail")
+        provenance = msgspec.json.decode(text(run, "provenance"))
+        if (plan := provenance.get(PLAN)) is not None:
+            written = msgspec.json.encode(plan).decode()
+            self._element("entity", f"plan/{run['id']}", "prov:Plan", value=written, digest=plan_digest(plan))
+            self._derive(f"run/{run['id']}", [f"plan/{run['id']}"])
+        software = provenance.get("cotrail")
         self._element("agent", "agent/cotrail", "prov:SoftwareAgent", label=f"cotrail {software}")
 
     def _take_step(self, step: Row) -> None:

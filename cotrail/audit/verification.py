@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from cotrail.audit.asked_questions import AskedDigests
 from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
+from cotrail.audit.plan_check import check_plan, plan_digest, plan_of
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
@@ -59,6 +61,7 @@ class _Trail:
         self.findings: list[Finding] = []
         self.contents = ReferencedContents()
         self.questions = QuestionSequence()
+        self._asked = AskedDigests()
         self._above: dict[str, Row] = {}
         self._run: RunContext | None = None
         self._question: Row | None = None
@@ -132,6 +135,7 @@ class _Trail:
         totals = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
         of_run = check_run(run, experiment, totals)
         findings = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
+        findings += [] if findings else self._of_plan(run)
         return Verification(
             run=self._run_of().id,
             digest=None if run is None else digest_of_run(run, totals),
@@ -139,6 +143,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
+            plan=_digest_of_plan(run),
             findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
         )
 
@@ -154,6 +159,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
+            plan=_digest_of_plan(run),
             findings=(*findings[:MOST_FINDINGS], last),
         )
 
@@ -179,6 +185,7 @@ class _Trail:
             for record in within:
                 self.findings.append(Finding(table=record.table, what="reordered", detail="no question is before it"))
             return
+        self._asked.add_row(question)
         gathered = gather(question, within)
         self.findings += gathered.findings
         for rows in gathered.foreign:
@@ -190,6 +197,12 @@ class _Trail:
         """Findings about questions; without those about their number if the run's `size` is what was changed."""
         resized = any(finding.column == "size" for finding in of_run)
         return [finding for finding in self.questions.findings if not resized or finding.question is not None]
+
+    def _of_plan(self, run: Row | None) -> Iterator[Finding]:
+        """Find where the run isn't the planned one; where another row is named already, that is why."""
+        binding = self._run_of().binding
+        if run is not None and binding is not None:
+            yield from check_plan(run, binding, self._asked.end())
 
     def _of_contents(self, run: Row | None) -> Iterator[Finding]:
         """Find missing contents that the run refers to, and contents that nothing refers to."""
@@ -215,6 +228,11 @@ class _Trail:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
         elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:
             yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
+
+
+def _digest_of_plan(run: Row | None) -> str | None:
+    plan = None if run is None else plan_of(run)
+    return None if plan is None else plan_digest(plan)
 
 
 def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:

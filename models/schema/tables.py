@@ -150,7 +150,7 @@ class Run(Base):
     demonstrations: Mapped[Json]
     """Digest of the demonstrations by answer form."""
     provenance: Mapped[Json]
-    """Versions, git revision and paths at submission, for a reader; and the prices and budgets of the run."""
+    """Versions, git revision and paths at submission, for a reader; the run's plan, its prices and its budgets."""
     opened: Mapped[str]
     """The digest of the configuration."""
     digest: Mapped[str | None]

@@ -20,6 +20,7 @@ from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.papers.progress import ExperimentProgress
 from cotrail.services.papers.recorded import StoredRuns
 from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.planning import with_plan
 from cotrail.systems.registry import find_system
 
 POLL_SECONDS = 1.0
@@ -89,4 +90,5 @@ class Conductor:
             member = {"experiment": self._schedule.name, "cell": cell.name, "reuse": reuse, "binding": binding}
             tags = dict.fromkeys((*submission.labels.tags, self._schedule.name))
             labels = replace(submission.labels, tags=tuple(tags))
-            submit(self._engine, replace(submission, **member, labels=labels), prepared.questions, find_system)
+            planned = with_plan(replace(submission, **member, labels=labels), prepared.questions)
+            submit(self._engine, planned, prepared.questions, find_system)

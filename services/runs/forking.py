@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.common.dotted_names import dotted
 from cotrail.common.nearest import guess
 from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, Binding, name_in, read_binding, with_engines
@@ -19,10 +20,12 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
 from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.records.runs import BUDGETS, Runs
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of
+from cotrail.services.runs.planning import read_stated, with_plan
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.shots import make_shots, read_shown
@@ -48,6 +51,7 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
         the steps that they would have asked for too.
     questions: the ids of those to fork; all of them where none is named.
     name, tags: labels of the fork; it takes over none of the origin's.
+    plan: the file of what is stated of the fork's evaluation beforehand; it takes over nothing of the origin's plan.
     """
 
     run: str
@@ -56,16 +60,21 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     questions: tuple[str, ...] = ()
     name: str | None = None
     tags: tuple[str, ...] = ()
+    plan: str | None = None
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
-    """A run that was just forked; adopted: how many steps it took over; whole: how many questions with their answer."""
+    """A run that was just forked.
+
+    adopted: how many steps it took over; whole: how many questions with their answer; plan: the digest of its plan.
+    """
 
     run: str
     origin: str
     questions: int
     adopted: int
     whole: int
+    plan: str
 
 
 def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
@@ -73,11 +82,18 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
     with engine.connect() as connection:
         origin = read_run(connection, resolve_run(connection, request.run))
         shots = Runs(find_system).plan(connection, origin.id).shots
+        questions = read_submitted(connection, origin.id, request.questions)
     submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
     submission = replace(submission, labels=labels_of(request.name, request.tags))
+    submission = with_plan(submission, questions, read_stated(request.plan))
     forked = forking.fork(engine, submission, request.at, find_system, request.questions)
     return ForkedRun(
-        run=submission.id, origin=origin.id, questions=forked.questions, adopted=forked.adopted, whole=forked.whole
+        run=submission.id,
+        origin=origin.id,
+        questions=forked.questions,
+        adopted=forked.adopted,
+        whole=forked.whole,
+        plan=plan_digest(submission.provenance[PLAN]),
     )
 
 

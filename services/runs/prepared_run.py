@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.core.questions import Question
-from cotrail.models.commands.new_runs import Submission
+from cotrail.models.commands.new_runs import Submission as Submission
 from cotrail.services.runs.provenance import STAND_INS
 
 ALIKE = (
@@ -36,3 +37,8 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         """Where something stands in for what the paper has, and why; and where repeats are in vain."""
         stand_ins = tuple(self.submission.provenance.get(STAND_INS, ()))
         return (*stand_ins, ALIKE) if self.alike else stand_ins
+
+
+def plan_of(run: Submission) -> str:
+    """The digest of a run's plan."""
+    return plan_digest(run.provenance[PLAN])

@@ -80,7 +80,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
     repeat: Annotated[
-        Positive, _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together.")
+        Positive,
+        _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together."),
     ] = 1
     reader: Annotated[
         Reader | None,
@@ -186,6 +187,14 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "RULE",
             "Stop asking questions, in random order, once a metric is known well enough, as `width(f1) < 0.05`: the "
             "95 % interval of its mean is narrower than that.",
+        ),
+    ] = None
+    plan: Annotated[
+        str | None,
+        _what(
+            "PATH",
+            "What is stated of the evaluation before it begins: a TOML file of metrics, the comparison that will be "
+            "made, and the hypothesis. Sealed with the run.",
         ),
     ] = None
     name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None

@@ -17,6 +17,7 @@ from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.commands import submission
 from cotrail.models.records.runs import rule_of
 from cotrail.services.runs.composing import check_evidence, compose
+from cotrail.services.runs.planning import read_stated, with_plan
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.repeats import are_alike, repeated
@@ -52,7 +53,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         titled = partial(titled_in, corpora.values())
         questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
         missing = len(coverage(questions, titled, lookup).missing)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until")
+    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
     composed = compose(
         request,
         system,
@@ -66,7 +67,8 @@ def prepare(request: RunRequest) -> PreparedRun:
     if rule := rule_of(composed.provenance):
         questions = in_random_order(questions, request.seed)
         check_measurable(rule, composed, questions)
-    first, *further = repeated(composed, request.repeat)
+    stated = read_stated(request.plan)
+    first, *further = (with_plan(each, questions, stated) for each in repeated(composed, request.repeat))
     return PreparedRun(
         submission=first,
         questions=questions,

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from cotrail.audit import verification
 from cotrail.audit.findings import Finding, Verification
+from cotrail.audit.plan_check import ALGORITHM
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.models.queries.runs import resolve_run
@@ -21,16 +22,24 @@ def trail(connection: Connection, run: str) -> tuple[str, Iterator[Record]]:
     return run_id, read_trail(connection, run_id)
 
 
-def verify(records: Iterable[Record], digest: str | None = None, *, bundled: bool = False) -> Verification:
+def verify(
+    records: Iterable[Record], digest: str | None = None, plan: str | None = None, *, bundled: bool = False
+) -> Verification:
     """Computes all digests of a run's records again, and names what was changed, removed, added or reordered.
 
-    digest: the run's, as it was noted down once; bundled: whether the records are those of a file.
+    digest, plan: the run's and its plan's, as they were noted down once; bundled: whether the records are a file's.
     """
     checked = verification.verify(records, bundled=bundled)
-    if digest is None or digest.lower() == checked.digest:
-        return checked
-    noted = Finding(table="runs", what="changed", run=checked.run, column="digest", detail=f"{digest} was noted down")
-    return replace(checked, findings=(*checked.findings, noted))
+    noted = [
+        Finding(table="runs", what="changed", run=checked.run, column=column, detail=f"{given} was noted down")
+        for column, given, found in (("digest", digest, checked.digest), ("provenance", plan, checked.plan))
+        if given is not None and _digits(given) != _digits(found)
+    ]
+    return replace(checked, findings=(*checked.findings, *noted))
+
+
+def _digits(digest: str | None) -> str:
+    return (digest or "").lower().removeprefix(ALGORITHM)
 
 
 def question_provenance(connection: Connection, run: str, question: str) -> tuple[str, dict[str, Any]]:

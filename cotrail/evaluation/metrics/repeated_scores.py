@@ -57,9 +57,7 @@ def repeated_scores(runs: Mapping[str, Mapping[str, QuestionScores]], times: int
     )
 
 
-def _repeated(
-    metric: Metric, runs: list[Mapping[str, QuestionScores]], keys: list[str]
-) -> RepeatedMetric | None:
+def _repeated(metric: Metric, runs: list[Mapping[str, QuestionScores]], keys: list[str]) -> RepeatedMetric | None:
     table = [[scores[key].get(metric.name) if key in scores else None for key in keys] for scores in runs]
     rows = [[score for score in row if score is not None] for row in table]
     clusters = [[score for score in column if score is not None] for column in zip(*table, strict=True)]

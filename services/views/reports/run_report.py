@@ -16,11 +16,14 @@ from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.evaluation.plans.deviations import unplanned
 from cotrail.models.queries.prefixes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.services.views.plan_words import planned
+from cotrail.services.views.plans import RunPlan, plan_of_run
 from cotrail.services.views.reports.charts import SvgChart, recall_by_search, sentences_per_question
 from cotrail.services.views.reports.configuration import configuration, local
 from cotrail.services.views.reports.costs import adopted_from, run_cost
@@ -80,7 +83,8 @@ def run_report(connection: Connection, run: str) -> RunReportPage:
     progress = read_progress(connection, record.id)
     cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
-    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels)
+    plan = plan_of_run(connection, record)
+    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels, plan)
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
@@ -105,8 +109,10 @@ def run_page(
     cost: Cost,
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
+    plan: RunPlan | None = None,
 ) -> RunReportPage:
     """The page of a run with these questions."""
+    plan = plan or RunPlan(run=record.id, sealed=record.created_at)
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored, leading(question.status for question in questions))
     reported = [
@@ -123,9 +129,16 @@ def run_page(
         submitted=local(record.created_at),
         written=f"{datetime.now():%Y-%m-%d %H:%M}",
         configuration=list(configuration(record)),
+        plan=plan,
+        planned=list(planned(plan)),
         scores=scores,
         metrics=[
-            (metric.title, _value(metric, scores.metrics[metric.name]), metric.meaning, _interval(metric, scores))
+            (
+                _title(metric, plan),
+                _value(metric, scores.metrics[metric.name]),
+                metric.meaning,
+                _interval(metric, scores),
+            )
             for metric in _shown(reported)
             if scores.metrics[metric.name] is not None
         ],
@@ -210,6 +223,11 @@ def _value(metric: Metric, value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.1f}" if metric.is_count else _percent(value)
+
+
+def _title(metric: Metric, plan: RunPlan) -> str:
+    """Its title, marked where the run's plan doesn't report the metric."""
+    return f"{metric.title} (not planned)" if unplanned(plan.plan, [metric.name], []) else metric.title
 
 
 def _percent(value: float | None) -> str:

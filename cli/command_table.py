@@ -182,6 +182,12 @@ COMMANDS = (
     ),
     Entry(
         RESULTS,
+        "errors",
+        "errors:errors",
+        "Say why a run's wrong answers are wrong, by rules over what is recorded.",
+    ),
+    Entry(
+        RESULTS,
         "rethink",
         "rethink:rethink",
         "Infer final predictions from recorded chains and their scores, without a model.",

@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from cotrail.common.printable_text import cut
 from cotrail.data.datasets.scoring import Scoring
 from cotrail.evaluation.causes.plain_words import is_number, plain, stands_in
 from cotrail.evaluation.metrics.drop import published_spans
 
 LEAST_SHARE = 2 / 3
 """The share of a published answer's words that an answer within it has at least: F1 is 0.8 then."""
+
+LONGEST = 80
+"""Characters of an answer in a sentence about it."""
 
 AFFIRMING = frozenset(("yes", "true", "supports", "supported", "correct"))
 DENYING = frozenset(("no", "false", "refutes", "refuted", "incorrect"))
@@ -39,9 +43,9 @@ def same_but_for_form(scoring: Scoring, question: str, answer: str, published: S
     for each in published:
         if is_label(scoring, each):
             if _means(said, plain(each)):
-                return f"the answer '{answer}' means the label '{each}'"
+                return f"the answer '{cut(answer, LONGEST)}' means the label '{each}'"
         elif difference := _difference(said, [plain(span) for span in published_spans(each)], asked):
-            return f"the answer '{answer}' {difference} the published '{each}'"
+            return f"the answer '{cut(answer, LONGEST)}' {difference} the published '{each}'"
     return ""
 
 

@@ -1,8 +1,9 @@
 """Whether a chain of thought has the right answer, and whether a limit ended it before it had any."""
 
+from cotrail.common.printable_text import cut
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.ended_by import LIMIT
-from cotrail.evaluation.causes.answer_forms import same_but_for_form
+from cotrail.evaluation.causes.answer_forms import LONGEST, same_but_for_form
 from cotrail.evaluation.causes.gold_fates import answers_of
 from cotrail.evaluation.causes.plain_words import plain
 from cotrail.evaluation.causes.question_record import QuestionRecord
@@ -18,7 +19,7 @@ def right_in_chain(record: QuestionRecord) -> str:
     stated = [(number, said) for number, said in enumerate(map(stated_answer, record.sentences), start=1) if said]
     if stated:
         number, answer = stated[-1]
-        return f"sentence {number} states '{answer}'" if _is_right(record, answer) else ""
+        return f"sentence {number} states '{cut(answer, LONGEST)}'" if _is_right(record, answer) else ""
     return _named_in_chain(record)
 
 

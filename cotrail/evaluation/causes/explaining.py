@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.causes.answer_forms import same_but_for_form
+from cotrail.common.printable_text import cut
+from cotrail.evaluation.causes.answer_forms import LONGEST, same_but_for_form
 from cotrail.evaluation.causes.cause import Cause, Explanation, Sign
 from cotrail.evaluation.causes.chain_answers import limit_reached, right_in_chain
 from cotrail.evaluation.causes.contradictions import contradictions
@@ -39,7 +40,7 @@ def _reader(record: QuestionRecord, fates: Fates) -> str:
     if record.trouble or _form(record, fates):
         return ""
     where = right_in_chain(record)
-    return where and f"{where}, and the answer given is '{record.short}'"
+    return where and f"{where}, and the answer given is '{cut(record.short, LONGEST)}'"
 
 
 def _limit(record: QuestionRecord, _: Fates) -> str:

@@ -1,8 +1,8 @@
 """Words of texts in one plain form, in which answers, titles and sentences are compared.
 
-Beyond what the datasets' scripts do (`cotrail.common.answer_normalization`), accents, the forms of numbers and dates, and
-the names of units don't matter: "21 km", "twenty-one kilometres" and "21.0 kilometers" are equal, and so are "1901-03-04"
-and "4 March 1901".
+Beyond what the scripts of datasets do (`cotrail.common.answer_normalization`), accents, the forms of numbers and of
+dates, and the names of units are alike: "21 km", "twenty-one kilometres" and "21.0 kilometers" are equal, and so are
+"1901-03-04" and "4 March 1901".
 """
 
 import re

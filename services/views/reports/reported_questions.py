@@ -1,7 +1,6 @@
 """Questions as a run's page shows them, and the states by which a reader filters them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -21,10 +20,8 @@ from cotrail.services.views.reports.paragraph_links import anchor_of
 from cotrail.services.views.reports.reported_steps import ReportedStep, reported_step
 from cotrail.services.views.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 from cotrail.services.views.shown_steps import shown_steps
+from cotrail.services.views.verdicts import Verdict, verdict_of
 from cotrail.systems.searchain.tree import Tree
-
-Verdict = Literal["right", "wrong", "unscored", "unfinished"]
-"""Of an answer; `unscored`: nothing published says whether it is right; `unfinished`: there is no answer (yet)."""
 
 MARKS: Mapping[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": ""}
 """The words beside an answer, so that none depends on its colour; an unfinished question has its status."""
@@ -108,8 +105,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         key=question.key,
         text=question.text,
         status=question.status,
-        # The final content of a tree has the answer among other words.
-        verdict=_verdict(question, row["cover_em"] if tree else row["answer_em"]),
+        verdict=verdict_of(question, details, row),
         gold_found=None if row["paragraph_recall"] is None else row["paragraph_recall"] == 1,
         answer=question.answer or ("(empty)" if question.status == QuestionStatus.FINISHED else ""),
         gold=" / ".join(question.answers),
@@ -137,11 +133,3 @@ def _paragraphs(record: RunRecord, question: TracedQuestion) -> list[Paragraph]:
     details = details_of(record, question)
     evidence = evidence_paragraphs(details, question) if isinstance(details, Weighing) else []
     return [*question.paragraphs, *evidence]
-
-
-def _verdict(question: TracedQuestion, agreement: float | None) -> Verdict:
-    if question.status != QuestionStatus.FINISHED:
-        return "unfinished"
-    if agreement is None:
-        return "unscored"
-    return "right" if agreement == 1 else "wrong"

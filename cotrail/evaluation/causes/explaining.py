@@ -73,8 +73,12 @@ def _contradicted(record: QuestionRecord, fates: Fates) -> str:
     return "; ".join(contradictions(record, fates))
 
 
-def _not_used(_: QuestionRecord, fates: Fates) -> str:
-    return "; ".join(_unused(fate) for fate in fates if fate.used is False and not fate.lost)
+def _not_used(record: QuestionRecord, fates: Fates) -> str:
+    unused = [fate for fate in fates if fate.used is False and not fate.lost]
+    if any(fate.states for fate in unused) and _form(record, fates):
+        # The published answer is there, in another form.
+        unused = [fate for fate in unused if not fate.states]
+    return "; ".join(map(_unused, unused))
 
 
 def _unused(fate: GoldFate) -> str:

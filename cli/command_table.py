@@ -198,7 +198,12 @@ COMMANDS = (
         "rethinking:rethinking",
         "Compare runs of `rethinking` and its baselines with one another and with what the paper reports.",
     ),
-    Entry(RESULTS, "annotate", "annotate:annotate", "Mark which sentences of a run's chains of thought aren't true."),
+    Entry(
+        RESULTS,
+        "annotate",
+        "annotate:annotate",
+        "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
+    ),
     Entry(RESULTS, "export", "export:export", "Write a run's answers, and the chains and paragraphs behind them."),
     Entry(
         RESULTS,

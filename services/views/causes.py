@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from cotrail.evaluation.causes.cause import Cause as Cause
 from cotrail.evaluation.causes.cause import Explanation, Sign
-from cotrail.evaluation.causes.cause_counts import CauseCount, cause_counts
+from cotrail.evaluation.causes.cause_counts import CauseCount as CauseCount
+from cotrail.evaluation.causes.cause_counts import cause_counts
 from cotrail.evaluation.causes.cause_label import CauseLabel as CauseLabel
 from cotrail.evaluation.causes.explaining import explain
 from cotrail.evaluation.causes.label_agreement import LabelAgreement as LabelAgreement

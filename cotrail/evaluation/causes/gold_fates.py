@@ -44,6 +44,16 @@ class GoldFate(Struct, frozen=True, kw_only=True):
         """Whether a model saw any of it."""
         return bool(self.seen)
 
+    @property
+    def words(self) -> str:
+        """The fate in words: `found at step 0, rank 2; shown at step 3; not used`."""
+        found = f"found at step {self.found.step}, rank {self.found.rank}" if self.found else "found by no search"
+        if not self.seen:
+            return f"{found}; not shown"
+        cut = f" without its part with '{self.lost}'" if self.lost else ""
+        used = {True: "used", False: "not used", None: "used or not"}[self.used]
+        return f"{found}; shown at step {self.seen[0].step}{cut}; {used}"
+
 
 LONGEST_NAME = 60
 """Characters of a text that stands for a title."""

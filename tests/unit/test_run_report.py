@@ -163,7 +163,8 @@ def test_each_wrong_answer_has_its_cause_and_a_filter_shows_those_of_one_cause()
     assert "Wrong by gold never found 1 found but not shown 1" in found.text
     assert 'id="f-cause-gold-never-found"' in html
     assert [each for each in found.classes if each.endswith("cause-gold-never-found")] == [
-        "q wrong gold-missing cause-gold-never-found"
+        "q wrong gold-missing cause-gold-never-found",
+        "question q wrong gold-missing cause-gold-never-found",
     ]
     assert "found but not shown : gold paragraph 'Owls' was found at step 0, rank 1, and never shown" in found.text
     assert "ann says unexplained : who knows" in found.text

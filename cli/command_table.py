@@ -194,6 +194,12 @@ COMMANDS = (
     ),
     Entry(
         RESULTS,
+        "errors",
+        "errors:errors",
+        "Say why a run's wrong answers are wrong, by rules over what is recorded.",
+    ),
+    Entry(
+        RESULTS,
         "rethink",
         "rethink:rethink",
         "Infer final predictions from recorded chains and their scores, without a model.",
@@ -204,7 +210,12 @@ COMMANDS = (
         "rethinking:rethinking",
         "Compare runs of `rethinking` and its baselines with one another and with what the paper reports.",
     ),
-    Entry(RESULTS, "annotate", "annotate:annotate", "Mark which sentences of a run's chains of thought aren't true."),
+    Entry(
+        RESULTS,
+        "annotate",
+        "annotate:annotate",
+        "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
+    ),
     Entry(RESULTS, "export", "export:export", "Write a run's answers, and the chains and paragraphs behind them."),
     Entry(
         RESULTS,

@@ -1,4 +1,4 @@
-"""`cotrail annotate`: a person marks the sentences of chains of thought that aren't true."""
+"""`cotrail annotate`: a person marks sentences that aren't true, or labels the causes of wrong answers."""
 
 import getpass
 from collections.abc import Sequence
@@ -22,7 +22,15 @@ from cotrail.errors import InputError
 from cotrail.services.runs.named_runs import RunRecord, find_run
 from cotrail.services.store import open_store
 from cotrail.services.views.annotating import AnnotationSession
-from cotrail.services.views.annotations import Chain, Place, read_sentences, sample_chains, store_marks, summarize
+from cotrail.services.views.annotations import (
+    Chain,
+    Place,
+    SentenceRow,
+    read_sentences,
+    sample_chains,
+    store_marks,
+    summarize,
+)
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 
@@ -47,25 +55,35 @@ def annotate(
     ] = None,
     export: Annotated[
         Path | None,
-        typer.Option("--export", metavar="FILE", help="Write the sentences into this file, to mark them there."),
+        typer.Option("--export", metavar="FILE", help="Write what is to be judged into this file, to do it there."),
     ] = None,
     marked: Annotated[
         Path | None,
-        typer.Option("--import", metavar="FILE", help="Store the marks (`is_true`, `note`) of such a file."),
+        typer.Option("--import", metavar="FILE", help="Store what such a file says (`is_true` or `cause`, `note`)."),
     ] = None,
     *,
+    causes: Annotated[
+        bool, typer.Option("--causes", help="Label the causes of wrong answers instead of sentences.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Mark which sentences of a run's chains of thought aren't true.
+    """Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.
 
-    Each sentence before the one that states the answer is shown with its question and the paragraphs that were there.
-    Each mark is stored at once: quit when you like, and the same command continues.
+    Each sentence before the one that states the answer is shown with its question and the paragraphs that were there;
+    with `--causes`, each wrong answer with its chain, its gold paragraphs, and the cause that the rules found.
+    What you say is stored at once: quit when you like, and the same command continues.
     """
     if json and not (export or marked):
-        raise InputError("--json is for --export and --import; leave it out to be asked sentence by sentence")
+        raise InputError("--json is for --export and --import; leave it out to be asked one by one")
     if export and marked:
-        raise InputError("--export and --import can't go together; export, fill in `is_true`, then import")
+        raise InputError("--export and --import can't go together; export, fill the file in, then import")
     name = annotator_name(annotator)
+    if causes:
+        # Imported here, as marking sentences needs no rules for causes.
+        from cotrail.cli.commands.label_causes import label_causes
+
+        label_causes(run, name, sampled, seed, export, marked, json=json)
+        return
     with open_store() as engine:
         with engine.connect() as connection:
             record = find_run(connection, run)
@@ -186,7 +204,7 @@ def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size:
 
 
 def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
-    chains = store_marks(engine, record, annotator, read_rows(path))
+    chains = store_marks(engine, record, annotator, read_rows(path, SentenceRow))
     with engine.connect() as connection:
         if json:
             print_json(summarize(connection, record, annotator, chains))

@@ -1,4 +1,4 @@
-"""Recording what people say of the sentences of chains of thought."""
+"""Recording what people say of the sentences of chains of thought, and of the causes of wrong answers."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,9 @@ from sqlalchemy import Connection, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
+from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
-from cotrail.models.schema.tables import annotations, questions
+from cotrail.models.schema.tables import annotations, cause_labels, questions
 
 
 def record_annotations(connection: Connection, run_id: str, marks: Sequence[SentenceMark]) -> None:
@@ -44,6 +45,34 @@ def forget_annotation(connection: Connection, run_id: str, mark: SentenceMark) -
             annotations.c.position == mark.position,
             annotations.c.annotator == mark.annotator,
         )
+    )
+
+
+def record_cause_labels(connection: Connection, run_id: str, labels: Sequence[CauseLabel]) -> None:
+    """Store labels, each in place of its annotator's former one; an equal one keeps its time.
+
+    Raises UnknownNameError where a question isn't the run's.
+    """
+    ids = _ids(connection, run_id, {label.question_id for label in labels})
+    for label in labels:
+        says = {"cause": label.cause.value, "note": label.note}
+        new = insert(cause_labels).values(
+            question_id=ids[label.question_id], annotator=label.annotator, run_id=run_id, **says
+        )
+        connection.execute(
+            new.on_conflict_do_update(
+                index_elements=[cause_labels.c.question_id, cause_labels.c.annotator],
+                set_={**says, "created_at": func.now()},
+                where=or_(*(cause_labels.c[name] != value for name, value in says.items())),
+            )
+        )
+
+
+def forget_cause_label(connection: Connection, run_id: str, question_id: str, annotator: str) -> None:
+    """Remove an annotator's label of a question."""
+    [found] = _ids(connection, run_id, {question_id}).values()
+    connection.execute(
+        delete(cause_labels).where(cause_labels.c.question_id == found, cause_labels.c.annotator == annotator)
     )
 
 

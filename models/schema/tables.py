@@ -1,7 +1,7 @@
 """The tables.
 
     experiments ──< runs ──< questions ──< steps ──< attempts
-                                └──< annotations
+                                └──< annotations, cause_labels
                              ├──── sentences         (what a Reason step wrote)
                              └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
     demonstrations: the examples that prompts begin with, once by digest
@@ -387,6 +387,20 @@ class Annotation(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
 
 
+class CauseLabel(Base):
+    """A person's cause of a question's wrong answer."""
+
+    __tablename__ = "cause_labels"
+    __table_args__ = (Index("cause_labels_run_id_idx", "run_id"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    annotator: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    cause: Mapped[str]
+    note: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+
+
 experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
     cast(Table, table.__table__)
     for table in (
@@ -406,3 +420,4 @@ experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_
 run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)
+cause_labels = cast(Table, CauseLabel.__table__)

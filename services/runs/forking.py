@@ -20,8 +20,8 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import BUDGETS, Runs
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of

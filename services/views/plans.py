@@ -15,10 +15,10 @@ from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, unplanned
 from cotrail.evaluation.plans.plan import Plan, read_plan
-from cotrail.models.queries.submitted_questions import read_asked_digests
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.irregularities import read_irregularities
 from cotrail.models.queries.progress import read_ends
+from cotrail.models.queries.submitted_questions import read_asked_digests
 from cotrail.services.runs.named_runs import RunRecord, find_run, resolve_run
 
 

@@ -23,7 +23,7 @@ from cotrail.evaluation.metrics.factual_errors import (
     sentences_of,
 )
 from cotrail.models.queries.annotations import Chain
-from cotrail.services.views.annotations import checked_marks, rows_of
+from cotrail.services.views.annotations import SentenceRow, checked_marks, rows_of
 
 Filled = Callable[..., Path]
 
@@ -161,7 +161,7 @@ def filled(tmp_path: Path) -> Filled:
 
 
 def marks_of(path: Path, known: set[str] = {"q1", "q2"}) -> list[SentenceMark]:  # noqa: B006 - never changed
-    return checked_marks("run", "ann", read_rows(path), known, {"q1": CHAIN})
+    return checked_marks("run", "ann", read_rows(path, SentenceRow), known, {"q1": CHAIN})
 
 
 def test_a_file_has_a_line_a_fact_with_the_paragraphs_that_were_there() -> None:
@@ -217,16 +217,16 @@ def test_a_line_that_is_not_of_the_run_is_refused_with_its_place(
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "marks.jsonl"
     write_rows(path, list(rows_of("run", [CHAIN], {})))
-    assert len(read_rows(path)) == 2
+    assert len(read_rows(path, SentenceRow)) == 2
     with pytest.raises(InputError, match="may hold marks"):
         write_rows(path, [])
-    assert len(read_rows(path)) == 2
+    assert len(read_rows(path, SentenceRow)) == 2
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "marks.jsonl"
     with pytest.raises(InputError, match=r"marks.jsonl can't be read"):
-        read_rows(missing)
+        read_rows(missing, SentenceRow)
     with pytest.raises(InputError, match=r"marks.jsonl can't be written"):
         write_rows(missing, [])
 

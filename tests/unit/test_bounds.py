@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
+from cotrail.services.views.annotations import SentenceRow
 
 Read = Callable[[Path], object]
 
@@ -79,7 +81,7 @@ READERS = (
     Reader("corpus", lambda path: list(read_corpus([path]))),
     Reader("recorded", lambda path: read_recorded(path, "commonsense")),
     Reader("chains", read_chains),
-    Reader("annotations", read_rows),
+    Reader("annotations", partial(read_rows, form=SentenceRow)),
     Reader("script", lambda path: read_script(path, Script)),
     Reader("demonstrations", read_demonstrations),
     Reader("conceptnet", lambda path: build_conceptnet([path], path.parent / "c"), gzip.compress, ".csv.gz"),

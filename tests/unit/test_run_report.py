@@ -14,6 +14,8 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.results import Embedded, Entailed, Failure
+from cotrail.evaluation.causes.cause import Cause
+from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.labels import Labels
@@ -132,7 +134,7 @@ def test_each_answer_has_a_word_for_what_it_is() -> None:
     states = [each for each in found.classes if each.startswith("q ")]
     assert states == [
         "q right gold-found",
-        "q wrong gold-found",
+        "q wrong gold-found cause-found-but-not-shown",
         "q unfinished gold-found",
         "q unscored gold-found",
     ]
@@ -151,6 +153,36 @@ def test_the_style_sheet_has_a_rule_for_each_filter() -> None:
     html = page_of(question()).html
     names = set(re.findall(r'id="f-(\w+)"', html)) - {"all"}
     assert names == set(re.findall(r"#f-(\w+):checked", html))
+
+
+def test_each_wrong_answer_has_its_cause_and_a_filter_shows_those_of_one_cause() -> None:
+    labels = [CauseLabel(question_id="q2", annotator="ann", cause=Cause.UNEXPLAINED, note="who knows")]
+    asked = [question(), question("q2", **WRONG), question("q3", **WRONG, **MISSED), question("q4", **OPEN)]
+    html = run_page(record(), progress(asked), COST, asked, cause_labels=labels).html
+    found = Page(html)
+    assert "Wrong by gold never found 1 found but not shown 1" in found.text
+    assert 'id="f-cause-gold-never-found"' in html
+    assert [each for each in found.classes if each.endswith("cause-gold-never-found")] == [
+        "q wrong gold-missing cause-gold-never-found",
+        "question q wrong gold-missing cause-gold-never-found",
+    ]
+    assert "found but not shown : gold paragraph 'Owls' was found at step 0, rank 1, and never shown" in found.text
+    assert "ann says unexplained : who knows" in found.text
+    assert "Share of the 2 wrong answers by cause" in found.text
+    assert "gold never found 1 50.0%" in found.text
+    assert html.count('<rect class="bar"') >= 2
+
+
+def test_the_style_sheet_has_a_rule_for_the_filter_of_each_cause() -> None:
+    html = page_of(question()).html
+    for cause in Cause:
+        assert f"main:has(#f-cause-{cause.slug}:checked) .q:not(.cause-{cause.slug})" in html
+
+
+def test_without_a_wrong_answer_there_is_nothing_about_causes() -> None:
+    page = page_of(question())
+    assert "Causes" not in page.text
+    assert "Wrong by" not in page.text
 
 
 # Links, scripts, foreign text

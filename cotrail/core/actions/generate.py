@@ -294,6 +294,17 @@ def seen_prompt(action: Prompted, result: Generated) -> Prompt:
     return cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
 
 
+def seen_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Paragraph, str]]:
+    """Yield the paragraphs that the model saw anything of, each with the text that it saw, as the prompt shows it."""
+    cut = action.prompt.cut(result.cuts)
+    asked = {id(shown): piece for shown, piece in zip(cut.pieces, action.prompt.pieces, strict=True)}
+    for shown in cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration).pieces:
+        # What is kept are the very pieces; only the demonstrations are made anew.
+        piece = asked.get(id(shown))
+        if isinstance(piece, Shown) and shown.text:
+            yield piece.paragraph, shown.text
+
+
 def _model_role(request: Json) -> str:
     return str(request.get("model", MODEL))
 

@@ -127,6 +127,23 @@ def write_figure(plot: Chart, directory: Path) -> tuple[Path, Path]:
     return svg, png
 
 
+def write_one(plot: Chart, path: Path, *, width: float) -> None:
+    """Writes a figure as one file, SVG or PNG by its name; width: of a panel in inches.
+
+    Raises UnavailableError where matplotlib isn't installed, InputError where the file can't be written or has another
+    ending.
+    """
+    if path.suffix not in (".svg", ".png"):
+        raise InputError(f"{path} is neither SVG nor PNG; give it a name that ends with .svg or .png")
+    figure = draw(plot, width=width)
+    metadata = _metadata(plot) if path.suffix == ".svg" else {"Software": "cotrail", "Title": plot.title}
+    try:
+        with _style():
+            figure.savefig(path, metadata=metadata)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose another file") from error
+
+
 def svg_of(plot: Chart) -> str:
     """The figure as SVG; raises UnavailableError where matplotlib isn't installed."""
     return _svg(plot, draw(plot))

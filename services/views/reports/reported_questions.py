@@ -1,19 +1,22 @@
 """Questions as a run's page shows them, and the states by which a reader filters them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.common.humanize import number
 from cotrail.core.paragraphs import Paragraph
+from cotrail.evaluation.causes.cause import Cause, Explanation
+from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.answer_details import details_of
+from cotrail.services.views.causes import explained
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
 from cotrail.services.views.paragraph_names import names_in
 from cotrail.services.views.reasoning_trees import ShownTree, shown_tree, turns
@@ -21,10 +24,8 @@ from cotrail.services.views.reports.paragraph_links import anchor_of
 from cotrail.services.views.reports.reported_steps import ReportedStep, reported_step
 from cotrail.services.views.reports.reported_weighings import ReportedWeighing, evidence_paragraphs, reported_weighing
 from cotrail.services.views.shown_steps import shown_steps
+from cotrail.services.views.verdicts import Verdict, verdict_of
 from cotrail.systems.searchain.tree import Tree
-
-Verdict = Literal["right", "wrong", "unscored", "unfinished"]
-"""Of an answer; `unscored`: nothing published says whether it is right; `unfinished`: there is no answer (yet)."""
 
 MARKS: Mapping[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": ""}
 """The words beside an answer, so that none depends on its colour; an unfinished question has its status."""
@@ -34,6 +35,7 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     """A question; gold_found: whether all gold paragraphs were collected, None where none are published.
 
     details: of an answer, as JSON, where their type has no form of its own.
+    explanation: why the answer is wrong, where it is; cause_labels: what people say of that.
     """
 
     number: int
@@ -55,6 +57,8 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     weighing: ReportedWeighing | None = None
     details: str = ""
     ended_by: str = ""
+    explanation: Explanation | None = None
+    cause_labels: tuple[CauseLabel, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -67,7 +71,8 @@ class ReportedQuestion(Struct, frozen=True, kw_only=True):
     def classes(self) -> str:
         """The classes by which filters choose it."""
         gold = {None: "", True: "gold-found", False: "gold-missing"}[self.gold_found]
-        return f"q {self.verdict} {gold}".strip()
+        cause = f"cause-{self.explanation.cause.slug}" if self.explanation else ""
+        return " ".join(filter(None, ("q", self.verdict, gold, cause)))
 
 
 class Filter(Struct, frozen=True, kw_only=True):
@@ -96,8 +101,22 @@ def filters(questions: Sequence[ReportedQuestion]) -> list[Filter]:
     ]
 
 
-def reported_question(record: RunRecord, place: int, question: TracedQuestion, row: QuestionScores) -> ReportedQuestion:
-    """The question; place: its number in the run, from 1."""
+def cause_filters(questions: Sequence[ReportedQuestion]) -> list[Filter]:
+    """A filter for each cause that a wrong answer has, in the order of precedence."""
+    counts = Counter(each.explanation.cause for each in questions if each.explanation)
+    return [
+        Filter(name=f"cause-{cause.slug}", title=cause, questions=counts[cause]) for cause in Cause if counts[cause]
+    ]
+
+
+def reported_question(
+    record: RunRecord,
+    place: int,
+    question: TracedQuestion,
+    row: QuestionScores,
+    cause_labels: Sequence[CauseLabel] = (),
+) -> ReportedQuestion:
+    """The question; place: its number in the run, from 1; cause_labels: of the cause of its wrong answer."""
     details, names = details_of(record, question), names_in(question)
     weighed = reported_weighing(details, question, record.dataset) if isinstance(details, Weighing) else None
     tree = shown_tree(details, names) if isinstance(details, Tree) else None
@@ -108,8 +127,7 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         key=question.key,
         text=question.text,
         status=question.status,
-        # The final content of a tree has the answer among other words.
-        verdict=_verdict(question, row["cover_em"] if tree else row["answer_em"]),
+        verdict=verdict_of(question, details, row),
         gold_found=None if row["paragraph_recall"] is None else row["paragraph_recall"] == 1,
         answer=question.answer or ("(empty)" if question.status == QuestionStatus.FINISHED else ""),
         gold=" / ".join(question.answers),
@@ -124,6 +142,8 @@ def reported_question(record: RunRecord, place: int, question: TracedQuestion, r
         weighing=weighed,
         details=other,
         ended_by=question.ended_by,
+        explanation=explained(record, question, row),
+        cause_labels=tuple(cause_labels),
     )
 
 
@@ -137,11 +157,3 @@ def _paragraphs(record: RunRecord, question: TracedQuestion) -> list[Paragraph]:
     details = details_of(record, question)
     evidence = evidence_paragraphs(details, question) if isinstance(details, Weighing) else []
     return [*question.paragraphs, *evidence]
-
-
-def _verdict(question: TracedQuestion, agreement: float | None) -> Verdict:
-    if question.status != QuestionStatus.FINISHED:
-        return "unfinished"
-    if agreement is None:
-        return "unscored"
-    return "right" if agreement == 1 else "wrong"

@@ -1,5 +1,6 @@
 """Report of a run: one HTML page with its configuration, scores, and the reasoning behind every answer."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +12,14 @@ from sqlalchemy import Connection
 from cotrail.common.humanize import count, duration
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
+from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.plans.deviations import unplanned
+from cotrail.models.queries.cause_labels import read_cause_labels
 from cotrail.models.queries.prefixes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
@@ -28,8 +31,10 @@ from cotrail.services.views.reports.charts import SvgChart, recall_by_search, se
 from cotrail.services.views.reports.configuration import configuration, local
 from cotrail.services.views.reports.costs import adopted_from, run_cost
 from cotrail.services.views.reports.pages import page
+from cotrail.services.views.reports.reported_causes import reported_causes
 from cotrail.services.views.reports.reported_questions import (
     ReportedQuestion,
+    cause_filters,
     filters,
     reported_paragraphs,
     reported_question,
@@ -84,7 +89,8 @@ def run_report(connection: Connection, run: str) -> RunReportPage:
     cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
     plan = plan_of_run(connection, record)
-    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels, plan)
+    causes = read_cause_labels(connection, record.id)
+    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels, plan, causes)
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
@@ -110,13 +116,17 @@ def run_page(
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
     plan: RunPlan | None = None,
+    cause_labels: Sequence[CauseLabel] = (),
 ) -> RunReportPage:
     """The page of a run with these questions."""
     plan = plan or RunPlan(run=record.id, sealed=record.created_at)
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored, leading(question.status for question in questions))
+    labelled: dict[str, list[CauseLabel]] = defaultdict(list)
+    for label in cause_labels:
+        labelled[label.question_id].append(label)
     reported = [
-        reported_question(record, place, question, of.scores)
+        reported_question(record, place, question, of.scores, labelled[question.key])
         for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
     ]
     legend = _legend(reported)
@@ -152,6 +162,8 @@ def run_page(
         legend=legend,
         questions=reported,
         filters=filters(reported),
+        causes=reported_causes([each.explanation for each in reported if each.explanation]),
+        cause_filters=cause_filters(reported),
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )

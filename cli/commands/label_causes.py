@@ -1,0 +1,161 @@
+"""`cotrail annotate --causes`: a person accepts or corrects the causes of wrong answers."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import track
+from rich.rule import Rule
+from rich.text import Text
+from sqlalchemy import Connection, Engine
+
+from cotrail.cli.terminal.annotation_files import read_rows, write_rows
+from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.common.humanize import count
+from cotrail.common.printable_text import one_line
+from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.store import open_store, reading
+from cotrail.services.views.cause_labelling import (
+    Case,
+    CauseRow,
+    LabellingSession,
+    LabellingSummary,
+    rows_of,
+    sample_cases,
+    store_labels,
+    summarize,
+)
+from cotrail.services.views.causes import Cause, CheckedQuestion, check_questions
+
+CAUSES = {str(number): cause for number, cause in enumerate(Cause, start=1)}
+"""The causes by the keys that choose them."""
+
+KEYS = "y as the rules say · " + " · ".join(f"{key} {cause}" for key, cause in CAUSES.items())
+FURTHER_KEYS = "s skip · u undo · q quit; after y or a number a note, if you like"
+
+RULE = 100
+"""The most columns of the line between two answers."""
+
+
+def label_causes(
+    run: str, annotator: str, size: int, seed: int, export: Path | None, filled: Path | None, *, json: bool
+) -> None:
+    """Asks for labels, writes a file to label, or reads one."""
+    with open_store() as engine:
+        with engine.connect() as connection:
+            record = find_run(connection, run)
+        if filled:
+            summary = _import(engine, record, annotator, filled)
+        else:
+            with reading() as connection:
+                cases = sample_cases(connection, record, _checked(connection, record), size, seed)
+            if export:
+                _export(engine, record, annotator, export, cases, json=json)
+                return
+            summary = _ask(engine, record, annotator, cases)
+    if json:
+        print_json(summary)
+        return
+    console().print(
+        f"{summary.run}: {summary.annotator} has labelled {summary.labelled:,} of "
+        f"{count(summary.answers, 'wrong answer')}. `cotrail errors {summary.run}` shows the labels beside the rules.",
+        soft_wrap=True,
+    )
+
+
+def _checked(connection: Connection, record: RunRecord) -> Iterable[CheckedQuestion]:
+    screen = console(stderr=True)
+    quiet = not screen.is_terminal
+    checked = check_questions(connection, record)
+    return track(checked, "Questions", record.size, console=screen, transient=True, disable=quiet)
+
+
+def _ask(engine: Engine, record: RunRecord, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
+    screen, session = console(), LabellingSession(engine, record.id, annotator, cases)
+    while (case := session.case) is not None:
+        _show(screen, case, session.left)
+        key, note = _ask_key(screen)
+        if key == "q":
+            break
+        _apply(session, case, key, note)
+    with engine.connect() as connection:
+        return summarize(connection, record, annotator, (case.wrong.question_id for case in cases))
+
+
+def _ask_key(screen: Console) -> tuple[str, str]:
+    """The key that the person types, and the note after it; asks again where it is none."""
+    while True:
+        typed = typer.prompt("cause?", prompt_suffix=" ").strip()
+        key, _, note = typed.partition(" ")
+        # Arrow keys arrive as escape sequences, which would become part of the note.
+        if (key == "y" or key in CAUSES) and note.isprintable():
+            return key, note.strip()
+        if key in ("s", "u", "q") and not note:
+            return key, ""
+        _show_keys(screen)
+
+
+def _apply(session: LabellingSession, case: Case, key: str, note: str) -> None:
+    match key:
+        case "u":
+            session.undo()
+        case "s":
+            session.skip()
+        case _:
+            session.label(case, CAUSES.get(key, case.wrong.cause), note)
+
+
+def _show(screen: Console, case: Case, left: int) -> None:
+    """Prints a wrong answer below its gold paragraphs, its question and its chain."""
+    wrong = case.wrong
+    screen.print(Rule(style="dim"), width=min(screen.width, RULE))
+    for gold in case.gold:
+        screen.print(Text(one_line(gold.name), style="bold").append(f"  {one_line(gold.text)}", style="not bold dim"))
+        screen.print(_indented(Text(gold.fate)))
+    screen.print()
+    screen.print(heading(wrong.question))
+    for sentence in case.sentences:
+        screen.print(_indented(Text(sentence, style="dim")))
+    given = "no answer" if wrong.answer is None else wrong.answer or "(empty)"
+    screen.print(_indented(Text(given, style="bold yellow").append(f"  published: {' / '.join(wrong.answers)}", "dim")))
+    screen.print(Text(wrong.cause, style="bold").append(f": {wrong.facts}", style="not bold"))
+    for sign in wrong.signs[1:]:
+        screen.print(Text(f"also {sign.cause}: {sign.facts}", style="dim"))
+    screen.print(f"question {wrong.question_id}; {count(left, 'answer')} to go", style="dim")
+    _show_keys(screen)
+
+
+def _show_keys(screen: Console) -> None:
+    screen.print(KEYS, style="dim")
+    screen.print(FURTHER_KEYS, style="dim")
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 3), expand=False)
+
+
+def _export(
+    engine: Engine, record: RunRecord, annotator: str, path: Path, cases: tuple[Case, ...], *, json: bool
+) -> None:
+    with engine.connect() as connection:
+        rows = rows_of(connection, record, annotator, cases)
+    write_rows(path, rows)
+    if json:
+        print_json({"run": record.id, "annotator": annotator, "export": str(path), "answers": len(rows)})
+        return
+    console().print(
+        f"{count(len(rows), 'wrong answer')} in {path}. Fill in `cause`, one of {', '.join(Cause)}; then: "
+        f"cotrail annotate {record.id} --causes --import {path}",
+        soft_wrap=True,
+    )
+
+
+def _import(engine: Engine, record: RunRecord, annotator: str, path: Path) -> LabellingSummary:
+    rows = read_rows(path, CauseRow)
+    with reading() as connection:
+        wrong = [each.wrong for each in _checked(connection, record) if each.wrong]
+    store_labels(engine, record, annotator, rows, wrong)
+    with engine.connect() as connection:
+        return summarize(connection, record, annotator, (row.question_id for row in rows.values()))

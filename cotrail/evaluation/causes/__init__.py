@@ -1,0 +1,1 @@
+"""Causes of wrong answers, by rules over what is recorded (docs/error-analysis.md)."""

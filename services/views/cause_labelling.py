@@ -1,0 +1,185 @@
+"""Labels by hand of the causes of wrong answers: answers are sampled to be labelled, and labels are stored at once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine
+
+from cotrail.errors import InputError
+from cotrail.evaluation.causes.cause import Cause
+from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.causes.gold_fates import gold_fates
+from cotrail.evaluation.metrics.factual_errors import sample
+from cotrail.models.commands.annotating import forget_cause_label, record_cause_labels
+from cotrail.models.queries.cause_labels import read_cause_labels
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import read_question
+from cotrail.services.views.causes import CheckedQuestion, WrongAnswer
+from cotrail.services.views.question_records import question_record
+
+
+class GoldCase(Struct, frozen=True, kw_only=True):
+    """A gold paragraph, and its fate in words."""
+
+    name: str
+    text: str
+    fate: str
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A wrong answer for a person to label, with the chain behind it and the fate of its gold paragraphs."""
+
+    wrong: WrongAnswer
+    sentences: tuple[str, ...]
+    gold: tuple[GoldCase, ...]
+
+
+class CauseRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wrong answer in an annotation file; `cause` and `note` are for the annotator to fill in.
+
+    by_rule: the cause that the rules found, and facts what it is told from.
+    """
+
+    run: str
+    question_id: str
+    question: str
+    answers: tuple[str, ...]
+    answer: str | None
+    sentences: tuple[str, ...]
+    gold: tuple[GoldCase, ...]
+    by_rule: Cause
+    facts: str
+    cause: Cause | None = None
+    note: str = ""
+
+
+class LabellingSummary(Struct, frozen=True, kw_only=True):
+    """An annotator's progress with some wrong answers of a run: how many there are, and how many are labelled."""
+
+    run: str
+    annotator: str
+    answers: int
+    labelled: int
+
+
+def sample_cases(
+    connection: Connection, run: RunRecord, checked: Iterable[CheckedQuestion], size: int, seed: int
+) -> tuple[Case, ...]:
+    """As many wrong answers, drawn by the seed; InputError where there is none."""
+    wrong = [each.wrong for each in checked if each.wrong]
+    if not wrong:
+        raise InputError(f"run {run.id} has no wrong answer to label; `cotrail errors {run.id}` says how it came out")
+    drawn = sample((each.question_id for each in wrong), size, seed)
+    return tuple(_case(connection, run, each) for each in wrong if each.question_id in drawn)
+
+
+def _case(connection: Connection, run: RunRecord, wrong: WrongAnswer) -> Case:
+    record = question_record(run, read_question(connection, run.id, wrong.question_id), right=False)
+    return Case(
+        wrong=wrong,
+        sentences=record.sentences,
+        gold=tuple(GoldCase(name=fate.name, text=fate.gold.text, fate=fate.words) for fate in gold_fates(record)),
+    )
+
+
+class LabellingSession:
+    """The wrong answers that an annotator hasn't labelled yet, one after the other."""
+
+    def __init__(self, engine: Engine, run_id: str, annotator: str, cases: Sequence[Case]) -> None:
+        self._engine, self._run_id, self._annotator = engine, run_id, annotator
+        with engine.connect() as connection:
+            labelled = {label.question_id for label in read_cause_labels(connection, run_id, annotator)}
+        self._open = [case for case in cases if case.wrong.question_id not in labelled]
+        self._passed = 0
+
+    @property
+    def case(self) -> Case | None:
+        """The answer to label next; None where none is left."""
+        return self._open[self._passed] if self._passed < len(self._open) else None
+
+    @property
+    def left(self) -> int:
+        """The number of answers to label."""
+        return len(self._open) - self._passed
+
+    def label(self, case: Case, cause: Cause, note: str) -> None:
+        """Stores the label of an answer, and passes on to the next one."""
+        label = CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note)
+        with self._engine.begin() as connection:
+            record_cause_labels(connection, self._run_id, [label])
+        self._passed += 1
+
+    def skip(self) -> None:
+        """Leaves the answer for another time."""
+        self._passed += 1
+
+    def undo(self) -> None:
+        """Goes back to the answer before, and takes its label away."""
+        if self._passed:
+            self._passed -= 1
+            before = self._open[self._passed].wrong.question_id
+            with self._engine.begin() as connection:
+                forget_cause_label(connection, self._run_id, before, self._annotator)
+
+
+def rows_of(connection: Connection, run: RunRecord, annotator: str, cases: Iterable[Case]) -> list[CauseRow]:
+    """The answers to label as rows of a file, with the annotator's labels so far."""
+    labels = {label.question_id: label for label in read_cause_labels(connection, run.id, annotator)}
+    return [_row(run.id, case, labels.get(case.wrong.question_id)) for case in cases]
+
+
+def _row(run_id: str, case: Case, label: CauseLabel | None) -> CauseRow:
+    wrong = case.wrong
+    return CauseRow(
+        run=run_id,
+        question_id=wrong.question_id,
+        question=wrong.question,
+        answers=wrong.answers,
+        answer=wrong.answer,
+        sentences=case.sentences,
+        gold=case.gold,
+        by_rule=wrong.cause,
+        facts=wrong.facts,
+        cause=label.cause if label else None,
+        note=label.note if label else "",
+    )
+
+
+def store_labels(
+    engine: Engine, run: RunRecord, annotator: str, filled: Mapping[str, CauseRow], wrong: Iterable[WrongAnswer]
+) -> None:
+    """Stores the labels of rows that were filled in, all or none; filled: the rows by where each stands, for errors."""
+    labels = checked_labels(run.id, annotator, filled, {each.question_id: each for each in wrong})
+    with engine.begin() as connection:
+        record_cause_labels(connection, run.id, labels)
+
+
+def checked_labels(
+    run_id: str, annotator: str, filled: Mapping[str, CauseRow], wrong: Mapping[str, WrongAnswer]
+) -> list[CauseLabel]:
+    """The labels of the rows that are filled in; InputError where any row isn't of a wrong answer of this run."""
+    seen: dict[str, str] = {}
+    for place, row in filled.items():
+        if row.run != run_id:
+            raise InputError(f"{place}: this is a label of run {row.run!r}, not of {run_id!r}; import it there")
+        if row.question_id not in wrong:
+            raise InputError(f"{place}: question {row.question_id!r} has no wrong answer; export the file again")
+        if row.answer != wrong[row.question_id].answer:
+            raise InputError(f"{place}: the answer isn't the one that the run gave; export the file again")
+        if "\0" in row.note:
+            raise InputError(f"{place}: the note holds a NUL character; remove it")
+        before = seen.setdefault(row.question_id, place)
+        if before != place:
+            raise InputError(f"{place}: the same answer is in {before} already; remove one of them")
+    return [
+        CauseLabel(question_id=row.question_id, annotator=annotator, cause=row.cause, note=row.note)
+        for row in filled.values()
+        if row.cause is not None
+    ]
+
+
+def summarize(connection: Connection, run: RunRecord, annotator: str, questions: Iterable[str]) -> LabellingSummary:
+    """The annotator's progress with the answers to these questions."""
+    asked = set(questions)
+    labelled = {label.question_id for label in read_cause_labels(connection, run.id, annotator)} & asked
+    return LabellingSummary(run=run.id, annotator=annotator, answers=len(asked), labelled=len(labelled))

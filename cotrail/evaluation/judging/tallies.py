@@ -1,0 +1,135 @@
+"""What a judge's verdicts come to: how many there are of each, and the mean of their scores with its interval."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.systems.judge.judgement import Judgement
+
+PREFERENCES = {"win": 1.0, "tie": 0.5, "loss": 0.0}
+"""The scores of a run's own answer in a preference."""
+
+
+class Graded(Struct, frozen=True, kw_only=True):
+    """A question of a judged run; judgement: None where the judge has none, be it under way, failed or not asked.
+
+    answered: whether the run answered it; one that it never answered has the lowest of the rubric's scores.
+    """
+
+    kinds: Mapping[str, str]
+    answered: bool
+    judgement: Judgement | None
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """Verdicts over questions.
+
+    questions: those that the mean is over: the judged ones, and those that the run never answered.
+    without: answered questions without a verdict, which count nowhere.
+    mean: None without questions; interval: of 95 %, None where all scores are the same and neither 0 nor 1.
+    """
+
+    questions: int
+    judged: int
+    unanswered: int
+    without: int
+    verdicts: Mapping[str, int]
+    mean: float | None
+    interval: ConfidenceInterval | None
+
+
+class Consistency(Struct, frozen=True, kw_only=True):
+    """How many preferences both orders of the answers lead to; the others are ties. share: None of none."""
+
+    consistent: int
+    of: int
+    share: float | None
+    interval: ConfidenceInterval | None
+
+
+class ClaimTally(Struct, frozen=True, kw_only=True):
+    """Claims of all answers: supported by a paragraph that is cited; contradicted; neither.
+
+    cited: those that the judge named a paragraph for, be it for or against them.
+    """
+
+    answers: int
+    claims: int
+    supported: int
+    contradicted: int
+    unsupported: int
+    cited: int
+
+
+def score_of(question: Graded, scores: Mapping[str, float]) -> float | None:
+    """The score of a question by a rubric with these scores; None where an answered one has no verdict."""
+    if question.judgement is not None:
+        return question.judgement.score
+    return None if question.answered else min(scores.values())
+
+
+def tally(questions: Iterable[Graded], scores: Mapping[str, float]) -> Tally:
+    """The verdicts on these questions by a rubric with these scores."""
+    questions = tuple(questions)
+    verdicts = Counter(each.judgement.verdict for each in questions if each.judgement)
+    known = [score for each in questions if (score := score_of(each, scores)) is not None]
+    judged = verdicts.total()
+    return Tally(
+        questions=len(known),
+        judged=judged,
+        unanswered=len(known) - judged,
+        without=len(questions) - len(known),
+        verdicts={verdict: verdicts[verdict] for verdict in scores} | verdicts,
+        mean=fmean(known) if known else None,
+        interval=confidence_interval(known, max(scores.values()), min(scores.values())),
+    )
+
+
+def tallies_by_kind(questions: Iterable[Graded], scores: Mapping[str, float]) -> dict[str, dict[str, Tally]]:
+    """The same for each kind of questions, those of most questions first, by the name of that sort of kinds."""
+    parts: dict[str, dict[str, list[Graded]]] = defaultdict(lambda: defaultdict(list))
+    for question in questions:
+        for name, kind in question.kinds.items():
+            parts[name][kind].append(question)
+    return {name: {kind: tally(of[kind], scores) for kind in _by_size(of)} for name, of in parts.items()}
+
+
+def seen_by(judgement: Judgement, place: int) -> Judgement:
+    """A preference as the run sees it whose answer is the first (0) or the second (1)."""
+    score = judgement.score if place == 0 else 1 - judgement.score
+    verdict = next(name for name, value in PREFERENCES.items() if value == score)
+    return replace(judgement, verdict=verdict, score=score)
+
+
+def consistency(judgements: Iterable[Judgement]) -> Consistency:
+    """How many of these preferences are consistent."""
+    agreeing = [float(each.consistent is True) for each in judgements]
+    return Consistency(
+        consistent=round(sum(agreeing)),
+        of=len(agreeing),
+        share=fmean(agreeing) if agreeing else None,
+        interval=confidence_interval(agreeing),
+    )
+
+
+def claims(judgements: Sequence[Judgement], scores: Mapping[str, float]) -> ClaimTally:
+    """The claims that a judge went through; scores: of the verdicts on claims."""
+    found = [claim for each in judgements for claim in each.claims]
+    supported = sum(scores[claim.verdict] == 1 and bool(claim.cited) for claim in found)
+    contradicted = sum(scores[claim.verdict] < 0 for claim in found)
+    return ClaimTally(
+        answers=len(judgements),
+        claims=len(found),
+        supported=supported,
+        contradicted=contradicted,
+        unsupported=len(found) - supported - contradicted,
+        cited=sum(bool(claim.cited) for claim in found),
+    )
+
+
+def _by_size(parts: Mapping[str, Sequence[Graded]]) -> list[str]:
+    return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))

@@ -294,7 +294,8 @@ def seen_prompt(action: Prompted, result: Generated) -> Prompt:
     return cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
 
 
-def _model_role(request: Json) -> str:
+def model_role(request: Json) -> str:
+    """The role of the language model that writes."""
     return str(request.get("model", MODEL))
 
 
@@ -376,7 +377,7 @@ REASON = ActionKind(
     request=prompt_request,
     read_back=_read_reason,
     paragraphs=prompt_paragraphs,
-    pinned=_model_role,
+    pinned=model_role,
     need="the model server",
     named_need=model_need,
 )
@@ -400,7 +401,7 @@ READ = ActionKind(
     request=prompt_request,
     read_back=_read_read,
     paragraphs=prompt_paragraphs,
-    pinned=_model_role,
+    pinned=model_role,
     need="the model server",
     named_need=model_need,
     view=partial(generation_view, "answer"),

@@ -182,6 +182,12 @@ COMMANDS = (
     ),
     Entry(
         RESULTS,
+        "verdicts",
+        "verdicts:verdicts",
+        "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
+    ),
+    Entry(
+        RESULTS,
         "rethink",
         "rethink:rethink",
         "Infer final predictions from recorded chains and their scores, without a model.",

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cotrail.systems.judge.rubric import Rubric
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.errors import InputError
-from cotrail.evaluation.judging.calibration import Calibration, calibration
+from cotrail.evaluation.judging.calibration import Calibration as Calibration
+from cotrail.evaluation.judging.calibration import Share as Share
+from cotrail.evaluation.judging.calibration import calibration
 from cotrail.evaluation.judging.labels import Label, read_labels
 from cotrail.models.queries.judgements import read_judged
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.views.judges import Judge, judges_of, scores_of
+from cotrail.systems.judge.rubric import Rubric
 
 
 class JudgeCalibration(Struct, frozen=True, kw_only=True):
@@ -24,7 +26,7 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
 
 
 class RunCalibration(Struct, frozen=True, kw_only=True):
-    """The judges of a run beside people; labels: the file; questions: those of the run; labelled: those with a label."""
+    """The judges of a run beside people; labels: the file; labelled: how many of the run's questions have one."""
 
     run: str
     labels: str

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
-from cotrail.systems.judge.rubric import Rubric
-from cotrail.systems.judge.system import CONTRADICTED, FAITHFUL, NO_CLAIMS, PARTLY, UNFAITHFUL
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.canonical_json import canonical
-from cotrail.evaluation.judging.tallies import PREFERENCES, Graded, score_of, seen_by
+from cotrail.evaluation.judging.tallies import PREFERENCES, Graded, seen_by
 from cotrail.models.queries.judgements import (
     JudgedQuestion,
     RecordedJudgement,
@@ -22,6 +20,8 @@ from cotrail.models.queries.judgements import (
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.judge.rubric import Rubric
+from cotrail.systems.judge.system import CONTRADICTED, FAITHFUL, NO_CLAIMS, PARTLY, UNFAITHFUL
 
 
 class Judge(Struct, frozen=True, kw_only=True):
@@ -50,6 +50,11 @@ class Judge(Struct, frozen=True, kw_only=True):
         """The scores of its verdicts."""
         return scores_of(self.rubric)
 
+    @property
+    def unanswered(self) -> float:
+        """What a question counts that the run never answered."""
+        return self.scores.get(self.rubric.unanswered, min(self.scores.values()))
+
     def of_status(self, status: QuestionStatus) -> int:
         """How many of its questions have this status."""
         return sum(each.status == status for each in self.recorded.values())
@@ -58,7 +63,11 @@ class Judge(Struct, frozen=True, kw_only=True):
         """A question of the judged run, as it counts in what the verdicts come to."""
         # Where one of two answers is missing, none is preferred.
         answered = question.answered or self.rubric.asks == "pair"
-        return Graded(kinds=question.kinds, answered=answered, judgement=self.judgements.get(question.key))
+        return Graded(
+            kinds=question.kinds,
+            judgement=self.judgements.get(question.key),
+            unanswered=None if answered else self.unanswered,
+        )
 
 
 def judges_of(connection: Connection, run_id: str, key: str | None = None) -> list[Judge]:
@@ -77,7 +86,7 @@ def verdict_scores(connection: Connection, record: RunRecord) -> dict[str, dict[
     """
     questions = read_judged(connection, record.id)
     return {
-        judge.label: {each.key: score_of(judge.graded(each), judge.scores) for each in questions}
+        judge.label: {each.key: judge.graded(each).score for each in questions}
         for judge in judges_of(connection, record.id)
         if judge.against is None
     }

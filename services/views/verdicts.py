@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 
 from cotrail.core.money import Spent
 from cotrail.core.results import Failure
-from cotrail.evaluation.judging.agreement import Agreement, agreement
+from cotrail.evaluation.judging.agreement import Agreement as Agreement
+from cotrail.evaluation.judging.agreement import agreement
 from cotrail.evaluation.judging.tallies import (
     ClaimTally,
     Consistency,
@@ -17,6 +18,7 @@ from cotrail.evaluation.judging.tallies import (
     tallies_by_kind,
     tally,
 )
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
 from cotrail.models.queries.judgements import JudgedQuestion, read_judged
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord

@@ -1,5 +1,7 @@
 """What verdicts come to: shares, means, and who counts."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,6 @@ from cotrail.evaluation.judging.tallies import (
     Graded,
     claims,
     consistency,
-    score_of,
     seen_by,
     tallies_by_kind,
     tally,
@@ -22,23 +23,17 @@ CLAIMS = {"supported": 1.0, "unsupported": 0.0, "contradicted": -1.0}
 judgements = st.sampled_from([*CRAG]).map(lambda verdict: said(verdict, CRAG[verdict]))
 
 
-def said(
-    verdict: str, score: float, *, consistent: bool | None = None, claims: tuple[ClaimVerdict, ...] = ()
-) -> Judgement:
-    return Judgement(rubric="r", verdict=verdict, score=score, consistent=consistent, claims=claims)
+def said(verdict: str, score: float, **more: Any) -> Judgement:
+    return Judgement(rubric="r", verdict=verdict, score=score, **more)
 
 
-def graded(judgement: Judgement | None, *, answered: bool = True, kind: str = "") -> Graded:
-    return Graded(kinds={"type": kind} if kind else {}, answered=answered, judgement=judgement)
+def graded(judgement: Judgement | None, *, unanswered: float | None = None, kind: str = "") -> Graded:
+    return Graded(kinds={"type": kind} if kind else {}, judgement=judgement, unanswered=unanswered)
 
 
 def test_a_question_that_was_never_answered_counts_and_an_answer_without_a_verdict_does_not() -> None:
-    questions = [graded(said("correct", 1))] * 3 + [
-        graded(said("incorrect", 0)),
-        graded(None),
-        graded(None, answered=False),
-    ]
-    found = tally(questions, CORRECT)
+    judged = [graded(said("correct", 1))] * 3 + [graded(said("incorrect", 0))]
+    found = tally([*judged, graded(None), graded(None, unanswered=0)], CORRECT)
     assert (found.questions, found.judged, found.unanswered, found.without) == (5, 4, 1, 1)
     assert found.verdicts == {"correct": 3, "incorrect": 1}
     assert found.mean == pytest.approx(3 / 5)
@@ -59,7 +54,7 @@ def test_scores_below_zero_have_students_interval_that_ends_at_the_lowest_score(
 
 def test_verdicts_are_counted_by_kind_too() -> None:
     parts = tallies_by_kind(
-        [graded(said("correct", 1), kind="bridge")] * 2 + [graded(None, answered=False, kind="comparison")], CORRECT
+        [graded(said("correct", 1), kind="bridge")] * 2 + [graded(None, unanswered=0, kind="comparison")], CORRECT
     )
     assert [*parts["type"]] == ["bridge", "comparison"]
     assert (parts["type"]["bridge"].mean, parts["type"]["comparison"].mean) == (1, 0)
@@ -111,13 +106,15 @@ def claim(verdict: str, *cited: int) -> ClaimVerdict:
     return ClaimVerdict(claim="It rains.", verdict=verdict, cited=cited)
 
 
-@given(questions=st.lists(st.builds(graded, st.none() | judgements, answered=st.booleans()), max_size=30))
+@given(
+    questions=st.lists(st.builds(graded, st.none() | judgements, unanswered=st.sampled_from([None, 0.0])), max_size=30)
+)
 def test_every_question_counts_once(questions: list[Graded]) -> None:
     found = tally(questions, CRAG)
     assert found.questions + found.without == len(questions)
     assert found.judged + found.unanswered == found.questions
     assert sum(found.verdicts.values()) == found.judged
-    scores = [score for each in questions if (score := score_of(each, CRAG)) is not None]
+    scores = [score for each in questions if (score := each.score) is not None]
     assert len(scores) == found.questions
     if found.mean is not None and found.interval is not None:
         assert -1 <= found.interval.low <= found.mean <= found.interval.high <= 1

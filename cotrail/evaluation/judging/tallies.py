@@ -17,12 +17,17 @@ PREFERENCES = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 class Graded(Struct, frozen=True, kw_only=True):
     """A question of a judged run; judgement: None where the judge has none, be it under way, failed or not asked.
 
-    answered: whether the run answered it; one that it never answered has the lowest of the rubric's scores.
+    unanswered: what a question counts that the run never answered; None where it has an answer.
     """
 
     kinds: Mapping[str, str]
-    answered: bool
     judgement: Judgement | None
+    unanswered: float | None = None
+
+    @property
+    def score(self) -> float | None:
+        """What it counts; None where an answer has no verdict."""
+        return self.unanswered if self.judgement is None else self.judgement.score
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -65,18 +70,11 @@ class ClaimTally(Struct, frozen=True, kw_only=True):
     cited: int
 
 
-def score_of(question: Graded, scores: Mapping[str, float]) -> float | None:
-    """The score of a question by a rubric with these scores; None where an answered one has no verdict."""
-    if question.judgement is not None:
-        return question.judgement.score
-    return None if question.answered else min(scores.values())
-
-
 def tally(questions: Iterable[Graded], scores: Mapping[str, float]) -> Tally:
     """The verdicts on these questions by a rubric with these scores."""
     questions = tuple(questions)
     verdicts = Counter(each.judgement.verdict for each in questions if each.judgement)
-    known = [score for each in questions if (score := score_of(each, scores)) is not None]
+    known = [score for each in questions if (score := each.score) is not None]
     judged = verdicts.total()
     return Tally(
         questions=len(known),

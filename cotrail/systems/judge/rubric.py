@@ -68,12 +68,17 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     confidence: bool = False
     """Whether the judge says how sure it is of its verdict."""
 
+    unanswered: str = ""
+    """The verdict that a question counts by which a run never answered; by default that of the lowest score."""
+
     def __post_init__(self) -> None:
         names = [each.name for each in self.verdicts]
         if len(set(names)) < len(names):
             raise ValueError("two of the verdicts have the same name")
         if 1 not in self.scores.values():
             raise ValueError("no verdict has the score 1, so that no answer could be right")
+        if self.unanswered and self.unanswered not in self.scores:
+            raise ValueError(f"`unanswered`: {unknown('verdict', self.unanswered, names)}")
         if self.asks == "pair" and self.scores != PREFERENCES:
             raise ValueError("the verdicts on two answers are first (score 1), second (0) and tie (0.5)")
         if (self.asks == "claims") != bool(self.claims):

@@ -1,0 +1,194 @@
+"""What judges say of a run, in the store and on the command line."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from sqlalchemy import Engine, select
+
+from cotrail.core.actions.judge import Judge
+from cotrail.models.commands.control import cancel
+from cotrail.models.schema.tables import runs
+from cotrail.services.runs.named_runs import find_run
+from cotrail.services.views.judges import verdict_scores
+from cotrail.services.views.verdicts import RunVerdicts, run_verdicts, verdicts_on
+from tests.integration.conftest import Cotrail
+from tests.integration.judged import KEYS, OTHER, RUN, UNREADABLE, Said, answer, judge, verdict, verdicts
+
+pytestmark = pytest.mark.usefixtures("verified")
+
+STRICT: Mapping[str, Said] = {
+    "q0": verdict("correct", 90),
+    "q1": verdict("correct", 80),
+    "q2": verdict("incorrect", 70),
+    "q3": verdict("incorrect", 60),
+    "q4": UNREADABLE,
+}
+KIND = {**STRICT, "q2": verdict("correct", 50), "q4": verdict("correct", 50)}
+
+
+@pytest.fixture
+def run(engine: Engine) -> str:
+    """A run of six questions, one of them never answered, with two judges."""
+    answer(engine)
+    judge(engine, verdicts(STRICT), name="strict")
+    judge(engine, verdicts(KIND), name="kind", model="n")
+    return RUN
+
+
+def found(engine: Engine, run: str) -> RunVerdicts:
+    with engine.connect() as connection:
+        return run_verdicts(connection, find_run(connection, run), per_question=True)
+
+
+def printed(cotrail: Cotrail, *arguments: object) -> str:
+    result = cotrail(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_verdicts_are_counted_over_all_questions(engine: Engine, run: str) -> None:
+    said = found(engine, run)
+    strict, kind = said.judges
+    assert (said.questions, said.answered) == (6, 5)
+    assert (strict.label, strict.run, strict.model, strict.state) == ("correct/m", "strict", "m@d1", "finished")
+    # q0, q1 correct; q2, q3 incorrect; q4 without a verdict; q5 never answered.
+    assert strict.tally.verdicts == {"correct": 2, "incorrect": 2}
+    assert (strict.tally.questions, strict.tally.unanswered, strict.tally.without, strict.failed) == (5, 1, 1, 1)
+    assert strict.tally.mean == pytest.approx(2 / 5)
+    assert strict.tally.interval is not None
+    assert strict.tally.interval.method == "wilson"
+    assert kind.tally.mean == pytest.approx(4 / 6)
+    assert (strict.prompt_tokens, strict.generated_tokens) == (400, 80)
+    assert {name: part.mean for name, part in kind.kinds["type"].items()} == {
+        "bridge": 1,
+        "tunnel": pytest.approx(1 / 3),
+    }
+
+
+def test_two_judges_agreement_equals_a_hand_computation(engine: Engine, run: str) -> None:
+    [agreement] = found(engine, run).agreements
+    [pair] = agreement.pairs
+    # Both judge q0 to q3, and differ on q2: correct 2 and 3 times of 4. By chance 2/4 * 3/4 + 2/4 * 1/4 = 1/2.
+    assert (pair.questions, pair.agreeing, pair.share) == (4, 3, 0.75)
+    assert pair.kappa.value == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))
+    # Of 8 values 5 are correct and 3 aren't; 2 pairs of values disagree: alpha = 1 - 7 * 2 / (2 * 5 * 3).
+    assert agreement.alpha == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))
+    assert agreement.unanimous == 3
+
+
+def test_scores_of_judges_are_like_those_of_metrics(engine: Engine, run: str) -> None:
+    with engine.connect() as connection:
+        scores = verdict_scores(connection, find_run(connection, run))
+    assert scores == {
+        "correct/m": dict(zip(KEYS, (1, 1, 0, 0, None, 0), strict=True)),
+        "correct/n": dict(zip(KEYS, (1, 1, 1, 0, 1, 0), strict=True)),
+    }
+
+
+def test_a_second_judge_of_the_same_name_has_a_number_and_a_cancelled_one_is_none(engine: Engine, run: str) -> None:
+    judge(engine, verdicts({}), name="again")
+    judge(engine, verdicts({}), name="never")
+    cancel(engine, "never")
+    labels = [each.label for each in found(engine, run).judges]
+    assert labels == ["correct/m", "correct/n", "correct/m#2"]
+    again = found(engine, run).judges[2]
+    assert (again.state, again.open, again.tally.judged, again.tally.without) == ("running", 5, 0, 5)
+
+
+def test_a_question_shows_what_each_judge_says(engine: Engine, run: str) -> None:
+    with engine.connect() as connection:
+        record = find_run(connection, run)
+        q0, q4, q5 = (verdicts_on(connection, record, key) for key in ("q0", "q4", "q5"))
+    assert [(each.judge, each.judgement and each.judgement.verdict) for each in q0] == [
+        ("correct/m", "correct"),
+        ("correct/n", "correct"),
+    ]
+    assert q0[0].judgement is not None
+    assert q0[0].judgement.confidence == pytest.approx(0.9)
+    assert (q4[0].judgement, q4[0].failure) == (None, UNREADABLE)
+    assert q5 == ()
+
+
+def test_a_judged_run_stays_as_it_was(engine: Engine) -> None:
+    answer(engine)
+    digest = select(runs.c.digest).where(runs.c.id == RUN)
+    with engine.connect() as connection:
+        before = connection.execute(digest).scalar_one()
+    judge(engine, verdicts(STRICT), name="strict")
+    with engine.connect() as connection:
+        assert connection.execute(digest).scalar_one() == before
+
+
+def prefer(key: str, action: Judge) -> Said:
+    """The first answer of both to q0 and q1, the second one to q2; the one that stands first to q3; else neither."""
+    swapped = action.prompt.render().index("other answer") < action.prompt.render().index("one answer")
+    first, second = ("second", "first") if swapped else ("first", "second")
+    return {"reasoning": "So.", "confidence": 90} | {
+        "verdict": {"q0": first, "q1": first, "q2": second, "q3": "first"}.get(key, "tie")
+    }
+
+
+def test_preferences_are_seen_from_both_runs(engine: Engine) -> None:
+    answer(engine, text="one answer")
+    answer(engine, OTHER, text="other answer")
+    judge(engine, prefer, name="which", rubric="preference", of=(RUN, OTHER))
+    [ours], [theirs] = found(engine, RUN).judges, found(engine, OTHER).judges
+    assert (ours.against, theirs.against) == (OTHER, RUN)
+    assert ours.tally.verdicts == {"win": 2, "tie": 2, "loss": 1}
+    assert theirs.tally.verdicts == {"win": 1, "tie": 2, "loss": 2}
+    assert (ours.tally.mean, theirs.tally.mean) == (pytest.approx(0.6), pytest.approx(0.4))
+    # The question that neither answered is no one's win.
+    assert (ours.tally.questions, ours.tally.unanswered, ours.tally.without) == (5, 0, 1)
+    assert ours.consistency is not None
+    assert (ours.consistency.consistent, ours.consistency.of) == (4, 5)
+    with engine.connect() as connection:
+        assert verdict_scores(connection, find_run(connection, RUN)) == {}
+
+
+def go_through(key: str, action: Judge) -> Said:
+    """Three claims of each answer: one supported, one without a paragraph, one contradicted for q0 alone."""
+    shown = action.prompt.render()
+    if "<claim>" not in shown:
+        return {"claims": ["It is a bridge.", "It is old.", f"It is {key}."] if key != "q4" else []}
+    if "It is a bridge." in shown:
+        return {"reasoning": "Said.", "cited": [1, 2], "verdict": "supported"}
+    if "It is q0." in shown:
+        return {"reasoning": "Denied.", "cited": [2], "verdict": "contradicted"}
+    return {"reasoning": "No word of it.", "cited": [], "verdict": "supported" if "old" in shown else "unsupported"}
+
+
+def test_claims_are_counted(engine: Engine, cotrail: Cotrail) -> None:
+    answer(engine)
+    judge(engine, go_through, name="faith", rubric="faithful")
+    [faith] = found(engine, RUN).judges
+    assert faith.tally.verdicts == {"faithful": 0, "partly": 3, "unfaithful": 0, "contradicted": 1, "no claims": 1}
+    assert faith.claims is not None
+    assert (faith.claims.answers, faith.claims.claims, faith.claims.cited) == (5, 12, 5)
+    assert (faith.claims.supported, faith.claims.contradicted, faith.claims.unsupported) == (4, 1, 7)
+    assert "12 claims: 4 supported by a paragraph that is cited, 1 contradicted, 7 neither" in printed(
+        cotrail, "verdicts", RUN
+    )
+
+
+def test_the_command_prints_a_table_and_the_questions(cotrail: Cotrail, run: str) -> None:
+    text = printed(cotrail, "verdicts", run, "--questions")
+    assert "answers: 5 of 6 questions answered, 2 judges" in text
+    assert "correct 2, incorrect 2" in text
+    assert "correct/m and correct/n" in text
+    assert "Krippendorff's alpha 0.533 over 4 questions" in text
+    assert "incorrect (70 % sure)" in text.replace("70% sure", "70 % sure")
+    assert "UnansweredError: no verdict could be read" in text
+    assert "never answered" in text
+    assert "`cotrail retry strict --failed` asks again" in text
+
+
+def test_the_command_prints_json(cotrail: Cotrail, run: str) -> None:
+    told = json.loads(printed(cotrail, "verdicts", run, "--json"))
+    assert [judge["label"] for judge in told["judges"]] == ["correct/m", "correct/n"]
+    assert told["per_question"] == []
+
+
+def test_without_a_judge_the_command_says_how_to_have_one(engine: Engine, cotrail: Cotrail) -> None:
+    answer(engine)
+    assert "cotrail judge answers --model NAME" in printed(cotrail, "verdicts", RUN)

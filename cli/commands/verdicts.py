@@ -6,11 +6,11 @@ import typer
 
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.verdict_tables import MEANS, print_agreement, print_judges, print_kinds, print_questions
+from cotrail.cli.terminal.verdict_tables import print_agreement, print_judges, print_kinds, print_questions
 from cotrail.common.humanize import count
 from cotrail.services.runs.named_runs import find_run
 from cotrail.services.store import reading
-from cotrail.services.views.verdicts import RunVerdicts, run_verdicts
+from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, run_verdicts
 
 
 def verdicts(

@@ -6,24 +6,21 @@ from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.terminal.columns import EMPTY_CELL, Cell, Column, print_rows
-from cotrail.cli.terminal.output import heading
+from cotrail.cli.terminal.output import grid, heading
 from cotrail.cli.terminal.run_text import shown_state
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.money import spent_line
-from cotrail.services.views.calibrating import Calibration, RunCalibration, Share
-from cotrail.services.views.verdicts import (
+from cotrail.services.views.calibrating import Calibration, RunCalibration
+from cotrail.services.views.run_verdicts import (
     Agreement,
     ConfidenceInterval,
     JudgeVerdicts,
     QuestionVerdicts,
     RunVerdicts,
+    Share,
     Verdict,
-)
-
-MEANS = (
-    "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
-    "`unanswered` or its lowest score; an answer without a verdict counts nowhere."
+    verdict_words,
 )
 
 
@@ -46,13 +43,29 @@ def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
             screen.print(f"{judge.label}: {remark}", soft_wrap=True)
 
 
+def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
+    """Prints what a judge's run says: the share of each verdict."""
+    columns = (
+        Column(title="verdict"),
+        Column(title="share", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    rows: list[list[Cell]] = [[verdict, *_share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
+    over = f"score over {count(judge.tally.judged, 'answer')} with a verdict"
+    rows.append(["mean", number(judge.tally.mean), shown_interval(judge.tally.interval), over])
+    print_rows(screen, columns, rows)
+    for remark in remarks(judge):
+        screen.print(remark, soft_wrap=True)
+
+
 def remarks(judge: JudgeVerdicts) -> Iterator[str]:
     """What else there is to say of a judge."""
     if judge.against:
         yield f"preferred over the answers of {judge.against}, whose wins are this run's losses"
     if (orders := judge.consistency) and orders.of:
         between = shown_interval(orders.interval)
-        yield f"both orders agree on {orders.consistent:,} of {orders.of:,} ({number(orders.share)}, {between})"
+        yield f"both orders agree on {orders.hits:,} of {orders.of:,} ({number(orders.value)}, {between})"
     if claims := judge.claims:
         yield (
             f"{count(claims.claims, 'claim')}: {claims.supported:,} supported by a paragraph that is cited, "
@@ -81,7 +94,7 @@ def print_agreement(screen: Console, found: Agreement) -> None:
     for pair in found.pairs:
         kappa = pair.kappa
         bounds = "" if kappa.low is None else f"{kappa.low:.3f} to {kappa.high:.3f}"
-        same = [f"{pair.questions:,}", number(pair.share), shown_interval(pair.interval)]
+        same = [f"{pair.same.of:,}", number(pair.same.value), shown_interval(pair.same.interval)]
         rows.append([f"{pair.first} and {pair.second}", *same, number(kappa.value), bounds, kappa.note])
     print_rows(screen, columns, rows)
     reason = f" ({found.note})" if found.note else ""
@@ -111,23 +124,20 @@ def print_questions(screen: Console, found: RunVerdicts) -> None:
     print_rows(screen, columns, [_question_row(found, each) for each in found.per_question])
 
 
-def verdict_text(verdict: Verdict) -> str:
-    """A verdict in words: `correct (90 % sure)`."""
-    if verdict.judgement is None:
-        return f"{verdict.failure.type}: {verdict.failure.message}" if verdict.failure else "not yet"
-    said = verdict.judgement
-    details = [] if said.confidence is None else [f"{said.confidence:.0%} sure"]
-    if said.claims:
-        supported = round(said.score * len(said.claims))
-        details.append(f"{supported} of {count(len(said.claims), 'claim')} supported")
-    if said.consistent is False:
-        details.append("the orders disagree")
-    return f"{said.verdict} ({', '.join(details)})" if details else said.verdict
+def print_verdicts(screen: Console, verdicts: Sequence[Verdict]) -> None:
+    """Prints what judges say of one question, with their reasons."""
+    table = grid("dim", "")
+    for verdict in verdicts:
+        table.add_row(verdict.judge, verdict_lines(verdict))
+    if verdicts:
+        screen.print()
+        screen.print(heading("Judges"))
+        screen.print(table)
 
 
 def verdict_lines(verdict: Verdict) -> Text:
     """A verdict with its reasons, and its claims."""
-    text = Text(one_line(verdict_text(verdict)))
+    text = Text(one_line(verdict_words(verdict)))
     if said := verdict.judgement:
         if said.extracted:
             text.append(f"\nread as: {one_line(said.extracted)}", style="dim")
@@ -155,7 +165,7 @@ def shown_interval(interval: ConfidenceInterval | None) -> str:
 
 def _judge_row(judge: JudgeVerdicts) -> list[Cell]:
     tally = judge.tally
-    verdicts = ", ".join(f"{verdict} {number:,}" for verdict, number in tally.verdicts.items())
+    verdicts = ", ".join(f"{verdict} {share.hits:,}" for verdict, share in tally.verdicts.items())
     counts = [f"{value:,}" for value in (tally.judged, tally.unanswered, tally.without)]
     mean = [number(tally.mean), shown_interval(tally.interval)]
     return [judge.label, judge.name or judge.run, shown_state(judge.state), verdicts, *mean, *counts]
@@ -175,7 +185,7 @@ def _kind_cell(judge: JudgeVerdicts, sort: str, kind: str) -> str:
 
 
 def _question_row(found: RunVerdicts, question: QuestionVerdicts) -> list[Cell]:
-    said = {verdict.judge: verdict_text(verdict) for verdict in question.verdicts}
+    said = {verdict.judge: verdict_words(verdict) for verdict in question.verdicts}
     remark = "" if question.answered else "never answered"
     return [question.question, *(said.get(judge.label, EMPTY_CELL) for judge in found.judges), remark]
 

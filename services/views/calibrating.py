@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from cotrail.errors import InputError
 from cotrail.evaluation.judging.calibration import Calibration as Calibration
-from cotrail.evaluation.judging.calibration import Share as Share
 from cotrail.evaluation.judging.calibration import calibration
 from cotrail.evaluation.judging.labels import Label, read_labels
 from cotrail.models.queries.judgements import read_judged

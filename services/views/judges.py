@@ -1,7 +1,7 @@
 """The judges of a run: the runs that grade its answers, each with its rubric and its judgements."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -79,6 +79,12 @@ def judges_of(connection: Connection, run_id: str, key: str | None = None) -> li
     ]
 
 
+def judge_of(connection: Connection, record: RunRecord) -> Judge:
+    """A judge by its own run; its preferences are seen from the first of the two runs."""
+    [label] = _labels([record])
+    return _judge(label, record, record.settings["runs"][0], read_judgements(connection, record.id))
+
+
 def verdict_scores(connection: Connection, record: RunRecord) -> dict[str, dict[str, float | None]]:
     """The score of each question of a run by the labels of its judges, as far as these grade one answer alone.
 
@@ -127,7 +133,7 @@ def rubric_of(record: RunRecord) -> Rubric:
     return msgspec.convert(record.settings["rubric"], Rubric)
 
 
-def _labels(records: list[RunRecord]) -> Iterator[str]:
+def _labels(records: Sequence[RunRecord]) -> Iterator[str]:
     """The labels of judges, each once."""
     had: Counter[str] = Counter()
     for record in records:

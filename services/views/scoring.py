@@ -22,6 +22,7 @@ from cotrail.evaluation.metrics.question_scores import (
     question_scores,
     scores_by_kind,
 )
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
@@ -78,6 +79,8 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 def scores_of(record: RunRecord, question: TracedQuestion) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
     system = recorded_system(record.system, record.system_version)
+    if system is not None and system.judges:  # a verdict isn't an answer
+        return dict.fromkeys(METRICS)
     return question_scores(
         ScoredQuestion(
             scoring=scoring_of(record.dataset),

@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
 
 from cotrail.core.actions.judge import Judge
+from cotrail.errors import InputError
 from cotrail.models.commands.control import cancel
 from cotrail.models.schema.tables import runs
 from cotrail.services.runs.named_runs import find_run
+from cotrail.services.views.calibrating import calibrate
 from cotrail.services.views.judges import verdict_scores
-from cotrail.services.views.verdicts import RunVerdicts, run_verdicts, verdicts_on
+from cotrail.services.views.run_verdicts import JudgeVerdicts, RunVerdicts, run_verdicts, verdicts_on
 from tests.integration.conftest import Cotrail
 from tests.integration.judged import KEYS, OTHER, RUN, UNREADABLE, Said, answer, judge, verdict, verdicts
+from tests.unit.test_run_report import Page
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -41,6 +46,10 @@ def found(engine: Engine, run: str) -> RunVerdicts:
         return run_verdicts(connection, find_run(connection, run), per_question=True)
 
 
+def counts(judge: JudgeVerdicts) -> dict[str, int]:
+    return {verdict: share.hits for verdict, share in judge.tally.verdicts.items()}
+
+
 def printed(cotrail: Cotrail, *arguments: object) -> str:
     result = cotrail(*arguments)
     assert result.exit_code == 0, result.output
@@ -53,7 +62,7 @@ def test_verdicts_are_counted_over_all_questions(engine: Engine, run: str) -> No
     assert (said.questions, said.answered) == (6, 5)
     assert (strict.label, strict.run, strict.model, strict.state) == ("correct/m", "strict", "m@d1", "finished")
     # q0, q1 correct; q2, q3 incorrect; q4 without a verdict; q5 never answered.
-    assert strict.tally.verdicts == {"correct": 2, "incorrect": 2}
+    assert counts(strict) == {"correct": 2, "incorrect": 2}
     assert (strict.tally.questions, strict.tally.unanswered, strict.tally.without, strict.failed) == (5, 1, 1, 1)
     assert strict.tally.mean == pytest.approx(2 / 5)
     assert strict.tally.interval is not None
@@ -70,7 +79,7 @@ def test_two_judges_agreement_equals_a_hand_computation(engine: Engine, run: str
     [agreement] = found(engine, run).agreements
     [pair] = agreement.pairs
     # Both judge q0 to q3, and differ on q2: correct 2 and 3 times of 4. By chance 2/4 * 3/4 + 2/4 * 1/4 = 1/2.
-    assert (pair.questions, pair.agreeing, pair.share) == (4, 3, 0.75)
+    assert (pair.same.of, pair.same.hits, pair.same.value) == (4, 3, 0.75)
     assert pair.kappa.value == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))
     # Of 8 values 5 are correct and 3 aren't; 2 pairs of values disagree: alpha = 1 - 7 * 2 / (2 * 5 * 3).
     assert agreement.alpha == pytest.approx(1 - 7 * 2 / (2 * 5 * 3))
@@ -135,13 +144,14 @@ def test_preferences_are_seen_from_both_runs(engine: Engine) -> None:
     judge(engine, prefer, name="which", rubric="preference", of=(RUN, OTHER))
     [ours], [theirs] = found(engine, RUN).judges, found(engine, OTHER).judges
     assert (ours.against, theirs.against) == (OTHER, RUN)
-    assert ours.tally.verdicts == {"win": 2, "tie": 2, "loss": 1}
-    assert theirs.tally.verdicts == {"win": 1, "tie": 2, "loss": 2}
-    assert (ours.tally.mean, theirs.tally.mean) == (pytest.approx(0.6), pytest.approx(0.4))
+    assert counts(ours) == {"win": 2, "tie": 2, "loss": 1}
+    assert counts(theirs) == {"win": 1, "tie": 2, "loss": 2}
+    assert ours.tally.mean == pytest.approx(0.6)
+    assert theirs.tally.mean == pytest.approx(0.4)
     # The question that neither answered is no one's win.
     assert (ours.tally.questions, ours.tally.unanswered, ours.tally.without) == (5, 0, 1)
     assert ours.consistency is not None
-    assert (ours.consistency.consistent, ours.consistency.of) == (4, 5)
+    assert (ours.consistency.hits, ours.consistency.of) == (4, 5)
     with engine.connect() as connection:
         assert verdict_scores(connection, find_run(connection, RUN)) == {}
 
@@ -162,7 +172,7 @@ def test_claims_are_counted(engine: Engine, cotrail: Cotrail) -> None:
     answer(engine)
     judge(engine, go_through, name="faith", rubric="faithful")
     [faith] = found(engine, RUN).judges
-    assert faith.tally.verdicts == {"faithful": 0, "partly": 3, "unfaithful": 0, "contradicted": 1, "no claims": 1}
+    assert counts(faith) == {"faithful": 0, "partly": 3, "unfaithful": 0, "contradicted": 1, "no claims": 1}
     assert faith.claims is not None
     assert (faith.claims.answers, faith.claims.claims, faith.claims.cited) == (5, 12, 5)
     assert (faith.claims.supported, faith.claims.contradicted, faith.claims.unsupported) == (4, 1, 7)
@@ -177,7 +187,7 @@ def test_the_command_prints_a_table_and_the_questions(cotrail: Cotrail, run: str
     assert "correct 2, incorrect 2" in text
     assert "correct/m and correct/n" in text
     assert "Krippendorff's alpha 0.533 over 4 questions" in text
-    assert "incorrect (70 % sure)" in text.replace("70% sure", "70 % sure")
+    assert "incorrect (70% sure)" in text
     assert "UnansweredError: no verdict could be read" in text
     assert "never answered" in text
     assert "`cotrail retry strict --failed` asks again" in text
@@ -192,3 +202,103 @@ def test_the_command_prints_json(cotrail: Cotrail, run: str) -> None:
 def test_without_a_judge_the_command_says_how_to_have_one(engine: Engine, cotrail: Cotrail) -> None:
     answer(engine)
     assert "cotrail judge answers --model NAME" in printed(cotrail, "verdicts", RUN)
+
+
+def test_scores_name_the_judges_below_the_metrics(cotrail: Cotrail, run: str) -> None:
+    text = printed(cotrail, "score", run)
+    assert text.index("answer_em") < text.index("correct/m") < text.index("correct/n")
+    assert "correct 2, incorrect 2" in text
+    told = json.loads(printed(cotrail, "score", run, "--json"))
+    assert [judge["tally"]["mean"] for judge in told["judges"]] == pytest.approx([2 / 5, 4 / 6])
+    assert told["metrics"]["answer_em"] is not None
+    assert told["verdicts"] is None
+
+
+def test_scores_of_a_judge_are_the_shares_of_its_verdicts(cotrail: Cotrail, run: str) -> None:
+    text = printed(cotrail, "score", "kind")
+    assert "answer_em" not in text
+    lines = {line.split()[0]: line for line in text.splitlines() if line}
+    # Four of the five that it was asked about, with Wilson's interval by its formula.
+    assert "0.800" in lines["correct"]
+    assert "4 of 5" in lines["correct"]
+    assert "0.376 to 0.964" in lines["correct"]
+    assert "score over 5 answers with a verdict" in lines["mean"]
+    told = json.loads(printed(cotrail, "score", "strict", "--json"))
+    assert set(told["metrics"].values()) == {None}
+    assert told["verdicts"]["tally"]["without"] == 1
+    assert told["verdicts"]["tally"]["unanswered"] == 0
+
+
+def test_a_trace_ends_with_what_judges_say(cotrail: Cotrail, run: str) -> None:
+    text = printed(cotrail, "trace", run, "q2")
+    assert text.index("Judges") < text.index("incorrect (70% sure)") < text.index("It is incorrect.")
+    assert "correct (50% sure)" in text
+    told = json.loads(printed(cotrail, "trace", run, "q4", "--json"))
+    assert told["verdicts"][0]["failure"]["type"] == UNREADABLE.type
+    assert told["verdicts"][1]["judgement"]["verdict"] == "correct"
+    assert "Judges" not in printed(cotrail, "trace", run, "q5")
+
+
+def test_exports_hold_the_verdicts(cotrail: Cotrail, run: str, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in printed(cotrail, "export", run).splitlines()]
+    said = {row["question_id"]: [each["judge"] for each in row["verdicts"]] for row in rows}
+    assert said == {key: ["correct/m", "correct/n"] if key != "q5" else [] for key in KEYS}
+    printed(cotrail, "export", run, "--output", tmp_path / "rows.jsonl")
+    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["verdicts"] == rows[0]["verdicts"]
+
+
+def test_the_report_shows_verdicts_in_its_summary_and_at_each_question(
+    cotrail: Cotrail, run: str, tmp_path: Path
+) -> None:
+    printed(cotrail, "report", run, "--html", tmp_path / "run.html")
+    text = Page((tmp_path / "run.html").read_text()).text
+    assert "correct 2, incorrect 2" in text
+    assert "Krippendorff's alpha 0.533" in text
+    assert "incorrect (70% sure)" in text
+    assert "It is incorrect." in text
+
+
+def test_judges_are_calibrated_by_labels(engine: Engine, cotrail: Cotrail, run: str, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps({"id": key, "correct": key in {"q0", "q2"}}) + "\n" for key in KEYS[:4]))
+    with engine.connect() as connection:
+        found = calibrate(connection, find_run(connection, run), labels)
+    strict, kind = (each.calibration for each in found.judges)
+    assert (found.questions, found.labelled) == (6, 4)
+    # Labels: q0, q2 correct. The strict judge says so of q0, q1; the kind one of q0, q1, q2.
+    assert (strict.precision.hits, strict.precision.of, strict.recall.hits, strict.recall.of) == (1, 2, 1, 2)
+    assert (kind.precision.hits, kind.precision.of, kind.recall.hits, kind.recall.of) == (2, 3, 2, 2)
+    assert kind.confidence is not None
+    # Of q0 to q3 it is 90, 80, 50, 60 % sure, and right but for q1.
+    assert kind.confidence.error == pytest.approx(0.75 - 0.7)
+
+
+@pytest.mark.parametrize(
+    ("line", "refusal"),
+    [
+        ({"id": "q9", "correct": True}, "the run has no question 'q9'"),
+        ({"id": "q0", "verdict": "fine"}, "`verdict` can't be 'fine'"),
+    ],
+)
+def test_labels_that_dont_fit_are_refused(
+    engine: Engine, run: str, tmp_path: Path, line: dict[str, Any], refusal: str
+) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(json.dumps(line))
+    with engine.connect() as connection, pytest.raises(InputError, match=refusal):
+        calibrate(connection, find_run(connection, run), labels)
+
+
+def test_labels_go_to_the_judges_that_know_their_verdicts(engine: Engine, run: str, tmp_path: Path) -> None:
+    judge(engine, verdicts({"q0": verdict("not attempted")}), name="graded", rubric="simpleqa")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,verdict\nq0,not attempted\nq1,correct\n")
+    with engine.connect() as connection:
+        found = calibrate(connection, find_run(connection, run), labels)
+    assert [each.label for each in found.judges] == ["simpleqa/m"]
+
+
+def test_without_a_judge_nothing_is_calibrated(engine: Engine, tmp_path: Path) -> None:
+    answer(engine)
+    with engine.connect() as connection, pytest.raises(InputError, match="no judge graded"):
+        calibrate(connection, find_run(connection, RUN), tmp_path / "labels.jsonl")

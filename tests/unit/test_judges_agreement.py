@@ -95,16 +95,16 @@ def test_alpha_of_two_judges_equals_a_hand_computation() -> None:
 
 def test_shares_count_questions_that_both_judged_with_wilsons_interval() -> None:
     [pair] = agreement(judged("yynn.", "ynnny")).pairs
-    assert (pair.first, pair.second, pair.questions, pair.agreeing, pair.share) == ("A", "B", 4, 3, 0.75)
-    assert pair.interval is not None
-    assert pair.interval.method == "wilson"
-    assert pair.interval.questions == 4
+    assert (pair.first, pair.second, pair.same.of, pair.same.hits, pair.same.value) == ("A", "B", 4, 3, 0.75)
+    assert pair.same.interval is not None
+    assert pair.same.interval.method == "wilson"
+    assert pair.same.interval.questions == 4
 
 
 def test_without_a_question_in_common_nothing_is_said() -> None:
     found = agreement(judged("y..", ".n."))
     assert (found.questions, found.alpha, found.note) == (0, None, "no question has two verdicts")
-    assert (found.pairs[0].share, found.pairs[0].interval) == (None, None)
+    assert (found.pairs[0].same.value, found.pairs[0].same.interval) == (None, None)
 
 
 def test_one_verdict_alone_leaves_alpha_undefined() -> None:
@@ -139,7 +139,7 @@ def test_alpha_follows_its_definition(judges: Given) -> None:
 def test_kappa_is_symmetric_and_within_its_interval(judges: Given) -> None:
     (_, ours), (_, theirs), *_ = judges.items()
     one, other = pair_agreement("a", "b", ours, theirs), pair_agreement("b", "a", theirs, ours)
-    assert (one.share, one.kappa.note) == (other.share, other.kappa.note)
+    assert (one.same, one.kappa.note) == (other.same, other.kappa.note)
     assert one.kappa.value == (None if other.kappa.value is None else pytest.approx(other.kappa.value))
     if one.kappa.value is not None and one.kappa.low is not None and one.kappa.high is not None:
         assert -1 <= one.kappa.low <= one.kappa.value + 1e-9

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.evaluation.judging.shares import Share, share
 
 Verdicts = Mapping[str, str]
 """A judge's verdicts by the ids of the questions that it has one on."""
@@ -35,14 +35,11 @@ class Kappa(Struct, frozen=True, kw_only=True):
 
 
 class PairAgreement(Struct, frozen=True, kw_only=True):
-    """Agreement of two judges on the questions that have both verdicts; share: of those with the same verdict."""
+    """Agreement of two judges on the questions that have both verdicts; same: the share whose verdicts are the same."""
 
     first: str
     second: str
-    questions: int
-    agreeing: int
-    share: float | None
-    interval: ConfidenceInterval | None
+    same: Share
     kappa: Kappa
 
 
@@ -80,16 +77,8 @@ def agreement(judges: Mapping[str, Verdicts]) -> Agreement:
 def pair_agreement(first: str, second: str, ours: Verdicts, theirs: Verdicts) -> PairAgreement:
     """The agreement of two judges of these names."""
     pairs = [(verdict, theirs[question]) for question, verdict in ours.items() if question in theirs]
-    same = [float(one == other) for one, other in pairs]
-    return PairAgreement(
-        first=first,
-        second=second,
-        questions=len(pairs),
-        agreeing=round(sum(same)),
-        share=sum(same) / len(same) if same else None,
-        interval=confidence_interval(same),
-        kappa=cohens_kappa(pairs),
-    )
+    same = share(one == other for one, other in pairs)
+    return PairAgreement(first=first, second=second, same=same, kappa=cohens_kappa(pairs))
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> Kappa:

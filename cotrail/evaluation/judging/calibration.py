@@ -5,26 +5,17 @@ judge calls right are, and what share of the right ones it calls so.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from cotrail.evaluation.judging.agreement import Kappa, Verdicts, cohens_kappa
 from cotrail.evaluation.judging.calibration_error import CalibrationError, calibration_error
 from cotrail.evaluation.judging.labels import Label
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.evaluation.judging.shares import Share, share
 
 RIGHT, OTHER = "right", "not right"
 """What verdicts are called beside labels that only say whether an answer is correct."""
-
-
-class Share(Struct, frozen=True, kw_only=True):
-    """A share with Wilson's interval; None of no questions."""
-
-    value: float | None
-    hits: int
-    of: int
-    interval: ConfidenceInterval | None
 
 
 class Confused(Struct, frozen=True, kw_only=True):
@@ -79,10 +70,10 @@ def calibration(
         labelled=len(labels),
         compared=len(compared),
         unlabelled=len(verdicts) - len(compared),
-        agreement=_share(label == verdict for label, verdict in pairs.values()),
-        accuracy=_share(right == call for right, call in calls),
-        precision=_share(right for right, call in calls if call),
-        recall=_share(call for right, call in calls if right),
+        agreement=share(label == verdict for label, verdict in pairs.values()),
+        accuracy=share(right == call for right, call in calls),
+        precision=share(right for right, call in calls if call),
+        recall=share(call for right, call in calls if right),
         f1=2 * hits / (said + true) if said + true else None,
         kappa=cohens_kappa([*pairs.values()]),
         confusion=tuple(
@@ -103,14 +94,3 @@ def _pair(label: Label, verdict: str, scores: Mapping[str, float]) -> tuple[str,
 
 def _is_right(label: Label, scores: Mapping[str, float]) -> bool:
     return scores[label] == 1 if isinstance(label, str) else label
-
-
-def _share(hits: Iterable[bool]) -> Share:
-    values = [float(hit) for hit in hits]
-    count = round(sum(values))
-    return Share(
-        value=count / len(values) if values else None,
-        hits=count,
-        of=len(values),
-        interval=confidence_interval(values),
-    )

@@ -1,12 +1,13 @@
 """What a judge's verdicts come to: how many there are of each, and the mean of their scores with its interval."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.evaluation.judging.shares import Share, share
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.systems.judge.judgement import Judgement
 
@@ -34,7 +35,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     """Verdicts over questions.
 
     questions: those that the mean is over: the judged ones, and those that the run never answered.
-    without: answered questions without a verdict, which count nowhere.
+    without: answered questions without a verdict, which count nowhere. verdicts: their shares of the judged ones.
     mean: None without questions; interval: of 95 %, None where all scores are the same and neither 0 nor 1.
     """
 
@@ -42,17 +43,8 @@ class Tally(Struct, frozen=True, kw_only=True):
     judged: int
     unanswered: int
     without: int
-    verdicts: Mapping[str, int]
+    verdicts: Mapping[str, Share]
     mean: float | None
-    interval: ConfidenceInterval | None
-
-
-class Consistency(Struct, frozen=True, kw_only=True):
-    """How many preferences both orders of the answers lead to; the others are ties. share: None of none."""
-
-    consistent: int
-    of: int
-    share: float | None
     interval: ConfidenceInterval | None
 
 
@@ -73,15 +65,14 @@ class ClaimTally(Struct, frozen=True, kw_only=True):
 def tally(questions: Iterable[Graded], scores: Mapping[str, float]) -> Tally:
     """The verdicts on these questions by a rubric with these scores."""
     questions = tuple(questions)
-    verdicts = Counter(each.judgement.verdict for each in questions if each.judgement)
+    said = [each.judgement.verdict for each in questions if each.judgement]
     known = [score for each in questions if (score := each.score) is not None]
-    judged = verdicts.total()
     return Tally(
         questions=len(known),
-        judged=judged,
-        unanswered=len(known) - judged,
+        judged=len(said),
+        unanswered=len(known) - len(said),
         without=len(questions) - len(known),
-        verdicts={verdict: verdicts[verdict] for verdict in scores} | verdicts,
+        verdicts={verdict: share(each == verdict for each in said) for verdict in scores},
         mean=fmean(known) if known else None,
         interval=confidence_interval(known, max(scores.values()), min(scores.values())),
     )
@@ -103,15 +94,9 @@ def seen_by(judgement: Judgement, place: int) -> Judgement:
     return replace(judgement, verdict=verdict, score=score)
 
 
-def consistency(judgements: Iterable[Judgement]) -> Consistency:
-    """How many of these preferences are consistent."""
-    agreeing = [float(each.consistent is True) for each in judgements]
-    return Consistency(
-        consistent=round(sum(agreeing)),
-        of=len(agreeing),
-        share=fmean(agreeing) if agreeing else None,
-        interval=confidence_interval(agreeing),
-    )
+def consistency(judgements: Iterable[Judgement]) -> Share:
+    """The share of preferences to which both orders of the answers lead; the others are ties."""
+    return share(each.consistent is True for each in judgements)
 
 
 def claims(judgements: Sequence[Judgement], scores: Mapping[str, float]) -> ClaimTally:

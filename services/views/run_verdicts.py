@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from cotrail.common.humanize import count
 from cotrail.core.money import Spent
 from cotrail.core.results import Failure
 from cotrail.evaluation.judging.agreement import Agreement as Agreement
 from cotrail.evaluation.judging.agreement import agreement
+from cotrail.evaluation.judging.shares import Share as Share
 from cotrail.evaluation.judging.tallies import (
     ClaimTally,
-    Consistency,
     Tally,
     claims,
     consistency,
@@ -19,13 +21,19 @@ from cotrail.evaluation.judging.tallies import (
     tally,
 )
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
-from cotrail.models.queries.judgements import JudgedQuestion, read_judged
+from cotrail.models.queries.judgements import JUDGE, JudgedQuestion, read_judged
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.records.labels import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
-from cotrail.services.views.judges import Judge, judges_of
+from cotrail.services.views.judges import Judge, judge_of, judges_of
 from cotrail.systems.judge.judgement import Judgement
+
+MEANS = (
+    "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
+    "`unanswered` or its lowest score; an answer without a verdict counts nowhere."
+)
+"""How means of verdicts are taken."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -39,6 +47,10 @@ class Verdict(Struct, frozen=True, kw_only=True):
     run: str
     judgement: Judgement | None
     failure: Failure | None
+
+
+NO_VERDICTS: Mapping[str, tuple[Verdict, ...]] = {}
+"""What is said of questions where no judge was asked."""
 
 
 class QuestionVerdicts(Struct, frozen=True, kw_only=True):
@@ -73,7 +85,7 @@ class JudgeVerdicts(Struct, frozen=True, kw_only=True):
     kinds: dict[str, dict[str, Tally]]
     open: int
     failed: int
-    consistency: Consistency | None
+    consistency: Share | None
     claims: ClaimTally | None
     prompt_tokens: int
     generated_tokens: int
@@ -98,10 +110,25 @@ def run_verdicts(connection: Connection, record: RunRecord, *, per_question: boo
         run=record.id,
         questions=len(questions),
         answered=sum(each.answered for each in questions),
-        judges=tuple(_verdicts(connection, judge, questions) for judge in judges),
+        judges=tuple(_said(connection, judge, questions) for judge in judges),
         agreements=tuple(_agreements(judges)),
         per_question=tuple(_of_question(judges, each) for each in questions) if per_question else (),
     )
+
+
+def judge_verdicts(connection: Connection, record: RunRecord) -> tuple[JudgeVerdicts, ...]:
+    """What each judge says of a run so far."""
+    judges = judges_of(connection, record.id)
+    questions = read_judged(connection, record.id) if judges else []
+    return tuple(_said(connection, judge, questions) for judge in judges)
+
+
+def own_verdicts(connection: Connection, record: RunRecord) -> JudgeVerdicts | None:
+    """What a judge's run says, over the answers that it was asked about; None of any other run."""
+    if record.system != JUDGE:
+        return None
+    asked = (replace(each, answered=True) for each in read_judged(connection, record.id))
+    return _said(connection, judge_of(connection, record), tuple(asked))
 
 
 def verdicts_on(connection: Connection, record: RunRecord, key: str) -> tuple[Verdict, ...]:
@@ -116,7 +143,21 @@ def verdicts_by_question(connection: Connection, record: RunRecord) -> Mapping[s
     return {key: tuple(_on(judges, key)) for key in keys}
 
 
-def _verdicts(connection: Connection, judge: Judge, questions: Sequence[JudgedQuestion]) -> JudgeVerdicts:
+def verdict_words(verdict: Verdict) -> str:
+    """A verdict in words: `correct (90 % sure)`."""
+    if verdict.judgement is None:
+        return f"{verdict.failure.type}: {verdict.failure.message}" if verdict.failure else "not yet"
+    said = verdict.judgement
+    details = [] if said.confidence is None else [f"{said.confidence:.0%} sure"]
+    if said.claims:
+        supported = round(said.score * len(said.claims))
+        details.append(f"{supported} of {count(len(said.claims), 'claim')} supported")
+    if said.consistent is False:
+        details.append("the orders disagree")
+    return f"{said.verdict} ({', '.join(details)})" if details else said.verdict
+
+
+def _said(connection: Connection, judge: Judge, questions: Sequence[JudgedQuestion]) -> JudgeVerdicts:
     progress = read_progress(connection, judge.record.id)
     graded, said = [judge.graded(each) for each in questions], tuple(judge.judgements.values())
     return JudgeVerdicts(

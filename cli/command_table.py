@@ -83,6 +83,12 @@ COMMANDS = (
     ),
     Entry(
         WORK,
+        "judge",
+        "judge:judge",
+        "Have language models grade the answers of a run that has ended, by a rubric.",
+    ),
+    Entry(
+        WORK,
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",

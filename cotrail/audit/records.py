@@ -19,7 +19,15 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED_SELDOM, QUESTION_SELDOM, RUN, STEP
+from cotrail.audit.sealed_columns import (
+    ATTEMPT,
+    EXPERIMENT,
+    QUESTION,
+    QUESTION_OPENED_SELDOM,
+    QUESTION_SELDOM,
+    RUN,
+    STEP,
+)
 from cotrail.errors import BundleError
 
 UNREADABLE = (

@@ -14,7 +14,8 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True):
 class Judgement(Struct, frozen=True, kw_only=True):
     """What a judge said; the details of its run's answers.
 
-    rubric: its name; verdict: one of the rubric's; score: the verdict's by the rubric, or the share of supported claims.
+    rubric: its name. verdict: one of the rubric's; score: the verdict's by the rubric. Of claims, verdict and score are
+        those on all of them together: see `cotrail.systems.judge.system`.
     confidence: the judge's own in its verdict, 0 to 1; None where the rubric doesn't ask for it.
     reasoning: why, in the judge's words; thoughts before its text are in its steps.
     extracted: the final answer that it read in the response, where the rubric asks for it.

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from cotrail.common.numbers import Positive, rounded
 from cotrail.core.actions.judge import JUDGING, Judge
@@ -14,7 +13,15 @@ from cotrail.core.prompts import Asked, Piece, Prompt, Shown, user
 from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, Together, expect, expect_each
-from cotrail.systems.judge.answer_form import CLAIMS, CLAIMS_IN_WORDS, Said, claims_in, in_words, said_in, verdict_schema
+from cotrail.systems.judge.answer_form import (
+    CLAIMS,
+    CLAIMS_IN_WORDS,
+    Said,
+    claims_in,
+    in_words,
+    said_in,
+    verdict_schema,
+)
 from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
 from cotrail.systems.judge.rubric import Rubric, built_in
 from cotrail.systems.parts.most import Most
@@ -22,10 +29,11 @@ from cotrail.systems.parts.words import Filling, filled
 from cotrail.systems.spec import Needs, SystemSpec
 
 FAITHFUL, PARTLY, UNFAITHFUL, CONTRADICTED, NO_CLAIMS = "faithful", "partly", "unfaithful", "contradicted", "no claims"
-"""The verdicts on an answer whose claims were judged: all are supported, some, none; one is contradicted; it has none."""
+"""The verdicts on an answer by those on its claims: all are supported, some, none; one is contradicted; there are none.
+The score is the share of claims that are supported and for which a paragraph is cited; 0 without any claim."""
 
 SWAPPED = {"first": "second", "second": "first"}
-TIE, TIED = "tie", 0.5
+TIE = "tie"
 SHARE_DECIMALS = 6
 
 

@@ -1,5 +1,6 @@
 """`cotrail judge`: has language models grade the answers of a run."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,12 +13,16 @@ from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, summarize, warn_of_namesakes
 from cotrail.cli.terminal.submitting import warn
+from cotrail.cli.terminal.verdict_tables import print_calibration
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.judging import JudgeRequest, PreparedJudge, SubmittedJudge, prepare_judge, submitted
+from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.run_progress import RunProgress
 from cotrail.services.store import open_store, reading
+from cotrail.services.views.calibrating import calibrate, check_labels
 
 
 def _rubrics() -> tuple[str, ...]:
@@ -67,6 +72,15 @@ def judge(
         bool, typer.Option("--estimate", help="Say what judging may take and cost, and don't begin it.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Show progress until the verdicts are there.")] = False,
+    labels: Annotated[
+        Path | None,
+        _option(
+            "--calibrate",
+            "LABELS",
+            "Compare the run's judges with people's labels, a file of lines such as "
+            '{"id": "q1", "correct": true}; with --model, once the verdicts are there.',
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Have language models grade the answers of a run that has ended, by a rubric.
@@ -76,6 +90,9 @@ def judge(
 
     Example: `cotrail judge latest --model qwen --rubric simpleqa --wait`
     """
+    if labels is not None and not models:
+        _calibrate(run, labels, json=json)
+        return
     if name is not None and len(models or ()) > 1:
         raise InputError("--name names one run, and each model judges in its own: name them later by `cotrail label`")
     given = {
@@ -92,29 +109,47 @@ def judge(
     ]
     with reading() as connection:
         judges = [prepare_judge(connection, request) for request in requests]
+        if labels is not None:
+            for each in judges:
+                check_labels(connection, each, labels)
         estimates = [estimating.estimate(connection, each.prepared) for each in judges] if estimate else []
     if estimates:
         _print_estimates(estimates, json=json)
         return
-    _submit(judges, wait=wait, json=json)
+    _submit(judges, labels, wait=wait, json=json)
 
 
-def _submit(judges: list[PreparedJudge], *, wait: bool, json: bool) -> None:
-    """Submits the runs, which have all been checked before."""
+def _submit(judges: list[PreparedJudge], labels: Path | None, *, wait: bool, json: bool) -> None:
+    """Submits the runs, which have all been checked before; labels: those that the judges are compared with."""
     with open_store() as engine:
         for each in judges:
             warn(each.prepared)
             submission.submit(engine, each.prepared)
             warn_of_namesakes(engine, each.prepared.submission.id, each.prepared.submission.labels.name)
         begun = [submitted(each) for each in judges]
-        if not wait:
+        if not wait and labels is None:
             _print_submitted(begun, json=json)
             return
-        raise typer.Exit(_follow_each(engine, begun, json=json))
+        ended = _follow_each(engine, begun, json=json)
+    if labels is not None:
+        _calibrate(judges[0].judged[0], labels, json=json)
+    elif json:
+        print_json(ended)
+    raise typer.Exit(0 if all(each.complete for each in ended) else INCOMPLETE)
 
 
-def _follow_each(engine: Engine, begun: list[SubmittedJudge], *, json: bool) -> int:
-    """Shows the progress of one run after the other; returns the exit code."""
+def _calibrate(run: str, labels: Path, *, json: bool) -> None:
+    """Prints the run's judges beside people's labels."""
+    with reading() as connection:
+        found = calibrate(connection, find_run(connection, run), labels)
+    if json:
+        print_json(found)
+    else:
+        print_calibration(console(), found)
+
+
+def _follow_each(engine: Engine, begun: list[SubmittedJudge], *, json: bool) -> list[RunProgress]:
+    """Shows the progress of one run after the other; returns how they ended."""
     ended = []
     for judge in begun:
         if not json:
@@ -122,9 +157,7 @@ def _follow_each(engine: Engine, begun: list[SubmittedJudge], *, json: bool) -> 
         ended.append(follow(engine, judge.run, stderr=json))
         if not json:
             summarize(engine, ended[-1], json=False)
-    if json:
-        print_json(ended)
-    return 0 if all(each.complete for each in ended) else INCOMPLETE
+    return ended
 
 
 def _print_estimates(estimates: list[Estimate], *, json: bool) -> None:

@@ -18,12 +18,13 @@ JUDGE = "judge"
 
 
 class JudgedQuestion(Struct, frozen=True, kw_only=True):
-    """A question of a run that is judged; answered: whether it has an answer."""
+    """A question of a run that is judged; answered: whether it has an answer; published: whether its dataset has one."""
 
     key: str
     text: str
     kinds: dict[str, str]
     answered: bool
+    published: bool
 
 
 class RecordedJudgement(Struct, frozen=True, kw_only=True):
@@ -53,11 +54,15 @@ def read_judges(connection: Connection, run_id: str) -> Sequence[RunRecord]:
 
 def read_judged(connection: Connection, run_id: str) -> list[JudgedQuestion]:
     """Return the questions of a run that is judged, in their order."""
-    columns = (questions.c[name] for name in ("key", "text", "kind", "status"))
+    columns = (questions.c[name] for name in ("key", "text", "kind", "status", "answers"))
     query = select(*columns).where(questions.c.run_id == run_id).order_by(questions.c.position)
     return [
         JudgedQuestion(
-            key=row.key, text=row.text, kinds=read_kinds(row.kind), answered=row.status == QuestionStatus.FINISHED
+            key=row.key,
+            text=row.text,
+            kinds=read_kinds(row.kind),
+            answered=row.status == QuestionStatus.FINISHED,
+            published=bool(row.answers),
         )
         for row in connection.execute(query)
     ]

@@ -59,15 +59,28 @@ class Judge(Struct, frozen=True, kw_only=True):
         """How many of its questions have this status."""
         return sum(each.status == status for each in self.recorded.values())
 
-    def graded(self, question: JudgedQuestion) -> Graded:
-        """A question of the judged run, as it counts in what the verdicts come to."""
-        # Where one of two answers is missing, none is preferred.
-        answered = question.answered or self.rubric.asks == "pair"
-        return Graded(
-            kinds=question.kinds,
-            judgement=self.judgements.get(question.key),
-            unanswered=None if answered else self.unanswered,
-        )
+    def graded(self, questions: Sequence[JudgedQuestion]) -> list[Graded]:
+        """The questions of the judged run, as they count in what the verdicts come to."""
+        end = self._end(questions)
+        return [
+            Graded(
+                kinds=question.kinds,
+                judgement=self.judgements.get(question.key),
+                unanswered=self.unanswered if place < end and self._lacks_answer(question) else None,
+            )
+            for place, question in enumerate(questions)
+        ]
+
+    def _lacks_answer(self, question: JudgedQuestion) -> bool:
+        """Whether the judge would have been asked about the question if the run had answered it."""
+        if self.rubric.asks == "pair":  # where one of two answers is missing, none is preferred
+            return False
+        return not question.answered and (question.published or not self.rubric.shows("answers"))
+
+    def _end(self, questions: Sequence[JudgedQuestion]) -> int:
+        """How many questions, from the first one, the judge was asked about as far as they have answers."""
+        last = max((place for place, each in enumerate(questions) if each.key in self.recorded), default=-1)
+        return last + 1 if any(each.answered for each in questions[last + 1 :]) else len(questions)
 
 
 def judges_of(connection: Connection, run_id: str, key: str | None = None) -> list[Judge]:
@@ -92,7 +105,9 @@ def verdict_scores(connection: Connection, record: RunRecord) -> dict[str, dict[
     """
     questions = read_judged(connection, record.id)
     return {
-        judge.label: {each.key: judge.graded(each).score for each in questions}
+        judge.label: {
+            question.key: graded.score for question, graded in zip(questions, judge.graded(questions), strict=True)
+        }
         for judge in judges_of(connection, record.id)
         if judge.against is None
     }

@@ -159,7 +159,7 @@ def verdict_words(verdict: Verdict) -> str:
 
 def _said(connection: Connection, judge: Judge, questions: Sequence[JudgedQuestion]) -> JudgeVerdicts:
     progress = read_progress(connection, judge.record.id)
-    graded, said = [judge.graded(each) for each in questions], tuple(judge.judgements.values())
+    graded, said = judge.graded(questions), tuple(judge.judgements.values())
     return JudgeVerdicts(
         label=judge.label,
         run=judge.record.id,

@@ -43,7 +43,7 @@ def answer(engine: Engine, run: str = RUN, text: str = ANSWER) -> str:
         )
         for key in KEYS
     ]
-    submit(engine, replace(submission(), id=run), asked, find_system)
+    submit(engine, replace(submission(), id=run, provenance={"cotrail": "0"}), asked, find_system)
     ledger = Ledger(engine, "w", LEASE, find_system)
     *messages, last = unsent(engine)
     [claim] = ledger.claim([last])

@@ -119,6 +119,16 @@ def test_a_question_shows_what_each_judge_says(engine: Engine, run: str) -> None
     assert q5 == ()
 
 
+def test_of_a_judge_of_the_first_questions_no_later_ones_count(engine: Engine) -> None:
+    answer(engine)
+    judge(engine, verdicts(STRICT), name="first", keys=KEYS[:3])
+    judge(engine, verdicts(STRICT), name="all", model="n")
+    first, everything = found(engine, RUN).judges
+    # The question that was never answered is the last one, behind those that the first judge was asked about.
+    assert (first.tally.questions, first.tally.unanswered, first.tally.without) == (3, 0, 3)
+    assert (everything.tally.questions, everything.tally.unanswered) == (5, 1)
+
+
 def test_a_judged_run_stays_as_it_was(engine: Engine) -> None:
     answer(engine)
     digest = select(runs.c.digest).where(runs.c.id == RUN)
@@ -240,11 +250,11 @@ def test_a_trace_ends_with_what_judges_say(cotrail: Cotrail, run: str) -> None:
 
 
 def test_exports_hold_the_verdicts(cotrail: Cotrail, run: str, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in printed(cotrail, "export", run).splitlines()]
+    printed(cotrail, "export", run, "--output", tmp_path / "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     said = {row["question_id"]: [each["judge"] for each in row["verdicts"]] for row in rows}
     assert said == {key: ["correct/m", "correct/n"] if key != "q5" else [] for key in KEYS}
-    printed(cotrail, "export", run, "--output", tmp_path / "rows.jsonl")
-    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])["verdicts"] == rows[0]["verdicts"]
+    assert rows[2]["verdicts"][0]["judgement"]["reasoning"] == "It is incorrect."
 
 
 def test_the_report_shows_verdicts_in_its_summary_and_at_each_question(

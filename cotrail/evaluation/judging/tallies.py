@@ -35,7 +35,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     """Verdicts over questions.
 
     questions: those that the mean is over: the judged ones, and those that the run never answered.
-    without: answered questions without a verdict, which count nowhere. verdicts: their shares of the judged ones.
+    without: others without a verdict, which count nowhere. verdicts: their shares of the judged ones.
     mean: None without questions; interval: of 95 %, None where all scores are the same and neither 0 nor 1.
     """
 

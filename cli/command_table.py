@@ -83,6 +83,12 @@ COMMANDS = (
     ),
     Entry(
         WORK,
+        "judge",
+        "judge:judge",
+        "Have language models grade the answers of a run that has ended, by a rubric.",
+    ),
+    Entry(
+        WORK,
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
@@ -197,6 +203,12 @@ COMMANDS = (
         "errors",
         "errors:errors",
         "Say why a run's wrong answers are wrong, by rules over what is recorded.",
+    ),
+    Entry(
+        RESULTS,
+        "verdicts",
+        "verdicts:verdicts",
+        "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
     ),
     Entry(
         RESULTS,

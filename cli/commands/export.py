@@ -16,6 +16,7 @@ from cotrail.services.runs.named_runs import find_run
 from cotrail.services.store import reading
 from cotrail.services.views.browsecomp_submission import submission_files
 from cotrail.services.views.exporting import lines
+from cotrail.services.views.run_verdicts import verdicts_by_question
 from cotrail.services.views.tracing import read_questions
 
 
@@ -38,7 +39,8 @@ def export(
 ) -> None:
     """Write a run's answers, and the chains and paragraphs behind them.
 
-    Without --output, which a folder needs, they are printed, in the form of --format, and --json changes nothing.
+    A line of `jsonl` has what judges say of its question, too (`verdicts`). Without --output, which a folder needs,
+    they are printed, in the form of --format, and --json changes nothing.
 
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
@@ -48,11 +50,11 @@ def export(
         if form == "browsecomp-plus":
             _write_folder(output, submission_files(record, questions))
         elif output is None:
-            sys.stdout.buffer.writelines(lines(record, questions, form))
+            sys.stdout.buffer.writelines(lines(record, questions, form, verdicts_by_question(connection, record)))
             sys.stdout.buffer.flush()
             return
         else:
-            _write(output, lines(record, questions, form))
+            _write(output, lines(record, questions, form, verdicts_by_question(connection, record)))
     if json:
         print_json({"run": record.id, "format": form, "output": str(output), "questions": record.size})
     else:

@@ -10,12 +10,14 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.repeats import print_repeats
+from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts
 from cotrail.common.humanize import count, number
 from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
+from cotrail.services.views.judged_scores import judged_scores
 from cotrail.services.views.score_tables import (
     CAVEAT,
     SEQUENTIAL_CAVEAT,
@@ -50,13 +52,14 @@ def score(
 ) -> None:
     """Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.
 
-    A question that isn't finished counts 0, so a run under way scores low. Of a run that was submitted with --repeat,
-    the scores of all its repeats together follow.
+    A question that isn't finished counts 0, so a run under way scores low. Below them is what judges say of the run,
+    and the scores of all its repeats together where it was submitted with --repeat; a judge's own run has shares of
+    verdicts in their place.
     """
     if official and dataset is None:
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
-        scores = scoring.score(connection, run, dataset=dataset, official=official)
+        scores = judged_scores(connection, scoring.score(connection, run, dataset=dataset, official=official))
     if json:
         print_json(scores)
         return
@@ -64,7 +67,14 @@ def score(
     screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
     if scores.until:
         screen.print(until_line(scores.until, scores.questions))
+    if scores.verdicts:
+        print_own_verdicts(screen, scores.verdicts)
+        return
     print_scores(screen, scores)
+    if scores.judges:
+        screen.print()
+        print_judges(screen, scores.judges)
+        screen.print()
     if scores.ends:
         screen.print(f"ended by: {shown_ends(scores.ends)}")
     if scores.spent:

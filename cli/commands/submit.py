@@ -13,14 +13,13 @@ from cotrail.cli.terminal.estimates import print_estimate
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
+from cotrail.cli.terminal.submitting import warn
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.prepared_run import PreparedRun, Submission, plan_of
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
-from cotrail.services.runs.waves import waves_in_words
-from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 
@@ -84,10 +83,7 @@ def _check_named(values: Mapping[str, Any]) -> None:
 
 
 def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
-    for warning in (*_warnings(prepared), *check_worker_keys(_app, prepared.submission.binding)):
-        console(stderr=True).print(warning, style="yellow", soft_wrap=True)
-    if prepared.submission.batched:
-        console(stderr=True).print(waves_in_words(prepared), style="dim", soft_wrap=True)
+    warn(prepared)
     with open_store() as engine:
         submission.submit(engine, prepared)
         for run in prepared.runs:
@@ -104,24 +100,6 @@ def _wait(engine: Engine, run: Submission, size: int, *, json: bool) -> int:
         console().print(f"Submitted {run.id} with {count(size, 'question')}.", soft_wrap=True)
         console().print(f"plan {plan_of(run)}", soft_wrap=True)
     return summarize(engine, follow(engine, run.id, stderr=json), json=json)
-
-
-def _warnings(prepared: PreparedRun) -> list[str]:
-    if not prepared.missing_gold:
-        return list(prepared.notes)
-    missing = (
-        f"{count(prepared.missing_gold, 'gold paragraph')} of these questions not in the corpus "
-        f"{' or '.join(prepared.submission.binding.corpora)}: paragraph recall can't reach 1. "
-        "`cotrail data build` makes a corpus that has them."
-    )
-    return [missing, *prepared.notes]
-
-
-def _app() -> Any:
-    # Celery takes half a second to import.
-    from cotrail.workers.celery_app import app
-
-    return app
 
 
 def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:

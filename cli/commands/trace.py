@@ -14,6 +14,7 @@ from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.cli.terminal.prompt import print_prompt
 from cotrail.cli.terminal.reasoned import reasoned
 from cotrail.cli.terminal.shown_steps import SNIPPET, json_of, step_body, step_head
+from cotrail.cli.terminal.verdict_tables import print_verdicts
 from cotrail.cli.terminal.weighed import weighed
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import cut, one_line
@@ -25,6 +26,7 @@ from cotrail.services.views.answer_details import details_of
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs, where
 from cotrail.services.views.paragraph_names import names_in
 from cotrail.services.views.reasoning_trees import turns
+from cotrail.services.views.run_verdicts import verdicts_on
 from cotrail.services.views.scoring import scores_of
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.services.views.step_prompts import step_prompt
@@ -49,7 +51,7 @@ def trace(
     """Show how a question was answered: each search with what it found, each sentence, and the answer.
 
     `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold; at the end, `✗` names
-    each gold paragraph that wasn't collected.
+    each gold paragraph that wasn't collected, and what judges say of the answer follows.
     """
     with reading() as connection:
         if prompt is not None:
@@ -57,10 +59,13 @@ def trace(
             return
         record = find_run(connection, run)
         traced = read_question(connection, record.id, question)
+        verdicts = verdicts_on(connection, record, traced.key)
     if json:
-        print_json(exporting.trace(record, traced).document())
+        print_json(exporting.trace(record, traced, verdicts).document())
     else:
-        _show(console(), record, traced, full=full, thoughts=thoughts)
+        screen = console()
+        _show(screen, record, traced, full=full, thoughts=thoughts)
+        print_verdicts(screen, verdicts)
 
 
 def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool, thoughts: bool) -> None:

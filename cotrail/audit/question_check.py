@@ -57,7 +57,7 @@ class _QuestionCheck:
         if self.opened in expected:
             yield self._found("questions", "changed", "its steps go by another", column="opened")
             return
-        values = {"run_id": (self.run.id,), "evidence": ("[]",), "kind": ("",), "pinned": (None,)}
+        values = {"run_id": (self.run.id,), "evidence": ("[]",), "kind": ("",), "pinned": (None,), "judged": (None,)}
         for opened in self.run.opened:
             recorded = text(self.question, "opened")
             digest = partial(question_opened, run_opened=opened)

@@ -19,7 +19,15 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_SELDOM, RUN, STEP
+from cotrail.audit.sealed_columns import (
+    ATTEMPT,
+    EXPERIMENT,
+    QUESTION,
+    QUESTION_OPENED_SELDOM,
+    QUESTION_SELDOM,
+    RUN,
+    STEP,
+)
 from cotrail.errors import BundleError
 
 UNREADABLE = (
@@ -39,12 +47,13 @@ Row = dict[str, str | None]
 Names = Mapping[str, Mapping[str, str]]
 """By table, the columns whose names in a bundle differ from today's: either name leads to the other."""
 
-FORMAT = "3"
+FORMAT = "4"
 """Version of the bundles' format."""
 
 FORMATS: Mapping[str, Names] = {
     "1": {"runs": {"state": "desired_state", "desired_state": "state"}},
     "2": {},
+    "3": {},
     FORMAT: {},
 }
 """The versions that are read."""
@@ -63,7 +72,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (*RUN, "digest"),
     "demonstrations": ("digest", "body"),
     "paragraphs": ("digest", "title", "text"),
-    "questions": (*QUESTION, *QUESTION_SELDOM, "digest"),
+    "questions": (*QUESTION, QUESTION_OPENED_SELDOM, *QUESTION_SELDOM, "digest"),
     "steps": (*STEP, "digest"),
     "prompts": ("step_id", "text"),
     "attempts": ATTEMPT,
@@ -75,7 +84,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
-    "questions": ("pinned", *QUESTION[QUESTION.index("answer") :], *QUESTION_SELDOM, "digest"),
+    "questions": (
+        "pinned",
+        *QUESTION[QUESTION.index("answer") :],
+        QUESTION_OPENED_SELDOM,
+        *QUESTION_SELDOM,
+        "digest",
+    ),
     "steps": ("shared_in", "adopted_from", *STEP[STEP.index("sent_at") : STEP.index("previous")], "digest"),
     "attempts": ("ended_at", "outcome", "error"),
 }
@@ -93,7 +108,7 @@ _FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")
 _NAMES = {table: frozenset(columns) for table, columns in COLUMNS.items()}
-_SELDOM = {"questions": frozenset(QUESTION_SELDOM)}
+_SELDOM = {"questions": frozenset((QUESTION_OPENED_SELDOM, *QUESTION_SELDOM))}
 _QUOTED = 200
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 

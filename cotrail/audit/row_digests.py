@@ -9,6 +9,7 @@ from cotrail.audit.sealed_columns import (
     EXPERIMENT,
     QUESTION,
     QUESTION_OPENED,
+    QUESTION_OPENED_SELDOM,
     QUESTION_SELDOM,
     RUN,
     RUN_OPENED,
@@ -39,7 +40,9 @@ def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
 
 def question_opened(question: Row, run_opened: str) -> str:
     """The digest of a question as it was submitted."""
-    return digest_of([run_opened, *(question[name] for name in QUESTION_OPENED)])
+    judged = question.get(QUESTION_OPENED_SELDOM)
+    seldom = () if judged is None else (judged,)
+    return digest_of([run_opened, *(question[name] for name in QUESTION_OPENED), *seldom])
 
 
 def question_digest(question: Row, head: str) -> str:

@@ -4,7 +4,7 @@ A digest is the SHA-256 of a JSON array of texts, as Python's `json.dumps(texts,
 column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
 
     run.opened       its experiment's columns, its configuration
-    question.opened  run.opened, the question as it was submitted
+    question.opened  run.opened, the question as it was submitted; `judged` behind the columns unless it is null
     step.previous    the head of the question before the steps that were yielded together with this one
     step.digest      every column, `previous` among them; its earlier attempts
     question.digest  every column, its head; `ended_by` and `halted` behind the columns unless both are null
@@ -55,6 +55,10 @@ RUN = (*RUN_OPENED, "opened", "desired_state", "priority")
 
 QUESTION_OPENED = ("run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind")
 """A question as it was submitted."""
+
+QUESTION_OPENED_SELDOM = "judged"
+"""A column of a later version, behind those: it enters a digest only in rows where it is set, and former bundles lack
+it."""
 
 QUESTION = (
     "id",

@@ -105,11 +105,15 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         ) from cause
     except msgspec.DecodeError as cause:
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
-    content = bytes(raw)
-    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
-    if b"\\u0000" in content and _NUL.search(content):
+    if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record
+
+
+def holds_nul(content: bytes) -> bool:
+    """Return whether JSON has a text with a NUL character, which PostgreSQL doesn't store."""
+    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
+    return b"\\u0000" in content and _NUL.search(content) is not None
 
 
 def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from cotrail.core.paragraphs import Paragraph
+
 MOST_GRADE = 1_000
 """The highest grade of relevance; publishers have 4 at most."""
 
@@ -23,6 +25,21 @@ class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grade: Annotated[int, Meta(ge=1, le=MOST_GRADE)] = 1
 
 
+class JudgedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An answer of another run, which a judge grades.
+
+    run: that run's id; digest: of its question, as it ended there.
+    answer: the answer's text; sentences: the chain of thought behind it, where the rubric shows it.
+    paragraphs: those that the question collected, where the rubric shows them.
+    """
+
+    run: str
+    digest: str
+    answer: str
+    sentences: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+
+
 class Question(Struct, frozen=True, kw_only=True):
     """A question as its dataset publishes it.
 
@@ -33,6 +50,7 @@ class Question(Struct, frozen=True, kw_only=True):
     evidence: what the dataset names as evidence, which a system may be told to look at: the paragraphs, or the titles
         of their pages where the corpus doesn't have them.
     kinds: the sorts that its dataset counts the question among, by name, e.g. `{"type": "bridge", "level": "hard"}`.
+    judged: the answers of other runs that a judge's run grades, one or two; empty in all other runs.
     """
 
     id: str
@@ -42,6 +60,7 @@ class Question(Struct, frozen=True, kw_only=True):
     pinned: GoldParagraph | None = None
     evidence: tuple[str | GoldParagraph, ...] = ()
     kinds: Mapping[str, str] = {}
+    judged: tuple[JudgedAnswer, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.id, self.text))  # a mapping has none of its own

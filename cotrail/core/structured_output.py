@@ -1,6 +1,7 @@
 """Structured output: a text that follows a JSON Schema, or is one of several words."""
 
 import json
+import math
 import re
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec import Struct
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from cotrail.common.json_files import holds_nul
 from cotrail.common.printable_text import cut, one_line
 
 LONGEST_SCHEMA = 100_000
@@ -19,6 +21,9 @@ LONGEST_SCHEMA = 100_000
 
 LONGEST_TEXT = 200_000
 """The most characters of a text that is checked."""
+
+LONGEST_NUMBER = 40
+"""The most characters of a number in a reason."""
 
 LONGEST_REASON = 300
 """The most characters of a reason why a text doesn't fit."""
@@ -87,9 +92,20 @@ def _candidates(text: str) -> list[str]:
 
 def _read(text: str) -> tuple[Any, str]:
     try:
-        return json.loads(text, parse_constant=_refuse), ""
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        encoded = msgspec.json.encode(value)
     except (ValueError, RecursionError) as error:
-        return None, f"it isn't JSON: {error}"
+        return None, f"it isn't JSON: {one_line(str(error))}"
+    if holds_nul(encoded):
+        return None, "it holds a NUL character (\\u0000), which can't be stored"
+    return value, ""
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{cut(number, LONGEST_NUMBER)} is too large a number")
+    return value
 
 
 def _refuse(constant: str) -> None:

@@ -17,8 +17,9 @@ from cotrail.core.results import Retrieved
 NAME = 60
 """Characters of a sentence without a title that name it."""
 
-TextRole = Literal["thought", "answer"]
-"""What a text is: a thought on the way to the answer, or an answer, maybe that to a question of the system's own."""
+TextRole = Literal["thought", "answer", "verdict"]
+"""What a text is: a thought on the way to the answer, an answer, maybe that to a question of the system's own, or a
+verdict on one."""
 
 
 class Part(Struct, frozen=True, kw_only=True, tag_field="is"):

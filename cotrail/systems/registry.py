@@ -38,11 +38,12 @@ MODULES = (
     "tool_agents.recall",
     "tool_agents.tongyi_deepresearch",
     "tool_agents.deep_research",
+    "judge.system",
 )
 """The modules of systems in `cotrail.systems`; the `SPECS` of each are the versions of its system or systems."""
 
 SYSTEMS: list[SystemSpec] = [spec for module in MODULES for spec in import_module(f"cotrail.systems.{module}").SPECS]
-SYSTEMS.append(vote.over(SYSTEMS))
+SYSTEMS.append(vote.over([spec for spec in SYSTEMS if not spec.judges]))
 """Every version of every system, since recorded runs replay in the version that they pin."""
 
 

@@ -70,6 +70,8 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
         system with the reader `none` is refused.
     ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
+    judges: whether it grades the answers of other runs, whose questions then have them (`Question.judged`); only
+        `cotrail judge` submits its runs, and metrics of answers don't score them.
     most: the steps that a question has at most with these settings; None where they set no bound.
     authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
     spelled_out: settings with everything in them that a run pins; InputError where they can't be followed.
@@ -86,6 +88,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     counts: Literal["one-step", "interleaved"] | None = None
     readerless: bool = False
     states_answer: bool = False
+    judges: bool = False
     paper: str = ""
     meaning: str = ""
     ablations: Mapping[str, Mapping[str, Any]] = {}

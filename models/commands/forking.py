@@ -30,13 +30,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
-from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
+from cotrail.audit.sealed_columns import head_of
 from cotrail.core.binding import NAMES
 from cotrail.core.fork_points import Point, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Recorded
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from cotrail.models.commands.new_runs import ASKED, Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.maintaining import wake
@@ -168,7 +168,7 @@ def fork(
         for start in range(0, len(rows), MOST_REPLAYED):
             chunk = list(enumerate(rows[start : start + MOST_REPLAYED], start=start))
             new = [
-                {name: row[name] for name in QUESTION_OPENED} | {"run_id": submission.id, "position": position}
+                {name: row[name] for name in ASKED} | {"run_id": submission.id, "position": position}
                 for position, row in chunk
             ]
             ids = record_questions(connection, new, opened)

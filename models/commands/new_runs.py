@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.audit.sealed_columns import QUESTION_OPENED
+from cotrail.audit.sealed_columns import QUESTION_OPENED, QUESTION_OPENED_SELDOM
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.models.records.contents import save_demonstrations
@@ -54,7 +54,10 @@ class Submission(Struct, frozen=True, kw_only=True):
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
 _OPEN_RUN = update(runs).where(runs.c.id == bindparam("run")).values(opened=run_opened()).returning(runs.c.opened)
-_asked = recordset(*(questions.c[name] for name in QUESTION_OPENED))
+ASKED = (*QUESTION_OPENED, QUESTION_OPENED_SELDOM)
+"""The columns of a question as it is submitted."""
+
+_asked = recordset(*(questions.c[name] for name in ASKED))
 _opened = bindparam("opened", type_=Text)
 _NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(
     questions.c.id, questions.c.position, questions.c.opened

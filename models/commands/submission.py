@@ -66,4 +66,5 @@ def _question_row(run_id: str, position: int, question: Question) -> dict[str, A
         "pinned": question.pinned,
         "evidence": question.evidence,
         "kind": recorded_kinds(question.kinds),
+        "judged": question.judged or None,
     }

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.ended_by import ended_by
 from cotrail.core.history import Failed, Finished, Halt
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question
 from cotrail.errors import BlockedError
 from cotrail.models.records.blockage import reason_here
 from cotrail.models.schema.rows import Rows, recordset
@@ -20,7 +20,7 @@ from cotrail.models.schema.tables import questions
 MOST_REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
 
-_ASKED = ("id", "run_id", "key", "text", "pinned", "evidence", "opened", "halted")
+_ASKED = ("id", "run_id", "key", "text", "answers", "pinned", "evidence", "judged", "opened", "halted")
 _LOCK = (
     select(*(questions.c[name] for name in _ASKED))
     .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
@@ -53,12 +53,18 @@ def lock_questions(connection: Connection, ids: Iterable[int]) -> Sequence[RowMa
 
 
 def question_of(row: RowMapping) -> Question:
-    """Return a question as its system may see it: without the answers and paragraphs that it is judged by."""
+    """Return a question as its system may see it: without the answers and paragraphs that it is judged by.
+
+    A judge sees the answers.
+    """
+    judged = msgspec.convert(row["judged"] or (), tuple[JudgedAnswer, ...])
     return Question(
         id=row["key"],
         text=row["text"],
         pinned=msgspec.convert(row["pinned"], GoldParagraph | None),
         evidence=msgspec.convert(row["evidence"], tuple[str | GoldParagraph, ...]),
+        answers=tuple(row["answers"]) if judged else (),
+        judged=judged,
     )
 
 

@@ -30,6 +30,7 @@ from cotrail.audit.sealed_columns import (
     EXPERIMENT,
     QUESTION,
     QUESTION_OPENED,
+    QUESTION_OPENED_SELDOM,
     QUESTION_SELDOM,
     RUN,
     RUN_OPENED,
@@ -83,7 +84,8 @@ def question_head() -> ColumnElement[str]:
 
 def question_opened(question: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
     """Return the digest of questions as submitted; opened: the digest of their run's configuration."""
-    return _digest([opened, *texts(question, QUESTION_OPENED)])
+    columns, seldom = [opened, *texts(question, QUESTION_OPENED)], texts(question, (QUESTION_OPENED_SELDOM,))
+    return case((question.c[QUESTION_OPENED_SELDOM].is_(None), _digest(columns)), else_=_digest([*columns, *seldom]))
 
 
 def run_opened() -> ColumnElement[str]:

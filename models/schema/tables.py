@@ -103,6 +103,12 @@ class Run(Base):
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
         Index("runs_created_at_id_idx", "created_at", "id"),
         Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
+        Index(
+            "runs_judged_idx",
+            text("(settings -> 'runs')"),
+            postgresql_using="gin",
+            postgresql_where=text("system = 'judge'"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -194,6 +200,8 @@ class Question(Base):
     """The evidence that the dataset names: paragraphs, or titles of pages."""
     kind: Mapped[str] = mapped_column(default="")
     """The kinds that the dataset counts the question among: `cotrail.core.question_kinds`."""
+    judged: Mapped[list[Json] | None]
+    """The answers of other runs that a judge's run grades: `cotrail.core.questions.JudgedAnswer`."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
     answer: Mapped[str | None]
     sentences: Mapped[list[str] | None]

@@ -25,7 +25,7 @@ from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.repeats import are_alike
 from cotrail.services.runs.requests import PATH_FIELDS, RunRequest, make_request
 from cotrail.services.runs.shots import complete_shots, read_words
-from cotrail.services.runs.system_settings import ConfiguredSystem, configure
+from cotrail.services.runs.system_settings import ConfiguredSystem, check_answers, configure
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -124,7 +124,9 @@ class Schedule:
 
     def _configured(self, cell: ExperimentCell) -> tuple[RunRequest, ConfiguredSystem]:
         request = make_request(self._keys(cell))
-        return request, configure(find_system(request.system), request, instructed=self.inputs.instructed(cell))
+        spec = find_system(request.system)
+        check_answers(spec)
+        return request, configure(spec, request, instructed=self.inputs.instructed(cell))
 
     def _prepare(self, cell: ExperimentCell) -> PreparedRun:
         (request, system), inputs = self._configured(cell), self.inputs

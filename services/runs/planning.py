@@ -64,8 +64,10 @@ def _plan(submission: Submission, questions: Sequence[Question], stated: PlanFil
 
 
 def _unanswered(submission: Submission, questions: Sequence[Question]) -> list[ScoredQuestion]:
-    """The questions as metrics see them before any is answered."""
+    """The questions as metrics see them before any is answered; none of a judge's run, which none scores."""
     system = recorded_system(submission.system, submission.system_version)
+    if system is not None and system.judges:
+        return []
     answering = system is None or system.answers_with(submission.settings)
     scoring = scoring_of(submission.dataset)
     return [

@@ -25,7 +25,7 @@ from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
 from cotrail.services.runs.runnable import check_splitter
 from cotrail.services.runs.sequential import check_measurable, in_random_order
 from cotrail.services.runs.shots import make_shots, read_shown, read_words
-from cotrail.services.runs.system_settings import ConfiguredSystem, configure
+from cotrail.services.runs.system_settings import ConfiguredSystem, check_answers, configure
 from cotrail.systems.registry import find_system
 
 
@@ -39,7 +39,9 @@ def prepare(request: RunRequest) -> PreparedRun:
         raise InputError(
             "`sets` says which of the demonstrations are shown, and there are none; name `demonstrations` too"
         )
-    system = configure(find_system(request.system), request, instructed=bool(demonstrations.instruction))
+    spec = find_system(request.system)
+    check_answers(spec)
+    system = configure(spec, request, instructed=bool(demonstrations.instruction))
     check_splitter(system.settings)
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)

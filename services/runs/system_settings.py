@@ -24,6 +24,12 @@ class ConfiguredSystem(Struct, frozen=True, kw_only=True):
     needs: Needs
 
 
+def check_answers(spec: SystemSpec) -> None:
+    """Raises InputError for a system that answers no questions, but grades the answers of another run."""
+    if spec.judges:
+        raise InputError(f"the system {spec.name} grades the answers of a run that is there: `cotrail judge RUN`")
+
+
 def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False) -> ConfiguredSystem:
     """The system as the request configures it; arguments and errors are those of `system_settings`."""
     settings = system_settings(spec, request, instructed=instructed)

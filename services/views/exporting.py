@@ -15,6 +15,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
+from cotrail.services.views.run_verdicts import NO_VERDICTS, Verdict
 from cotrail.services.views.scoring import scores_of
 from cotrail.services.views.shown_steps import ShownStep, facts_of, shown_steps
 
@@ -66,6 +67,7 @@ class StepTrace(StepFacts, frozen=True, kw_only=True):
 class QuestionResult(Struct, frozen=True, kw_only=True):
     """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them.
     ended_by: `answer`, `limit: ...` or `failure: ...` (`cotrail.core.ended_by`); empty where nothing is recorded.
+    verdicts: what judges say of the answer.
 
     scores: by the names of the metrics; in JSON they stand beside the other fields.
     """
@@ -82,6 +84,7 @@ class QuestionResult(Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
     details: Any
     ended_by: str
+    verdicts: tuple[Verdict, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """What its JSON holds."""
@@ -124,12 +127,17 @@ class HotpotqaPredictions(Struct, frozen=True, kw_only=True):
     sp: Mapping[str, tuple[tuple[str, int], ...]]
 
 
-def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) -> Iterator[bytes]:
-    """The lines of a run's file in that format."""
+def lines(
+    record: RunRecord,
+    questions: Iterable[TracedQuestion],
+    form: Format,
+    verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS,
+) -> Iterator[bytes]:
+    """The lines of a run's file in that format; verdicts: what judges say of each question."""
     match form:
         case "jsonl":
             for question in questions:
-                yield _encode(row(record, question).document()) + b"\n"
+                yield _encode(row(record, question, verdicts.get(question.key, ())).document()) + b"\n"
         case "musique":
             for question in questions:
                 yield _encode(_musique(question)) + b"\n"
@@ -137,16 +145,16 @@ def lines(record: RunRecord, questions: Iterable[TracedQuestion], form: Format) 
             yield _encode(_hotpotqa(questions)) + b"\n"
 
 
-def row(record: RunRecord, question: TracedQuestion) -> ExportedQuestion:
+def row(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ExportedQuestion:
     """All about a question; an unfinished one has what is recorded so far, and scores of 0."""
     collected = tuple(_collected(each, question) for each in question.collected)
-    return ExportedQuestion(**_common(record, question), paragraphs=collected)
+    return ExportedQuestion(**_common(record, question), paragraphs=collected, verdicts=verdicts)
 
 
-def trace(record: RunRecord, question: TracedQuestion) -> QuestionTrace:
+def trace(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> QuestionTrace:
     """A question with all its steps."""
     steps = tuple(map(_step, question.steps, shown_steps(question)))
-    return QuestionTrace(**_common(record, question), run=record.id, steps=steps)
+    return QuestionTrace(**_common(record, question), run=record.id, steps=steps, verdicts=verdicts)
 
 
 def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from cotrail.audit.bundles import read_bundle, write_bundle
 from cotrail.audit.findings import Verification
-from cotrail.audit.records import COLUMNS, end_of, write_record
+from cotrail.audit.records import COLUMNS, FORMAT, end_of, write_record
 from cotrail.audit.verification import verify
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.errors import BundleError
@@ -88,7 +88,7 @@ def test_a_bundle_of_the_first_format_verifies(bundles: dict[str, Path], verdict
     """In it, a run's `desired_state` was called `state`."""
     lines = lines_of(bundles[run])
     [place] = [number for number, line in enumerate(lines) if line.startswith(b'{"table":"runs"')]
-    first = lines[0].replace(b'"format":"3"', b'"format":"1"')
+    first = lines[0].replace(f'"format":"{FORMAT}"'.encode(), b'"format":"1"')
     of_run = lines[place].replace(b'"desired_state":', b'"state":')
     assert first != lines[0]
     assert of_run != lines[place]

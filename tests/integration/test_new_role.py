@@ -17,6 +17,7 @@ from sqlalchemy import Engine, select
 from cotrail.audit.provenance import provenance
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.judge import JUDGE, Judge
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
@@ -140,7 +141,6 @@ SUMMARIZER = EngineRole(
     has_default=True,
     capabilities=frozenset({"turns"}),
 )
-JUDGE = EngineRole(name="judge", kind="model", work="judges answers")
 
 
 class JudgedSettings(Struct, frozen=True):
@@ -159,7 +159,8 @@ def judged_translation(question: Question, _: Any, settings: JudgedSettings) -> 
     if not settings.judged:
         return Answer(text=summary)
     asked = Prompt(turns=(user(Asked(text)),))
-    verdict = expect((yield Reason(prompt=asked, max_tokens=4, until="stop", model=JUDGE.name)), Generated).text
+    judging = Judge(prompt=asked, max_tokens=4, choices=("yes", "no"), model=JUDGE.name)
+    verdict = expect((yield judging), Generated).text
     return Answer(text=f"{summary} ({verdict})")
 
 
@@ -268,7 +269,7 @@ def test_the_engines_of_all_roles_are_asked_and_pinned(done: str, engine: Engine
         ("translate", None),
         ("reason", None),
         ("reason", "summarizer"),
-        ("reason", "judge"),
+        ("judge", "judge"),
     ]
     with engine.connect() as connection:
         shown = dict(configuration(read_run(connection, done)))
@@ -331,7 +332,7 @@ def test_a_language_model_that_computes_takes_the_run_from_the_queues_of_served_
     ("engines", "said"),
     [
         (NAMED | {"juror": "strict"}, "judged-translation needs no juror: name none"),
-        ({"translator": "german"}, r"judges answers: name its `judge`, .* `\[models.NAME\]`"),
+        ({"translator": "german"}, r"grades answers: name its `judge`, .* `\[models.NAME\]`"),
         ({"judge": "strict"}, r"translates questions: name its `translator`, .* `\[translators.NAME\]`"),
         (NAMED | {"translator": "strict"}, "there is no translator 'strict'; there are: german"),
         (NAMED | {"judge": "german"}, "there is no model 'german'"),

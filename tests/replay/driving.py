@@ -8,7 +8,7 @@ import msgspec
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.generate import Read, Reason, generation_request
+from cotrail.core.actions.generate import Prompted, check_form, generation_request
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -92,9 +92,9 @@ class MadeUp:
                 return Rated(scores=tuple(_share(action.text, each) for each in others))
             case Open():
                 return self._find(action.title, 1) if action.title in self.found else found(action.title)
-        assert isinstance(action, Reason | Read)
+        assert isinstance(action, Prompted)
         try:
-            return self.model.generate(generation_request(action, BINDING))
+            return check_form(action, self.model.generate(generation_request(action, BINDING)))
         except Exception as error:  # noqa: BLE001 - as a worker does
             return Failure(type=type(error).__name__, message=str(error))
 

@@ -21,6 +21,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Next, Outcome, Recorded
 from cotrail.core.ports.language_model import LanguageModel
+from cotrail.core.questions import JudgedAnswer
 from cotrail.core.replay import advance
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Action
@@ -108,8 +109,12 @@ LINES: Mapping[str, Sequence[Line]] = {
         *("So the answer is: Unknown", "Tarn is on it. So the answer is: Sild."),
         *(("Brask. So the answer is: Vell.", 0.5), "Tarn is on it. So the answer is: Sild.", "It is the Sild."),
     ),
+    "judge": ('{"reasoning": "The sild is sild.", "verdict": "correct", "confidence": 90}',),
 }
 """What the model writes for a system's question, a text a call; see `tests.told.Line`."""
+
+GRADED = JudgedAnswer(run="ircot-20261125-0a1b2c", digest="0" * 64, answer="It is the sild.")
+"""The answer that a judge grades."""
 
 MESSAGES = (
     "[Query 1]: Which fish is salted?\n[Answer 1]: Sild is salted.\n[Unsolved Query]: Who catches sild?",
@@ -151,6 +156,8 @@ def world(action: Action) -> Outcome:
 def record(system: str) -> tuple[History, History]:
     """The history of a system's newest version by its default settings, and the same one spoiled."""
     spec, like = find_system(system), history("ircot_v2_answered")
+    if spec.judges:
+        like = replace(like, question=replace(like.question, answers=("Sild",), judged=(GRADED,)))
     settings = spec.spelled_out(spec.settings())
     needed = spec.needs(settings)
     shots = {form: like.demonstrations[form] for form in sorted(needed.forms)} | dict(needed.brought)

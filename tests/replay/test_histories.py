@@ -15,7 +15,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.core.actions.generate import Read, Reason, generation_request
+from cotrail.core.actions.generate import Prompted, generation_request
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import Retrieve
@@ -129,7 +129,7 @@ def shown(action: Action) -> Json:
             "count": action.count,
             "titles": list(action.titles),
         }
-    if not isinstance(action, Reason | Read):
+    if not isinstance(action, Prompted):
         return {"kind": kind, **json.loads(msgspec.json.encode(action))}
     drawn = {name: value for name in ("sample", "temperature") if (value := getattr(action, name, None)) is not None}
     lines = action.prompt.render().split("\n")
@@ -177,7 +177,7 @@ def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
 def test_a_system_declares_what_its_steps_need(name: str) -> None:
     recorded = history(name)
     for action in recorded.asked():
-        if isinstance(action, Reason | Read):
+        if isinstance(action, Prompted):
             assert generation_request(action, recorded.binding).needs <= recorded.needs.capabilities
             assert action.sample is None or recorded.needs.samples
         if isinstance(action, Retrieve | Open):

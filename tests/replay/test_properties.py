@@ -20,7 +20,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Next, Outcome
-from cotrail.core.questions import Question
+from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Action, Answer, StepFailed, System, Together
@@ -129,7 +129,8 @@ def test_any_step_recorded_otherwise_is_noticed_where_it_stands(program: tuple[N
 
 # The shipped systems, in a scripted world
 
-ROME = Question(id="q", text="Where is the bridge that Ada built?")
+GRADED = JudgedAnswer(run="r", digest="0" * 64, answer="In Rome.")
+ROME = Question(id="q", text="Where is the bridge that Ada built?", judged=(GRADED,))
 SHOTS = {
     form: Demonstrations(
         items=(Demonstration(id=form, paragraphs=(), question="Is it?", answer="So the answer is: yes."),)

@@ -10,7 +10,8 @@ from cotrail.common.storable_text import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.generate import READ, REASON, Read, Reason
+from cotrail.core.actions.generate import READ, REASON, Prompted, Read, Reason
+from cotrail.core.actions.judge import Judge
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
@@ -106,7 +107,8 @@ REASONS = st.builds(
     sample=st.none() | st.integers(0, 9),
     temperature=TEMPERATURES,
 )
-GENERATIONS = READS | REASONS
+JUDGES = st.builds(Judge, prompt=PROMPTS, max_tokens=COUNTS, schema=st.sampled_from(["", "{}"]), model=LINES)
+GENERATIONS = READS | REASONS | JUDGES
 LOOKUPS = st.builds(Lookup, source=st.sampled_from(get_args(Source)), text=TEXTS, other=TEXTS)
 EMBEDS = st.builds(Embed, sentences=st.lists(TEXTS, max_size=3).map(tuple), paragraphs=PARAGRAPHS)
 PARAGRAPH = PARAGRAPHS.filter(bool).map(lambda some: some[0])
@@ -124,7 +126,7 @@ def stored(request: Json) -> Json:
 
 def reopened(action: Action) -> Action:
     """An action written down, and read again beside the parts that its store keeps."""
-    prompt = action.prompt if isinstance(action, Reason | Read) else None
+    prompt = action.prompt if isinstance(action, Prompted) else None
     kind = kind_of(action)
     paragraphs = {each.digest: each for each in kind.paragraphs(action)}
     demonstrations = {prompt.demonstrations.digest: prompt.demonstrations} if prompt else {}
@@ -140,15 +142,16 @@ def test_an_action_comes_back_as_it_was(action: Action) -> None:
 
 
 @given(GENERATIONS)
-def test_its_prompt_is_rebuilt_byte_for_byte(action: Reason | Read) -> None:
+def test_its_prompt_is_rebuilt_byte_for_byte(action: Prompted) -> None:
     again = reopened(action)
-    assert isinstance(again, Reason | Read)
+    assert isinstance(again, Prompted)
     assert again.prompt.render() == action.prompt.render()
     assert again.prompt.digest == action.prompt.digest
 
 
 def test_every_kind_of_action_is_tested_here() -> None:
-    assert set(KINDS) == {"retrieve", "reason", "read", "lookup", "embed", "entail", "extract", "rate", "open"}
+    others = {"lookup", "embed", "entail", "extract", "rate", "open"}
+    assert set(KINDS) == {"retrieve", "reason", "read", "judge"} | others
 
 
 def test_long_parts_stand_in_a_request_by_digest_only() -> None:

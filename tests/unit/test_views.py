@@ -13,6 +13,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read, Reason
+from cotrail.core.actions.judge import Judge
 from cotrail.core.actions.kind import ActionKind, Engines, UnreadAction, UnreadResult
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open
@@ -44,20 +45,20 @@ from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, sea
 # The kind: what its file and its line in the registry would hold.
 
 
-class Judge(Action, frozen=True, kw_only=True):
-    """Judge a claim, with what else is to be read about it."""
+class Appraise(Action, frozen=True, kw_only=True):
+    """Appraise a claim, with what else is to be read about it."""
 
     claim: str
 
 
-class Judged(Result, frozen=True, kw_only=True):
-    """What a judge says."""
+class Appraised(Result, frozen=True, kw_only=True):
+    """What an appraiser says."""
 
     why: str
     share: float
 
 
-def _view(action: Judge, result: Judged | None) -> View:
+def _view(action: Appraise, result: Appraised | None) -> View:
     if result is None:
         return View(asked=action.claim, labels=("strict",))
     hit = FoundParagraph(paragraph=OWLS, rank=1, score=2.5, digest=OWLS.digest)
@@ -74,26 +75,26 @@ def _view(action: Judge, result: Judged | None) -> View:
     )
 
 
-def _carry_out(action: Judge, _: Engines) -> Judged:
-    return Judged(why=f"Of {action.claim}", share=0.75)
+def _carry_out(action: Appraise, _: Engines) -> Appraised:
+    return Appraised(why=f"Of {action.claim}", share=0.75)
 
 
-JUDGE = ActionKind(
-    name="judge",
-    action=Judge,
-    result=Judged,
+APPRAISE = ActionKind(
+    name="appraise",
+    action=Appraise,
+    result=Appraised,
     role="evidence",
     carry_out=_carry_out,
     decides=lambda action, _: {"claim": action.claim},
     view=_view,
 )
 
-DONE = Judged(why="They do.", share=0.75)
+DONE = Appraised(why="They do.", share=0.75)
 
 
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, JUDGE.name, JUDGE)
+def appraise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, APPRAISE.name, APPRAISE)
 
 
 def terminal(traced: TracedQuestion) -> str:
@@ -115,29 +116,29 @@ def printed(traced: TracedQuestion) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.usefixtures("judge")
+@pytest.mark.usefixtures("appraise")
 def test_a_kind_that_nothing_else_knows_is_shown_everywhere() -> None:
-    traced = question(steps=(step(0, Judge(claim="Owls hunt."), DONE, attempts=2, worker="w"),))
+    traced = question(steps=(step(0, Appraise(claim="Owls hunt."), DONE, attempts=2, worker="w"),))
     shown = terminal(traced)
-    assert " 0 judge  strict  “Owls hunt.”\n   They do.\n" in shown
+    assert " 0 appraise  strict  “Owls hunt.”\n   They do.\n" in shown
     assert "   0.75  true\n   0.25  false\n" in shown
     assert "   +  ★  1  2.50  Owls  Owls hunt at night.\n" in shown
     assert "   by the book\n   2 pages read · 1 ms · 2 attempts · w\n" in shown
     html = page(traced)
-    assert "0 · judge “<bdi>Owls hunt.</bdi>”</p>" in html
+    assert "0 · appraise “<bdi>Owls hunt.</bdi>”</p>" in html
     assert '<p class="sentence" dir="auto">They do.</p>' in html
     assert f'<a href="#p-{OWLS.digest}"><bdi>Owls</bdi></a>' in html
     assert "strict, 2 pages read, 1 ms, 2 attempts\n0.75  true\n0.25  false\nby the book" in html
     [told] = printed(traced)["steps"]
     assert (told["kind"], told["request"], told["result"]) == (
-        "judge",
+        "appraise",
         {"claim": "Owls hunt."},
         {"why": "They do.", "share": 0.75},
     )
     assert [line.plain for line in _lines(traced)][:2] == ["+ ★ Owls", "They do."]
 
 
-@pytest.mark.usefixtures("judge")
+@pytest.mark.usefixtures("appraise")
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -147,9 +148,9 @@ def test_a_kind_that_nothing_else_knows_is_shown_everywhere() -> None:
     ],
 )
 def test_a_step_without_a_result_says_what_it_was_about_and_why_there_is_none(fields: Any, said: str) -> None:
-    traced = question(steps=(step(0, Judge(claim="Owls hunt."), **fields),), answer=None, status="open")
+    traced = question(steps=(step(0, Appraise(claim="Owls hunt."), **fields),), answer=None, status="open")
     shown, html = terminal(traced), page(traced)
-    assert " 0 judge  strict  “Owls hunt.”\n" in shown
+    assert " 0 appraise  strict  “Owls hunt.”\n" in shown
     assert said in shown
     assert "“<bdi>Owls hunt.</bdi>”" in html
     assert said in html
@@ -198,6 +199,7 @@ STEPS: list[tuple[Action, Result, dict[str, Any]]] = [
     (Lookup(source="wordnet", text="hen"), FOUND, {"query": "hen", "source": "wordnet"}),
     (Reason(prompt=PROMPT, max_tokens=9, sample=1), GENERATED, {"sample": 1, "paragraphs": 2}),
     (Read(prompt=PROMPT, max_tokens=9), GENERATED, {"sample": None, "paragraphs": 2}),
+    (Judge(prompt=PROMPT, max_tokens=9), GENERATED, {"sample": None, "paragraphs": 2}),
     (
         Embed(sentences=("Owls wake.",), paragraphs=(OWLS, NAMELESS)),
         Embedded(similarities=((0.1, 0.8),)),
@@ -226,7 +228,8 @@ STEPS: list[tuple[Action, Result, dict[str, Any]]] = [
         },
     ),
 ]
-RESULTS = {"retrieve": "hits", "open": "hits", "lookup": "hits", "reason": "generated", "read": "generated"}
+RESULTS = {"retrieve": "hits", "open": "hits", "lookup": "hits"}
+RESULTS |= dict.fromkeys(("reason", "read", "judge"), "generated")
 
 
 def test_the_table_has_every_kind() -> None:

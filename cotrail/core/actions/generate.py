@@ -305,7 +305,8 @@ def seen_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Parag
             yield piece.paragraph, shown.text
 
 
-def _model_role(request: Json) -> str:
+def model_role(request: Json) -> str:
+    """The role of the language model that writes."""
     return str(request.get("model", MODEL))
 
 
@@ -387,7 +388,7 @@ REASON = ActionKind(
     request=prompt_request,
     read_back=_read_reason,
     paragraphs=prompt_paragraphs,
-    pinned=_model_role,
+    pinned=model_role,
     need="the model server",
     named_need=model_need,
 )
@@ -411,7 +412,7 @@ READ = ActionKind(
     request=prompt_request,
     read_back=_read_read,
     paragraphs=prompt_paragraphs,
-    pinned=_model_role,
+    pinned=model_role,
     need="the model server",
     named_need=model_need,
     view=partial(generation_view, "answer"),

@@ -8,6 +8,7 @@ from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.extract import EXTRACT
 from cotrail.core.actions.generate import READ, REASON, Prompted, generation_view
+from cotrail.core.actions.judge import JUDGES
 from cotrail.core.actions.kind import ActionKind, Role, UnreadAction
 from cotrail.core.actions.lookup import LOOKUP
 from cotrail.core.actions.open import OPEN
@@ -28,6 +29,7 @@ _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     EXTRACT,
     RATE,
     OPEN,
+    JUDGES,
 )
 
 KINDS: dict[str, ActionKind[Any, Any]] = {record.name: record for record in _RECORDS}

@@ -51,6 +51,8 @@ def scorer(run: ScoredRun, metrics: Iterable[str] = METRICS) -> Score:
     system, scoring = recorded_system(run.system, run.system_version), scoring_of(run.dataset)
     answering = system is None or system.answers_with(run.settings)
     named = {name: METRICS[name] for name in metrics}
+    if system is not None and system.judges:  # a verdict isn't an answer
+        return lambda _: dict.fromkeys(named)
 
     def scored(question: Scorable) -> QuestionScores:
         return question_scores(

@@ -138,7 +138,7 @@ def write_one(plot: Chart, path: Path, *, width: float) -> None:
     figure = draw(plot, width=width)
     metadata = _metadata(plot) if path.suffix == ".svg" else {"Software": "cotrail", "Title": plot.title}
     try:
-        with _style():
+        with drawing_style():
             figure.savefig(path, metadata=metadata)
     except OSError as error:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another file") from error

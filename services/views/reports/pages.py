@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cotrail.common.printable_text import cut, printable
 from cotrail.common.short_digests import shortened
 from cotrail.services.views.gold_paragraphs import where
+from cotrail.services.views.run_verdicts import verdict_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +41,13 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters |= {"shortened": shortened, "breakable": _breakable, "brief": _brief, "where": where}
+    environment.filters |= {
+        "shortened": shortened,
+        "breakable": _breakable,
+        "brief": _brief,
+        "where": where,
+        "verdict": verdict_words,
+    }
     script, _, _ = loader.get_source(environment, SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.common.humanize import count, duration
+from cotrail.common.humanize import count, duration, number
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause_label import CauseLabel
@@ -39,6 +39,7 @@ from cotrail.services.views.reports.reported_questions import (
     reported_paragraphs,
     reported_question,
 )
+from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, run_verdicts
 from cotrail.services.views.score_tables import SEQUENTIAL_CAVEAT, kind_tables, until_line
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 
@@ -88,9 +89,21 @@ def run_report(connection: Connection, run: str) -> RunReportPage:
     progress = read_progress(connection, record.id)
     cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
-    plan = plan_of_run(connection, record)
-    causes = read_cause_labels(connection, record.id)
-    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels, plan, causes)
+    return run_page(
+        record,
+        progress,
+        cost,
+        list(read_questions(connection, record.id)),
+        labels,
+        plan=plan_of_run(connection, record),
+        cause_labels=read_cause_labels(connection, record.id),
+        verdicts=run_verdicts(connection, record, per_question=True),
+    )
+    questions, verdicts = (
+        list(read_questions(connection, record.id)),
+        run_verdicts(connection, record, per_question=True),
+    )
+    return run_page(record, progress, cost, questions, labels, verdicts=verdicts)
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
@@ -115,10 +128,12 @@ def run_page(
     cost: Cost,
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
+    *,
     plan: RunPlan | None = None,
     cause_labels: Sequence[CauseLabel] = (),
+    verdicts: RunVerdicts | None = None,
 ) -> RunReportPage:
-    """The page of a run with these questions."""
+    """The page of a run with these questions; verdicts: what judges say of it, and of each question."""
     plan = plan or RunPlan(run=record.id, sealed=record.created_at)
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored, leading(question.status for question in questions))
@@ -158,6 +173,7 @@ def run_page(
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
+        **_judged(verdicts),
         plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
         legend=legend,
         questions=reported,
@@ -168,6 +184,19 @@ def run_page(
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunReportPage(html=html, questions=len(questions))
+
+
+def _judged(verdicts: RunVerdicts | None) -> dict[str, Any]:
+    """What the page's templates say of judges."""
+    return {
+        "judges": verdicts.judges if verdicts else (),
+        "agreements": verdicts.agreements if verdicts else (),
+        "verdicts": {each.question: each.verdicts for each in verdicts.per_question if each.verdicts}
+        if verdicts
+        else {},
+        "means": MEANS,
+        "number": number,
+    }
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:

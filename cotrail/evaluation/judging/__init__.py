@@ -1,0 +1,1 @@
+"""What judges' verdicts are worth: their agreement with one another, and with people."""

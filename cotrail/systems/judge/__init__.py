@@ -1,0 +1,1 @@
+"""Grading of answers by a language model, by a rubric."""

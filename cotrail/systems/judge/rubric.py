@@ -1,0 +1,142 @@
+"""Rubrics: what a judge is asked, and which verdicts it may give."""
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cotrail.common.nearest import unknown
+from cotrail.common.placeholders import places
+from cotrail.common.refusals import refusal
+from cotrail.common.toml_files import read_toml
+from cotrail.errors import InputError, UnknownNameError
+
+Name = Annotated[str, Meta(min_length=1, max_length=60)]
+
+BUILT_IN = ("correct", "browsecomp-plus", "frames", "simpleqa", "crag", "faithful", "preference")
+"""The names of the rubrics that come with cotrail."""
+
+PREFERENCES = {"first": 1.0, "second": 0.0, "tie": 0.5}
+"""The verdicts on two answers with the score of the first one."""
+
+_PLACES = {
+    "answer": ("{question}", "{answers}", "{answer}", "{sentences}", "{paragraphs}"),
+    "claims": ("{question}", "{paragraphs}", "{claim}"),
+    "pair": ("{question}", "{answers}", "{first}", "{second}"),
+}
+_NEEDED = {"answer": ("{answer}",), "claims": ("{paragraphs}", "{claim}"), "pair": ("{first}", "{second}")}
+_OF_CLAIMS = ("{question}", "{answer}", "{sentences}")
+
+
+class Grade(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A verdict, and what an answer scores by it."""
+
+    name: Name
+    """The verdict."""
+
+    score: Annotated[float, Meta(ge=-1, le=1)]
+    """What an answer scores by it: 1 for a right one."""
+
+
+class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a judge is asked about an answer; ValueError where it can't be followed."""
+
+    name: Name
+    """What it is called."""
+
+    title: Name
+    """What it is called in tables."""
+
+    words: Annotated[str, Meta(min_length=1)]
+    """The prompt's words, with places such as {question}, {answers} (the published ones) and {answer}."""
+
+    verdicts: Annotated[tuple[Grade, ...], Meta(min_length=2, max_length=20)]
+    """The verdicts that there are, each with its score."""
+
+    asks: Literal["answer", "claims", "pair"] = "answer"
+    """What is judged at once: an answer, each claim of an answer, or two answers, in both orders."""
+
+    claims: str = ""
+    """The words by which the claims of an answer are listed."""
+
+    extracts: bool = False
+    """Whether the judge first reads the final answer out of the response."""
+
+    confidence: bool = False
+    """Whether the judge says how sure it is of its verdict."""
+
+    unanswered: str = ""
+    """The verdict that a question counts by which a run never answered; by default that of the lowest score."""
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.verdicts]
+        if len(set(names)) < len(names):
+            raise ValueError("two of the verdicts have the same name")
+        if 1 not in self.scores.values():
+            raise ValueError("no verdict has the score 1, so that no answer could be right")
+        if self.unanswered and self.unanswered not in self.scores:
+            raise ValueError(f"`unanswered`: {unknown('verdict', self.unanswered, names)}")
+        if self.asks == "pair" and self.scores != PREFERENCES:
+            raise ValueError("the verdicts on two answers are first (score 1), second (0) and tie (0.5)")
+        if (self.asks == "claims") != bool(self.claims):
+            raise ValueError('`claims` has the words by which claims are listed, where `asks` is "claims" alone')
+        if self.asks != "answer" and self.extracts:
+            raise ValueError("a final answer is extracted where one answer is graded alone")
+        if self.asks == "claims" and self.confidence:
+            raise ValueError("verdicts on claims have no confidence")
+        _check_places("words", self.words, _PLACES[self.asks], _NEEDED[self.asks])
+        if self.claims:
+            _check_places("claims", self.claims, _OF_CLAIMS, ())
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The score of each verdict."""
+        return {each.name: each.score for each in self.verdicts}
+
+    def shows(self, place: str) -> bool:
+        """Return whether any of its prompts shows what stands in this place, such as `answers`."""
+        return f"{{{place}}}" in (*places(self.words), *places(self.claims))
+
+
+def _check_places(key: str, words: str, known: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    found = places(words)
+    for place in found:
+        if place not in known:
+            raise ValueError(f"`{key}`: {unknown('place', place, known)}")
+    for place in needed:
+        if place not in found:
+            raise ValueError(f"`{key}` lacks the place {place}")
+
+
+@cache
+def built_in(name: str) -> Rubric:
+    """The rubric of that name that comes with cotrail."""
+    file = files("cotrail.systems.judge") / "rubrics" / f"{name}.toml"
+    return msgspec.toml.decode(file.read_bytes(), type=Rubric)
+
+
+def find_rubric(given: str) -> Rubric:
+    """The built-in rubric of that name, or the one in that TOML file; raises UnknownNameError, InputError."""
+    if given in BUILT_IN:
+        return built_in(given)
+    path = Path(given)
+    if path.suffix == ".toml" or path.is_file():
+        return _read(path)
+    raise UnknownNameError(f"{unknown('rubric', given, BUILT_IN)}; or name a TOML file of your own")
+
+
+def _read(path: Path) -> Rubric:
+    try:
+        values: dict[str, Any] = read_toml(path, "the rubric")
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
+    try:
+        rubric = msgspec.convert(values, Rubric)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the rubric {path}: {refusal(error, Rubric, values)}; correct it") from error
+    if rubric.name in BUILT_IN and rubric != built_in(rubric.name):
+        raise InputError(f"the rubric {path} isn't the built-in {rubric.name!r}: give it a name of its own")
+    return rubric

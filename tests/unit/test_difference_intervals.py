@@ -55,7 +55,7 @@ def test_neither_the_order_nor_the_direction_matters(differences: list[float], c
     mirrored = difference_interval([-each for each in differences], seed=1)
     assert mirrored == (found.mirrored() if found else None)
     if found:
-        assert min(differences) <= found.low <= found.high <= max(differences)
+        assert min(differences) - 1e-9 <= found.low <= found.high <= max(differences) + 1e-9
 
 
 @pytest.mark.parametrize("differences", [[], [0.5], [0.5] * 7, [0.0] * 7])

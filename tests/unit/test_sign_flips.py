@@ -4,7 +4,7 @@ import random
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -12,7 +12,7 @@ from cotrail.evaluation.comparison.sign_flips import RESAMPLES, sign_flip_test
 from cotrail.evaluation.metrics.mcnemar import mcnemar
 
 tenths = st.integers(-10, 10).map(lambda tenth: tenth / 10)
-few = st.lists(tenths, min_size=1, max_size=9)
+few = st.lists(tenths, min_size=1, max_size=8)
 many = st.lists(tenths, min_size=30, max_size=60)
 
 
@@ -26,6 +26,7 @@ def enumerated(differences: list[float]) -> float:
     return sum(each >= abs(sum(tenths_)) for each in sums) / len(sums)
 
 
+@settings(max_examples=40)
 @given(few)
 def test_few_differences_are_tested_by_all_ways_to_set_their_signs(differences: list[float]) -> None:
     tested = sign_flip_test(differences, seed=1)
@@ -57,6 +58,7 @@ def test_many_differences_are_tested_as_scipy_tests_them(shift: float) -> None:
     assert tested.p_value == pytest.approx(theirs.pvalue, abs=0.015)
 
 
+@settings(max_examples=40)
 @given(st.one_of(few, many), st.randoms())
 def test_neither_the_order_nor_the_direction_matters(differences: list[float], chance: random.Random) -> None:
     tested = sign_flip_test(differences, seed=1)

@@ -1,7 +1,7 @@
 """What compared runs cost, and which of them no other beats at its cost."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -36,8 +36,14 @@ class RunCosts(Struct, frozen=True, kw_only=True):
         """The mean per question; None for none."""
         if not questions:
             return None
-        values: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
-        return RunCosts(**{name: None if value is None else value / questions for name, value in values.items()})
+        return RunCosts(
+            calls=self.calls / questions,
+            searches=self.searches / questions,
+            prompt_tokens=self.prompt_tokens / questions,
+            generated_tokens=self.generated_tokens / questions,
+            seconds=self.seconds / questions,
+            dollars=None if self.dollars is None else self.dollars / questions,
+        )
 
 
 class CostFront(Struct, frozen=True, kw_only=True):

@@ -82,10 +82,6 @@ def _difference(
     corrected: float | None,
 ) -> Difference:
     mean = fmean(differences) if differences else None
-    if corrected is not None:
-        side = (mean or 0.0) if corrected <= ALPHA else 0.0
-    else:
-        side = interval.side if interval else 0.0
     return Difference(
         questions=len(differences),
         mean=mean,
@@ -93,5 +89,13 @@ def _difference(
         test=test,
         corrected=corrected,
         needed=questions_needed(differences),
-        verdict="better" if side > 0 else "worse" if side < 0 else "undecided",
+        verdict=_verdict(mean, interval, corrected),
     )
+
+
+def _verdict(mean: float | None, interval: DifferenceInterval | None, corrected: float | None) -> Verdict:
+    """Whether a difference is shown: by the corrected p-value where there is one, otherwise by the interval."""
+    side = interval.side if interval else 0.0
+    if corrected is not None:
+        side = mean if mean and corrected <= ALPHA else 0.0
+    return "better" if side > 0 else "worse" if side < 0 else "undecided"

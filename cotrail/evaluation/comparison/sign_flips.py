@@ -16,6 +16,9 @@ RESAMPLES = 9_999
 _PLACES = 12
 """Decimal places by which two differences are told apart: rounding puts the same difference a little apart."""
 
+_SUM_PLACES = 9
+"""The same of sums of many."""
+
 
 class PermutationTest(Struct, frozen=True, kw_only=True):
     """A two-sided p-value: the probability of a difference at least this large if the systems were equal.
@@ -64,5 +67,5 @@ def _sampled(sums: Any, sizes: Any, counts: Any, chance: Any) -> float:
 
 
 def _far(values: Any, axis: int = -1) -> Any:
-    """How far the sum is from 0."""
-    return abs(values.sum(axis=axis))
+    """How far the sum is from 0, rounded, so that equal sums are equal whatever the order of their terms."""
+    return abs(values.sum(axis=axis)).round(_SUM_PLACES)

@@ -12,7 +12,7 @@ from cotrail.models.queries.repeats import runs_of
 from cotrail.models.records.labels import Labels
 from cotrail.services.runs.composing import new_id
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.runs.named_runs import find_run
 from cotrail.systems.spec import Needs
 
 

@@ -80,7 +80,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
     repeat: Annotated[
-        Positive, _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together.")
+        Positive,
+        _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together."),
     ] = 1
     reader: Annotated[
         Reader | None,

@@ -22,8 +22,8 @@ REPEATS_CAVEAT = (
 class RepeatedMetric(Struct, frozen=True, kw_only=True):
     """A metric over questions and repeats.
 
-    standard_error, interval: clustered by question. deviation: the sample standard deviation between the repeats' means,
-    None of one repeat. pass_at: for each k up to the number of repeats, of a metric that is 0 or 1.
+    standard_error, interval: clustered by question. deviation: the sample standard deviation between the means of the
+    repeats, None of one repeat. pass_at: for each k up to the number of repeats, of a metric that is 0 or 1.
     """
 
     mean: float
@@ -57,9 +57,7 @@ def repeated_scores(runs: Mapping[str, Mapping[str, QuestionScores]], times: int
     )
 
 
-def _repeated(
-    metric: Metric, runs: list[Mapping[str, QuestionScores]], keys: list[str]
-) -> RepeatedMetric | None:
+def _repeated(metric: Metric, runs: list[Mapping[str, QuestionScores]], keys: list[str]) -> RepeatedMetric | None:
     table = [[scores[key].get(metric.name) if key in scores else None for key in keys] for scores in runs]
     rows = [[score for score in row if score is not None] for row in table]
     clusters = [[score for score in column if score is not None] for column in zip(*table, strict=True)]

@@ -89,6 +89,12 @@ COMMANDS = (
     ),
     Entry(
         WORK,
+        "repeat",
+        "repeat:repeat",
+        "Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.",
+    ),
+    Entry(
+        WORK,
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",

@@ -34,8 +34,8 @@ def runs(
         typer.Option(
             "--filter",
             metavar="KEY=VALUE",
-            help="Only runs with this state, system, dataset, corpus, model, experiment, name, tag or repeat (the first "
-            "one's id); or a text that their id, name or tags have. May be repeated: all have to hold.",
+            help="Only runs with this state, system, dataset, corpus, model, experiment, name, tag or repeat (the id "
+            "of the first one); or a text that their id, name or tags have. May be repeated: all have to hold.",
             show_default=False,
         ),
     ] = None,

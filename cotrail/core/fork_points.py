@@ -1,6 +1,6 @@
 """Fork points: the step from which on a fork computes its own steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cotrail.common.nearest import guess
 from cotrail.core.actions.registry import KINDS
@@ -8,6 +8,9 @@ from cotrail.errors import InputError
 
 Point = int | str
 """A step's place in its question, from 0 or, below 0, from the end; or the first step of a kind."""
+
+Points = Mapping[str, int]
+"""The place of a step in each question, by the question's key."""
 
 
 def read_point(text: str) -> Point:

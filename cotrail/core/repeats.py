@@ -1,6 +1,6 @@
-"""Repeats: what runs of the same questions with other seeds, and runs that repeat single steps, say in their provenance.
+"""Repeats: of whole runs with other seeds, and of single steps of a run.
 
-Both stand in a run's sealed configuration, so that neither can be claimed afterwards.
+What a run says of either stands in its sealed provenance, so that it can't be claimed afterwards.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,13 @@ class Repeat(Struct, frozen=True, kw_only=True):
 class RepeatedSteps(Struct, frozen=True, kw_only=True):
     """Which steps of another run a run carries out again.
 
-    run: the other run's id. share: of its questions, as asked for; seed: by which they and their steps were drawn.
-    steps: the number of the step of each question that was drawn, by the question's key.
+    run: the other run's id. kinds: of the steps among which one was drawn for each question.
+    share: of the questions that have such steps, as asked for; seed: by which questions and steps were drawn.
+    steps: the number of the step that was drawn, by the question's key.
     """
 
     run: str
+    kinds: tuple[str, ...]
     share: float
     seed: int
     steps: dict[str, int] = field(name="from")

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from cotrail.audit.sealed_columns import head_of
 from cotrail.core.binding import NAMES
-from cotrail.core.fork_points import Point, steps_before
+from cotrail.core.fork_points import Point, Points, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Recorded
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
@@ -149,12 +149,17 @@ _COPY_REFERENCES = insert(made_paragraphs).from_select(
 
 
 def fork(
-    engine: Engine, submission: Submission, at: Point | None, find_system: FindSystem, keys: Collection[str] = ()
+    engine: Engine,
+    submission: Submission,
+    at: Point | Points | None,
+    find_system: FindSystem,
+    keys: Collection[str] = (),
 ) -> Forked:
     """Record a run that takes over steps of `submission.origin`, and wake maintenance.
 
-    at: where the fork's own steps begin. Those before are taken over as given, whatever the fork's settings would ask
-        for. Without it, the steps are taken over for which the fork's settings ask for exactly the same.
+    at: where the fork's own steps begin, in every question or in each of `keys`. Those before are taken over as given,
+        whatever the fork's settings would ask for. Without it, the steps are taken over for which the fork's settings
+        ask for exactly the same.
     keys: the questions to fork; all of them where it is empty.
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, and InputError where the system can't continue from there.
@@ -220,17 +225,18 @@ def _plan(submission: Submission) -> RunPlan:
 
 
 def _prefixes(
-    connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | None, runs: Runs
+    connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | Points | None, runs: Runs
 ) -> dict[int, Prefix]:
     """Return the prefix taken over of each question, by its id in the origin."""
-    if at is not None:
+    if isinstance(at, int | str):
         _check_point(connection, rows, at)
     prefixes, paragraphs = {}, ParagraphCache()
     for start in range(0, len(rows), MOST_REPLAYED):
         chunk = rows[start : start + MOST_REPLAYED]
         histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
         for row in chunk:
-            prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], at, runs)
+            point = at[row["key"]] if isinstance(at, Mapping) else at
+            prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], point, runs)
     return prefixes
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from cotrail.configuration.settings import settings
+from cotrail.core.actions.generate import Prompted
 from cotrail.core.repeats import read_repeat
 from cotrail.core.results import Generated
 from cotrail.data.corpora.files import read_corpus
@@ -21,6 +22,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions, run_labels, runs, steps
 from cotrail.services.papers.conducting import begin
 from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.progress import ExperimentProgress
 from cotrail.services.papers.schedule import Schedule
 from cotrail.systems.registry import find_system
 from tests.faults.stacked import SAMPLE
@@ -60,6 +62,7 @@ def answered(claim: Claim | None, seeds: dict[str, Sequence[int]]) -> Completion
     done = completed(claim)
     assert claim is not None
     assert isinstance(done.outcome, Generated)
+    assert isinstance(claim.action, Prompted)
     number = claim.action.prompt.question.removeprefix("What is ").removesuffix("?")
     right = claim.run.binding.seed in seeds.get(f"q{number}", ())
     text = number if right else "wrong"
@@ -183,16 +186,18 @@ run = {{ reader = "direct" }}
 """
 
 
-def compare(engine: Engine, home: Path, times: int) -> Schedule:
+def compare(engine: Engine, home: Path, times: int) -> None:
     """Conducts a comparison of two runs, each so many times, with the work done in this process."""
     build_index(read_corpus([SAMPLE / "corpus.jsonl"]), home / "corpora" / "sample")
     (home / "often.toml").write_text(COMPARED.format(times=times))
     schedule = Schedule(read_experiment_file(home / "often.toml"), home)
     ledger = Ledger(engine, "w", LEASE, find_system)
-    begin(engine, schedule, schedule.plan(), reuse=True).conduct(
-        lambda _: [run_to_end(ledger, unsent(engine, kind)) for kind in ("retrieve", "reason", "read")]
-    )
-    return schedule
+
+    def work(_: ExperimentProgress) -> None:
+        for kind in ("retrieve", "reason", "read"):
+            run_to_end(ledger, unsent(engine, kind))
+
+    begin(engine, schedule, schedule.plan(), reuse=True).conduct(work)
 
 
 def test_runs_of_an_experiment_adopt_steps_and_repeats_of_theirs_do_not(

@@ -23,8 +23,8 @@ def mean(clusters: list[list[float]], highest: float = inf, lowest: float = -inf
 
 
 def test_a_mean_by_hand() -> None:
-    # Mean 0.5; the clusters deviate by 0.5 + 0.5, 0.5 - 0.5 and -0.5 - 0.5: squares 1 + 0 + 1 = 2, times 3 / 2, root of 3
-    # over 6 scores; t with 2 degrees of freedom is 4.30265.
+    # Mean 0.5; the clusters deviate by 0.5 + 0.5, 0.5 - 0.5 and -0.5 - 0.5: squares 1 + 0 + 1 = 2, times 3 / 2 is 3, of
+    # which the root is divided by 6 scores; t with 2 degrees of freedom is 4.30265.
     found = mean([[1, 1], [1, 0], [0, 0]])
     assert found.mean == 0.5
     assert found.standard_error == pytest.approx(sqrt(3) / 6)

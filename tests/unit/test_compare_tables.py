@@ -52,7 +52,7 @@ def run(
     scores = {metric: [float(each == "+") for each in right] for metric in ("answer_em", "answer_f1", "cover_em")}
     means = {metric: sum(values) / len(values) if values else None for metric, values in scores.items()}
     defaults = msgspec.to_builtins(find_system(system).settings()) if system in NAMES else {}
-    cell: dict[str, str] = {"dataset": dataset, "model": "tiny", "method": system, **(named or {})}
+    cell: dict[str, Any] = {"dataset": dataset, "model": "tiny", "method": system, **(named or {})}
     return ComparedRun(
         cell=ComparedCell(**cell),
         system=system,

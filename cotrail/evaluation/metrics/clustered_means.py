@@ -44,7 +44,7 @@ def clustered_mean(
         return ClusteredMean(mean=mean, standard_error=None, interval=None)
     error = _standard_error(filled, mean)
     if not error:
-        # Nothing differs between the questions: what is known of such scores doesn't depend on how often they are asked.
+        # Nothing differs between the questions, so that it teaches nothing how often they were asked.
         interval = confidence_interval([fmean(cluster) for cluster in filled], highest, lowest)
         return ClusteredMean(mean=mean, standard_error=0.0, interval=interval)
     reach = student_t_quantile(len(filled) - 1, QUANTILE) * error

@@ -22,8 +22,8 @@ REPEATS_CAVEAT = (
 class RepeatedMetric(Struct, frozen=True, kw_only=True):
     """A metric over questions and repeats.
 
-    standard_error, interval: clustered by question. deviation: the sample standard deviation between the repeats' means,
-    None of one repeat. pass_at: for each k up to the number of repeats, of a metric that is 0 or 1.
+    standard_error, interval: clustered by question. deviation: the sample standard deviation between the means of the
+    repeats, None of one repeat. pass_at: for each k up to the number of repeats, of a metric that is 0 or 1.
     """
 
     mean: float

@@ -1,0 +1,90 @@
+"""Repeating steps: a run that takes over what another recorded before each of some steps, and goes on from there.
+
+Nothing else is adopted: the drawn step and all that follow are computed again, with the same models, seed and settings.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+
+from cotrail.common.nearest import unknown
+from cotrail.core.actions.registry import KINDS, has_prompt
+from cotrail.core.repeats import REPEATED_STEPS, RepeatedSteps, read_repeated_steps
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.repeated_steps import draw_steps
+from cotrail.models.commands.forking import fork
+from cotrail.models.queries.repeated_steps import read_candidates
+from cotrail.models.records.runs import Runs
+from cotrail.services.runs.forking import prepare_fork
+from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.systems.registry import find_system
+
+MODEL_KINDS = tuple(filter(has_prompt, KINDS))
+"""The kinds of steps that language models carry out."""
+
+SHARE = 0.02
+"""The share of questions of which a step is repeated by default."""
+
+
+class RepeatedRun(Struct, frozen=True, kw_only=True):
+    """A run that repeats steps of another one.
+
+    questions: how many of the origin's have steps that may be drawn; steps: how many were, one of a question.
+    """
+
+    run: str
+    origin: str
+    questions: int
+    steps: int
+
+
+def read_share(text: str) -> float:
+    """A share written as `2%` or `0.02`; raises InputError."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = 0.0
+    if rest or not 0 < share <= 1:
+        raise InputError(f"{text!r} is no share of the questions: write 2% or 0.02, above 0 and up to 100%")
+    return share
+
+
+def repeated_by(connection: Connection, run: str) -> RunRecord | None:
+    """The run that a person means, if it is one that repeats steps of another."""
+    record = find_run(connection, run)
+    return record if read_repeated_steps(record.provenance) else None
+
+
+def repeat_steps(
+    engine: Engine, run: str, *, share: float = SHARE, seed: int = 0, kinds: Collection[str] = ()
+) -> RepeatedRun:
+    """Records a run that repeats a step of each of some questions, which workers then carry out.
+
+    kinds: of the steps that are drawn from; those of language models by default. Raises what a fork does.
+    """
+    chosen = _chosen(kinds)
+    with engine.connect() as connection:
+        origin = find_run(connection, run)
+        shots = Runs(find_system).plan(connection, origin.id).shots
+        candidates = read_candidates(connection, origin.id, chosen)
+    if not candidates:
+        raise InputError(f"run {origin.id} has no {' or '.join(chosen)} step with a result yet; --kind names others")
+    drawn = RepeatedSteps(
+        run=origin.id, kinds=chosen, share=share, seed=seed, steps=draw_steps(candidates, share, seed)
+    )
+    submission = prepare_fork(origin, shots, {}, None)
+    provenance = {**submission.provenance, REPEATED_STEPS: msgspec.to_builtins(drawn)}
+    fork(engine, replace(submission, provenance=provenance), drawn.steps, find_system, drawn.steps.keys())
+    return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
+
+
+def _chosen(kinds: Iterable[str]) -> tuple[str, ...]:
+    """The kinds, each once; raises InputError for one that there isn't."""
+    named = tuple(dict.fromkeys(kinds)) or MODEL_KINDS
+    if missing := [kind for kind in named if kind not in KINDS]:
+        raise InputError(unknown("kind of step", missing[0], KINDS))
+    return named

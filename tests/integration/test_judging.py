@@ -302,7 +302,7 @@ def test_claims_are_held_against_the_paragraphs_that_the_question_collected(
             {
                 "name": "reader",
                 "questions": {
-                    "It is big.": {"answer": said("supported", None, cited=[2, 1])},
+                    "It is big.": {"answer": said("supported", None, cited=[1, 1])},
                     "It is deep.": {"answer": said("supported", None, cited=[999])},
                 },
                 "default": {"answer": json.dumps({"claims": ["It is big.", "It is deep."]})},
@@ -312,7 +312,7 @@ def test_claims_are_held_against_the_paragraphs_that_the_question_collected(
     judge = judged("costless", "reader", rubric="faithful")
     _, verdict, details = verdicts(query, judge)["q0"]
     assert (verdict, details["score"]) == ("partly", 0.5)
-    assert [each["cited"] for each in details["claims"]] == [[1, 2], []]
+    assert [each["cited"] for each in details["claims"]] == [[1], []]
     [origin] = query(select(questions.c.collected, questions.c.sentences).where(questions.c.run_id == "costless"))
     [asked] = query(select(questions.c.judged).where(questions.c.run_id == judge))
     [answer] = asked["judged"]

@@ -1,7 +1,6 @@
 """Readers of JSON Lines files and JSON lists whose errors name the place of the record."""
 
 import io
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,14 +19,13 @@ from cotrail.common.input_limits import (
 )
 from cotrail.common.json_streaming import OversizeError, elements
 from cotrail.common.refusals import refusal
+from cotrail.common.storable_text import holds_nul
 from cotrail.common.text_files import lines as lines
 from cotrail.common.text_files import opened
 from cotrail.common.validation import shown
 from cotrail.errors import InputError
 
 T = TypeVar("T")
-
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.Raw]]:
@@ -108,12 +106,6 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record
-
-
-def holds_nul(content: bytes) -> bool:
-    """Return whether JSON has a text with a NUL character, which PostgreSQL doesn't store."""
-    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
-    return b"\\u0000" in content and _NUL.search(content) is not None
 
 
 def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:

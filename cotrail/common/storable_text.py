@@ -2,12 +2,19 @@
 
 import re
 
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _UNSTORABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\0\ud800-\udfff]")
 
 
 def storable(value: str) -> str:
     """Replace the characters that PostgreSQL can't store, NUL and lone surrogates, by U+FFFD; pairs are joined."""
     return _UNSTORABLE.sub(_stored, value)
+
+
+def holds_nul(content: bytes) -> bool:
+    """Return whether a text of this JSON has a NUL character."""
+    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
+    return b"\\u0000" in content and _NUL.search(content) is not None
 
 
 def _stored(match: re.Match[str]) -> str:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from cotrail.common.json_files import holds_nul
 from cotrail.common.printable_text import cut, one_line
+from cotrail.common.storable_text import holds_nul
 
 LONGEST_SCHEMA = 100_000
 """The most characters of a schema."""

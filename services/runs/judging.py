@@ -20,7 +20,8 @@ from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.system_settings import configure
-from cotrail.systems.judge.rubric import BUILT_IN, Rubric, find_rubric
+from cotrail.systems.judge.rubric import BUILT_IN, Rubric
+from cotrail.systems.judge.rubric_files import find_rubric
 from cotrail.systems.judge.system import SPEC
 from cotrail.systems.registry import recorded_system
 

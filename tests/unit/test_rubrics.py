@@ -8,7 +8,8 @@ import pytest
 
 from cotrail.common.placeholders import places
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in, find_rubric
+from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
+from cotrail.systems.judge.rubric_files import find_rubric
 
 OWN = """
 name = "strict"
@@ -42,7 +43,7 @@ def test_a_rubric_shows_what_its_words_have_places_for() -> None:
         name: {place for place in ("answers", "sentences", "paragraphs") if built_in(name).shows(place)}
         for name in BUILT_IN
     }
-    assert shows == dict.fromkeys(BUILT_IN, {"answers"}) | {
+    assert shows == {name: {"answers"} for name in BUILT_IN} | {
         "faithful": {"sentences", "paragraphs"},
         "preference": set(),
     }

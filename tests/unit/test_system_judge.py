@@ -68,11 +68,12 @@ def shown(done: Ran, step: int = 0) -> str:
     ],
 )
 def test_an_answer_gets_one_verdict_with_its_score(rubric: str, verdict: str, score: float) -> None:
-    extracted = {"extracted": "Amber Sea"} if rubric == "browsecomp-plus" else {}
-    done = judged(rubric, [said(verdict, confidence=85, **extracted)])
+    extracted = "Amber Sea" if rubric == "browsecomp-plus" else ""
+    more = {"extracted": extracted} if extracted else {}
+    done = judged(rubric, [said(verdict, confidence=85, **more)])
     assert done.answer.text == verdict
     assert done.answer.details == Judgement(
-        rubric=rubric, verdict=verdict, score=score, confidence=0.85, reasoning="So it is.", **extracted
+        rubric=rubric, verdict=verdict, score=score, confidence=0.85, reasoning="So it is.", extracted=extracted
     )
     assert len(done.asked(Judge)) == len(done.actions) == 1
 

@@ -1,9 +1,10 @@
 """Judge: a language model grades an answer of another run by a rubric."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from cotrail.common.numbers import Positive, rounded
 from cotrail.core.actions.judge import JUDGING, Judge
@@ -40,7 +41,7 @@ SHARE_DECIMALS = 6
 class JudgeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A judge."""
 
-    rubric: Rubric = built_in("correct")
+    rubric: Rubric = field(default_factory=partial(built_in, "correct"))
     """What it is asked, and which verdicts there are."""
 
     runs: tuple[str, ...] = ()

@@ -31,7 +31,8 @@ from cotrail.systems.judge.judgement import Judgement
 
 MEANS = (
     "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
-    "`unanswered` or its lowest score; an answer without a verdict counts nowhere."
+    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. Of a judge under way, the mean is over "
+    "its verdicts alone."
 )
 """How means of verdicts are taken."""
 
@@ -39,14 +40,15 @@ MEANS = (
 class Verdict(Struct, frozen=True, kw_only=True):
     """What a judge says of a question.
 
-    judgement: None where it hasn't said it (yet); failure: why it can't. A preference is seen from the run whose
-    verdicts these are: a win, a tie or a loss.
+    judgement: None where it hasn't said it; failure: why it can't; ended_by: what ended its question, if anything.
+    A preference is seen from the run whose verdicts these are: a win, a tie or a loss.
     """
 
     judge: str
     run: str
     judgement: Judgement | None
     failure: Failure | None
+    ended_by: str
 
 
 NO_VERDICTS: Mapping[str, tuple[Verdict, ...]] = {}
@@ -146,7 +148,9 @@ def verdicts_by_question(connection: Connection, record: RunRecord) -> Mapping[s
 def verdict_words(verdict: Verdict) -> str:
     """A verdict in words: `correct (90 % sure)`."""
     if verdict.judgement is None:
-        return f"{verdict.failure.type}: {verdict.failure.message}" if verdict.failure else "not yet"
+        if verdict.failure:
+            return f"{verdict.failure.type}: {verdict.failure.message}"
+        return f"none ({verdict.ended_by})" if verdict.ended_by else "not yet"
     said = verdict.judgement
     details = [] if said.confidence is None else [f"{said.confidence:.0%} sure"]
     if said.claims:
@@ -211,4 +215,5 @@ def _on(judges: Iterable[Judge], key: str) -> Iterator[Verdict]:
                 run=judge.record.id,
                 judgement=judge.judgements.get(key),
                 failure=recorded.reason if recorded.status == QuestionStatus.FAILED else None,
+                ended_by=recorded.ended_by,
             )

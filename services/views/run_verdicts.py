@@ -31,8 +31,8 @@ from cotrail.systems.judge.judgement import Judgement
 
 MEANS = (
     "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
-    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. Of a judge under way, the mean is over "
-    "its verdicts alone."
+    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. While a judge is under way, its mean "
+    "is over its verdicts alone."
 )
 """How means of verdicts are taken."""
 

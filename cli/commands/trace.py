@@ -1,6 +1,5 @@
 """`cotrail trace`: one question, step by step."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.judged import judged
 from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.cli.terminal.prompt import print_prompt
 from cotrail.cli.terminal.reasoned import reasoned
@@ -31,6 +31,7 @@ from cotrail.services.views.scoring import scores_of
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.services.views.step_prompts import step_prompt
 from cotrail.services.views.tracing import QuestionStatus, TracedQuestion, read_question
+from cotrail.systems.judge.judgement import Judgement
 from cotrail.systems.searchain.tree import Tree
 
 
@@ -78,19 +79,21 @@ def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: b
         screen.print(Padding(step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
     screen.print()
     if traced.details is not None:
-        drawing = _drawn(details_of(record, traced), names_in(traced), full=full)
+        drawing = _drawn(details_of(record, traced), traced, full=full)
         screen.print(drawing or Text(json_of(traced.details)))
         screen.print()
     screen.print(_outcome(record, traced))
 
 
-def _drawn(details: object, titles: Mapping[str, str], *, full: bool) -> RenderableType | None:
-    """The details of an answer, given the paragraphs' names by digest; None where they have no form of their own."""
+def _drawn(details: object, traced: TracedQuestion, *, full: bool) -> RenderableType | None:
+    """The details of a question's answer; None where they have no form of their own."""
     match details:
         case Weighing():
-            return weighed(details, titles)
+            return weighed(details, names_in(traced))
         case Tree():
-            return reasoned(details, titles, full=full)
+            return reasoned(details, names_in(traced), full=full)
+        case Judgement():
+            return judged(details, traced.judged, full=full)
     return None
 
 
@@ -103,6 +106,8 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
     if traced.ended_by:
         table.add_row("ended by", traced.ended_by)
     table.add_row("gold", " / ".join(traced.answers) or "none published")
+    if traced.judged:  # a verdict is no answer to the question
+        return table
     scores = scores_of(record, traced)
     em, cover_em, rouge_l = scores["answer_em"], scores["cover_em"], scores["rouge_l"]
     agreement = [f"EM {number(em, 0)}", f"F1 {number(scores['answer_f1'], 2)}"]

@@ -17,7 +17,7 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.ended_by import by_failure
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.question_kinds import read_kinds
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, JudgedAnswer
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -90,6 +90,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
 
     details: of the answer, as JSON; `SystemSpec.details` is their type.
     ended_by: what ended it: `cotrail.core.ended_by`; empty where nothing did, or a former version didn't record it.
+    judged: the answers of other runs that it grades, in a judge's run.
     """
 
     key: str
@@ -106,6 +107,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     steps: tuple[TracedStep, ...]
     details: Any = None
     ended_by: str = ""
+    judged: tuple[JudgedAnswer, ...] = ()
 
     @property
     def paragraphs(self) -> tuple[Paragraph, ...]:
@@ -156,7 +158,7 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
         raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
     action = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
     if not isinstance(action, Prompted):
-        raise InputError(f"step {sequence} is a {row['kind']} step and has no prompt; name a reason or read step")
+        raise InputError(f"step {sequence} is a {row['kind']} step and has no prompt; name one that asks a model")
     if row["result"] is None:
         return action.prompt.render()
     seen = msgspec.convert(row["result"], Generated)
@@ -225,6 +227,7 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
         steps=tuple(traced),
         details=row["weighing"],
         ended_by=row["ended_by"] or failed,
+        judged=msgspec.convert(row["judged"] or (), tuple[JudgedAnswer, ...]),
     )
 
 

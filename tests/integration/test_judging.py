@@ -439,6 +439,18 @@ def test_the_command_says_what_it_does_and_what_it_may_take(run: str, cotrail: C
     assert "--name names one run" in str(refused.exception)
 
 
+def test_a_trace_shows_the_judged_answer_the_verdict_and_its_reasons(
+    run: str, judged: Callable[..., str], cotrail: Cotrail, home: Path
+) -> None:
+    judge = judged(run)
+    shown = " ".join(cotrail("trace", judge, "q1").stdout.split())
+    assert f"judged in {run} {WRONG} verdict incorrect by correct, score 0.00, 90% sure reasons By the book." in shown
+    assert "paragraph recall" not in shown, "a verdict is no answer"
+    claims = cotrail("trace", judged(run, "reader", rubric="faithful"), "q0").stdout
+    assert "claim verdict cited" in " ".join(claims.split())
+    assert "It is deep. unsupported none" in " ".join(claims.split())
+
+
 def test_a_rubric_of_ones_own_is_sealed_with_the_run(
     run: str, home: Path, judged: Callable[..., str], query: Query
 ) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from cotrail.common.humanize import count
 from cotrail.core.money import Spent
 from cotrail.core.results import Failure
+from cotrail.errors import InputError
 from cotrail.evaluation.judging.agreement import Agreement as Agreement
 from cotrail.evaluation.judging.agreement import agreement
 from cotrail.evaluation.judging.shares import Share as Share
@@ -26,13 +27,14 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.records.labels import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.views.judges import Judge, judge_of, judges_of
 from cotrail.systems.judge.judgement import Judgement
 
 MEANS = (
     "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
-    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. While a judge is under way, its mean "
-    "is over its verdicts alone."
+    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. While a judge is under way, its "
+    "mean is over its verdicts alone."
 )
 """How means of verdicts are taken."""
 
@@ -103,6 +105,17 @@ class RunVerdicts(Struct, frozen=True, kw_only=True):
     judges: tuple[JudgeVerdicts, ...]
     agreements: tuple[Agreement, ...]
     per_question: tuple[QuestionVerdicts, ...] = ()
+
+
+def find_verdicts(connection: Connection, run: str, *, per_question: bool = False) -> RunVerdicts:
+    """What judges say of the run that a person means: see `run_verdicts`; InputError where it is a judge's itself."""
+    record = find_run(connection, run)
+    if record.system == JUDGE:
+        raise InputError(
+            f"{record.id} is a judge's own run: name the run that it judged, {record.settings['runs'][0]}; "
+            f"`cotrail score {record.id}` shows what it says"
+        )
+    return run_verdicts(connection, record, per_question=per_question)
 
 
 def run_verdicts(connection: Connection, record: RunRecord, *, per_question: bool = False) -> RunVerdicts:

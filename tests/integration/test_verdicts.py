@@ -209,6 +209,12 @@ def test_the_command_prints_json(cotrail: Cotrail, run: str) -> None:
     assert told["per_question"] == []
 
 
+def test_of_a_judge_itself_nobody_says_anything(cotrail: Cotrail, run: str) -> None:
+    result = cotrail("verdicts", "strict")
+    assert result.exit_code != 0
+    assert "name the run that it judged, answers" in str(result.exception)
+
+
 def test_without_a_judge_the_command_says_how_to_have_one(engine: Engine, cotrail: Cotrail) -> None:
     answer(engine)
     assert "cotrail judge answers --model NAME" in printed(cotrail, "verdicts", RUN)
@@ -266,6 +272,13 @@ def test_the_report_shows_verdicts_in_its_summary_and_at_each_question(
     assert "Krippendorff's alpha 0.533" in text
     assert "incorrect (70% sure)" in text
     assert "It is incorrect." in text
+
+
+def test_the_report_of_a_judge_shows_its_verdicts(cotrail: Cotrail, run: str, tmp_path: Path) -> None:
+    printed(cotrail, "report", "kind", "--html", tmp_path / "kind.html")
+    text = Page((tmp_path / "kind.html").read_text()).text
+    assert "This run judges answers of others" in text
+    assert "correct 4, incorrect 1" in text
 
 
 def test_judges_are_calibrated_by_labels(engine: Engine, cotrail: Cotrail, run: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -30,11 +30,13 @@ from cotrail.services.views.reports.reported_questions import (
     reported_paragraphs,
     reported_question,
 )
-from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, run_verdicts
+from cotrail.services.views.reports.reported_verdicts import ReportedVerdicts, reported_verdicts
 from cotrail.services.views.score_tables import kind_tables
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 
 UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
+
+NO_JUDGES = ReportedVerdicts()
 
 SEARCHES_NOTE = (
     "For each question: every search with the paragraphs that it added (★ gold: the dataset marks it as needed), and "
@@ -80,11 +82,8 @@ def run_report(connection: Connection, run: str) -> RunReportPage:
     progress = read_progress(connection, record.id)
     cost = run_cost(connection, record.id)
     labels = read_labels(connection, [record.id]).get(record.id, NO_LABELS)
-    questions, verdicts = (
-        list(read_questions(connection, record.id)),
-        run_verdicts(connection, record, per_question=True),
-    )
-    return run_page(record, progress, cost, questions, labels, verdicts=verdicts)
+    judging = reported_verdicts(connection, record)
+    return run_page(record, progress, cost, list(read_questions(connection, record.id)), labels, judging=judging)
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
@@ -110,9 +109,9 @@ def run_page(
     questions: Sequence[TracedQuestion],
     labels: Labels = NO_LABELS,
     *,
-    verdicts: RunVerdicts | None = None,
+    judging: ReportedVerdicts = NO_JUDGES,
 ) -> RunReportPage:
-    """The page of a run with these questions; verdicts: what judges say of it, and of each question."""
+    """The page of a run with these questions; judging: what judges say of it, and of each question."""
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored)
     reported = [
@@ -135,13 +134,14 @@ def run_page(
             for metric in _shown(reported)
             if scores.metrics[metric.name] is not None
         ],
-        caveat=CAVEAT if _scored(scores) else UNSCORED_NOTE,
+        caveat=CAVEAT if _scored(scores) else judging.unscored or UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
-        **_judged(verdicts),
+        judging=judging,
+        number=number,
         plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
         legend=legend,
         questions=reported,
@@ -150,19 +150,6 @@ def run_page(
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunReportPage(html=html, questions=len(questions))
-
-
-def _judged(verdicts: RunVerdicts | None) -> dict[str, Any]:
-    """What the page's templates say of judges."""
-    return {
-        "judges": verdicts.judges if verdicts else (),
-        "agreements": verdicts.agreements if verdicts else (),
-        "verdicts": {each.question: each.verdicts for each in verdicts.per_question if each.verdicts}
-        if verdicts
-        else {},
-        "means": MEANS,
-        "number": number,
-    }
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:

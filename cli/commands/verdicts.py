@@ -8,9 +8,8 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.verdict_tables import print_agreement, print_judges, print_kinds, print_questions
 from cotrail.common.humanize import count
-from cotrail.services.runs.named_runs import find_run
 from cotrail.services.store import reading
-from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, run_verdicts
+from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, find_verdicts
 
 
 def verdicts(
@@ -24,7 +23,7 @@ def verdicts(
     `cotrail judge RUN --model NAME` has a model judge it. What judges under way have said so far counts.
     """
     with reading() as connection:
-        found = run_verdicts(connection, find_run(connection, run), per_question=questions)
+        found = find_verdicts(connection, run, per_question=questions)
     if json:
         print_json(found)
     else:

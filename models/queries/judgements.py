@@ -30,13 +30,14 @@ class JudgedQuestion(Struct, frozen=True, kw_only=True):
 class RecordedJudgement(Struct, frozen=True, kw_only=True):
     """A question of a judge's run: how it stands there, and what the judge said, as JSON.
 
-    runs: those whose answers it grades, one or two.
+    ended_by: what ended it there, e.g. a limit; empty where nothing has. runs: those whose answers it grades.
     """
 
     key: str
     status: str
     details: Any
     reason: Failure | None
+    ended_by: str
     runs: tuple[str, ...]
 
 
@@ -71,7 +72,7 @@ def read_judged(connection: Connection, run_id: str) -> list[JudgedQuestion]:
 def read_judgements(connection: Connection, judge_id: str, key: str | None = None) -> list[RecordedJudgement]:
     """Return the questions of a judge's run, in their order; key: only the one with this id."""
     first, second = (questions.c.judged[place]["run"].astext.label(name) for place, name in enumerate(("one", "two")))
-    columns = (questions.c[name] for name in ("key", "status", "weighing", "reason"))
+    columns = (questions.c[name] for name in ("key", "status", "weighing", "reason", "ended_by"))
     query = select(*columns, first, second).where(questions.c.run_id == judge_id).order_by(questions.c.position)
     if key is not None:
         query = query.where(questions.c.key == key)
@@ -81,6 +82,7 @@ def read_judgements(connection: Connection, judge_id: str, key: str | None = Non
             status=row.status,
             details=row.weighing,
             reason=msgspec.convert(row.reason, Failure | None),
+            ended_by=row.ended_by or "",
             runs=tuple(run for run in (row.one, row.two) if run is not None),
         )
         for row in connection.execute(query)

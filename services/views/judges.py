@@ -55,6 +55,11 @@ class Judge(Struct, frozen=True, kw_only=True):
         """What a question counts that the run never answered."""
         return self.scores.get(self.rubric.unanswered, min(self.scores.values()))
 
+    @property
+    def under_way(self) -> bool:
+        """Whether verdicts may still come."""
+        return bool(self.of_status(QuestionStatus.OPEN) + self.of_status(QuestionStatus.BLOCKED))
+
     def of_status(self, status: QuestionStatus) -> int:
         """How many of its questions have this status."""
         return sum(each.status == status for each in self.recorded.values())
@@ -73,7 +78,9 @@ class Judge(Struct, frozen=True, kw_only=True):
 
     def _lacks_answer(self, question: JudgedQuestion) -> bool:
         """Whether the judge would have been asked about the question if the run had answered it."""
-        if self.rubric.asks == "pair":  # where one of two answers is missing, none is preferred
+        # Where one of two answers is missing, none is preferred; and a mean of verdicts so far is no estimate if all of
+        # these count, and only some of the answers.
+        if self.rubric.asks == "pair" or self.under_way:
             return False
         return not question.answered and (question.published or not self.rubric.shows("answers"))
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from cotrail.common.humanize import count
 from cotrail.core.money import Spent
 from cotrail.core.results import Failure
+from cotrail.errors import InputError
 from cotrail.evaluation.judging.agreement import Agreement as Agreement
 from cotrail.evaluation.judging.agreement import agreement
 from cotrail.evaluation.judging.shares import Share as Share
@@ -26,12 +27,14 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.records.labels import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.views.judges import Judge, judge_of, judges_of
 from cotrail.systems.judge.judgement import Judgement
 
 MEANS = (
     "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "
-    "`unanswered` or its lowest score; an answer without a verdict counts nowhere."
+    "`unanswered` or its lowest score; an answer without a verdict counts nowhere. While a judge is under way, its "
+    "mean is over its verdicts alone."
 )
 """How means of verdicts are taken."""
 
@@ -39,14 +42,15 @@ MEANS = (
 class Verdict(Struct, frozen=True, kw_only=True):
     """What a judge says of a question.
 
-    judgement: None where it hasn't said it (yet); failure: why it can't. A preference is seen from the run whose
-    verdicts these are: a win, a tie or a loss.
+    judgement: None where it hasn't said it; failure: why it can't; ended_by: what ended its question, if anything.
+    A preference is seen from the run whose verdicts these are: a win, a tie or a loss.
     """
 
     judge: str
     run: str
     judgement: Judgement | None
     failure: Failure | None
+    ended_by: str
 
 
 NO_VERDICTS: Mapping[str, tuple[Verdict, ...]] = {}
@@ -103,6 +107,17 @@ class RunVerdicts(Struct, frozen=True, kw_only=True):
     per_question: tuple[QuestionVerdicts, ...] = ()
 
 
+def find_verdicts(connection: Connection, run: str, *, per_question: bool = False) -> RunVerdicts:
+    """What judges say of the run that a person means: see `run_verdicts`; InputError where it is a judge's itself."""
+    record = find_run(connection, run)
+    if record.system == JUDGE:
+        raise InputError(
+            f"{record.id} is a judge's own run: name the run that it judged, {record.settings['runs'][0]}; "
+            f"`cotrail score {record.id}` shows what it says"
+        )
+    return run_verdicts(connection, record, per_question=per_question)
+
+
 def run_verdicts(connection: Connection, record: RunRecord, *, per_question: bool = False) -> RunVerdicts:
     """What judges say of a run so far; per_question: of each question, too."""
     judges, questions = judges_of(connection, record.id), read_judged(connection, record.id)
@@ -146,7 +161,9 @@ def verdicts_by_question(connection: Connection, record: RunRecord) -> Mapping[s
 def verdict_words(verdict: Verdict) -> str:
     """A verdict in words: `correct (90 % sure)`."""
     if verdict.judgement is None:
-        return f"{verdict.failure.type}: {verdict.failure.message}" if verdict.failure else "not yet"
+        if verdict.failure:
+            return f"{verdict.failure.type}: {verdict.failure.message}"
+        return f"none ({verdict.ended_by})" if verdict.ended_by else "not yet"
     said = verdict.judgement
     details = [] if said.confidence is None else [f"{said.confidence:.0%} sure"]
     if said.claims:
@@ -211,4 +228,5 @@ def _on(judges: Iterable[Judge], key: str) -> Iterator[Verdict]:
                 run=judge.record.id,
                 judgement=judge.judgements.get(key),
                 failure=recorded.reason if recorded.status == QuestionStatus.FAILED else None,
+                ended_by=recorded.ended_by,
             )

@@ -77,6 +77,7 @@ def judge(
         model_name=model,
         binding=Binding(model=f"{model}@d1", profile="fast", temperature=0, seed=0),
         shots={},
+        provenance={"cotrail": "0"},
     )
     asked = [_judged(engine, key, of, rubric) for key in keys]
     submit(engine, described, asked, find_system)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 
 from cotrail.core.actions.judge import Judge
 from cotrail.errors import InputError
@@ -102,7 +102,7 @@ def test_a_second_judge_of_the_same_name_has_a_number_and_a_cancelled_one_is_non
     labels = [each.label for each in found(engine, run).judges]
     assert labels == ["correct/m", "correct/n", "correct/m#2"]
     again = found(engine, run).judges[2]
-    assert (again.state, again.open, again.tally.judged, again.tally.without) == ("running", 5, 0, 5)
+    assert (again.state, again.open, again.tally.judged, again.tally.without) == ("running", 5, 0, 6)
 
 
 def test_a_question_shows_what_each_judge_says(engine: Engine, run: str) -> None:
@@ -209,6 +209,12 @@ def test_the_command_prints_json(cotrail: Cotrail, run: str) -> None:
     assert told["per_question"] == []
 
 
+def test_of_a_judge_itself_nobody_says_anything(cotrail: Cotrail, run: str) -> None:
+    result = cotrail("verdicts", "strict")
+    assert result.exit_code != 0
+    assert "name the run that it judged, answers" in str(result.exception)
+
+
 def test_without_a_judge_the_command_says_how_to_have_one(engine: Engine, cotrail: Cotrail) -> None:
     answer(engine)
     assert "cotrail judge answers --model NAME" in printed(cotrail, "verdicts", RUN)
@@ -268,6 +274,13 @@ def test_the_report_shows_verdicts_in_its_summary_and_at_each_question(
     assert "It is incorrect." in text
 
 
+def test_the_report_of_a_judge_shows_its_verdicts(cotrail: Cotrail, run: str, tmp_path: Path) -> None:
+    printed(cotrail, "report", "kind", "--html", tmp_path / "kind.html")
+    text = Page((tmp_path / "kind.html").read_text()).text
+    assert "This run judges answers of others" in text
+    assert "correct 4, incorrect 1" in text
+
+
 def test_judges_are_calibrated_by_labels(engine: Engine, cotrail: Cotrail, run: str, tmp_path: Path) -> None:
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps({"id": key, "correct": key in {"q0", "q2"}}) + "\n" for key in KEYS[:4]))
@@ -281,6 +294,35 @@ def test_judges_are_calibrated_by_labels(engine: Engine, cotrail: Cotrail, run: 
     assert kind.confidence is not None
     # Of q0 to q3 it is 90, 80, 50, 60 % sure, and right but for q1.
     assert kind.confidence.error == pytest.approx(0.75 - 0.7)
+
+
+def test_the_judge_command_compares_the_judges_that_there_are(
+    cotrail: Cotrail, engine: Engine, run: str, tmp_path: Path
+) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,verdict\n" + "".join(f"{key},correct\n" for key in KEYS[:3]))
+    text = printed(cotrail, "judge", run, "--calibrate", labels)
+    assert "answers: 3 of 6 questions labelled" in text
+    assert text.index("correct/m") < text.index("2 of 3") < text.index("correct/n") < text.index("3 of 3")
+    told = json.loads(printed(cotrail, "judge", run, "--calibrate", labels, "--json"))
+    assert told["judges"][0]["calibration"]["unlabelled"] == 1
+    with engine.connect() as connection:
+        assert connection.execute(select(func.count()).select_from(runs)).scalar_one() == 3
+
+
+def test_labels_are_checked_before_a_judge_begins(
+    cotrail: Cotrail, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(engine)
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    (tmp_path / "script.json").write_text('{"name": "s", "questions": {}, "default": {"answer": "no"}}')
+    (tmp_path / "models.toml").write_text('[models.s]\nengine = "scripted"\npath = "script.json"\n')
+    (tmp_path / "labels.jsonl").write_text('{"id": "q0", "verdict": "missing"}')
+    result = cotrail("judge", RUN, "--model", "s", "--calibrate", tmp_path / "labels.jsonl")
+    assert result.exit_code != 0
+    assert "`verdict` can't be 'missing'" in str(result.exception)
+    with engine.connect() as connection:
+        assert connection.execute(select(runs.c.id)).scalars().all() == [RUN]
 
 
 @pytest.mark.parametrize(

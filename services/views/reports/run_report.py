@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -39,11 +39,13 @@ from cotrail.services.views.reports.reported_questions import (
     reported_paragraphs,
     reported_question,
 )
-from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, run_verdicts
+from cotrail.services.views.reports.reported_verdicts import ReportedVerdicts, reported_verdicts
 from cotrail.services.views.score_tables import SEQUENTIAL_CAVEAT, kind_tables, until_line
 from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
 
 UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
+
+NO_JUDGES = ReportedVerdicts()
 
 SEARCHES_NOTE = (
     "For each question: every search with the paragraphs that it added (★ gold: the dataset marks it as needed), and "
@@ -97,13 +99,8 @@ def run_report(connection: Connection, run: str) -> RunReportPage:
         labels,
         plan=plan_of_run(connection, record),
         cause_labels=read_cause_labels(connection, record.id),
-        verdicts=run_verdicts(connection, record, per_question=True),
+        judging=reported_verdicts(connection, record),
     )
-    questions, verdicts = (
-        list(read_questions(connection, record.id)),
-        run_verdicts(connection, record, per_question=True),
-    )
-    return run_page(record, progress, cost, questions, labels, verdicts=verdicts)
 
 
 def write_run_pages(connection: Connection, runs: Iterable[ReportedRun], directory: Path) -> Iterator[Path]:
@@ -131,9 +128,9 @@ def run_page(
     *,
     plan: RunPlan | None = None,
     cause_labels: Sequence[CauseLabel] = (),
-    verdicts: RunVerdicts | None = None,
+    judging: ReportedVerdicts = NO_JUDGES,
 ) -> RunReportPage:
-    """The page of a run with these questions; verdicts: what judges say of it, and of each question."""
+    """The page of a run with these questions; judging: what judges say of it, and of each question."""
     plan = plan or RunPlan(run=record.id, sealed=record.created_at)
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored, leading(question.status for question in questions))
@@ -167,13 +164,14 @@ def run_page(
             for metric in _shown(reported)
             if scores.metrics[metric.name] is not None
         ],
-        caveat=_caveat(scores),
+        caveat=_caveat(scores) if _scored(scores) else judging.unscored or UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
         percent=_percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
-        **_judged(verdicts),
+        judging=judging,
+        number=number,
         plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
         legend=legend,
         questions=reported,
@@ -184,19 +182,6 @@ def run_page(
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunReportPage(html=html, questions=len(questions))
-
-
-def _judged(verdicts: RunVerdicts | None) -> dict[str, Any]:
-    """What the page's templates say of judges."""
-    return {
-        "judges": verdicts.judges if verdicts else (),
-        "agreements": verdicts.agreements if verdicts else (),
-        "verdicts": {each.question: each.verdicts for each in verdicts.per_question if each.verdicts}
-        if verdicts
-        else {},
-        "means": MEANS,
-        "number": number,
-    }
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:
@@ -220,8 +205,6 @@ def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool)
 
 def _caveat(scores: RunScores) -> str:
     """What the scores mean, and how far a run with a rule got."""
-    if not _scored(scores):
-        return UNSCORED_NOTE
     if scores.until is None:
         return CAVEAT
     line = until_line(scores.until, scores.questions)

@@ -80,12 +80,13 @@ def differences(comparison: Comparison, metric: MetricFacts) -> ReportTable | No
         Column("mean", "Difference", _unit(metric, "gain")),
         Column("interval", interval, _unit(metric, "gain")),
         Column("p", "p", "probability"),
-        Column("corrected", "p, corrected", "probability"),
+        *([Column("corrected", "p, corrected", "probability")] if len(comparison.pairs) > 1 else []),
         Column("verdict", "Verdict"),
         Column("questions", "Questions", "count"),
         Column("needed", "Needed", "count"),
     )
-    return listing(metric.name, f"Differences, {metric.title}", columns, rows, notes=(NEEDED_NOTE,))
+    notes = (NEEDED_NOTE,) if metric == comparison.primary else ()
+    return listing(metric.name, f"Differences, {metric.title}", columns, rows, notes=notes)
 
 
 def wins(comparison: Comparison) -> ReportTable | None:

@@ -18,7 +18,7 @@ def headline(comparison: Comparison) -> str:
     beaten = [_other(comparison, pair, best) for pair, is_first in of_best if _beats(comparison, pair, is_first)]
     level = [_other(comparison, pair, best) for pair, is_first in of_best if not _beats(comparison, pair, is_first)]
     value = shown_value(_mean(best, comparison), comparison.primary)
-    parts = [f"{best.name} has the highest {comparison.primary.title}, {value}"]
+    parts = [f"{best.name} has the highest {comparison.primary.title} ({value})"]
     parts += [f"and is better than {listed(beaten)}"] if beaten else []
     return " ".join(parts) + (f"; no difference from {listed(level)} is shown" if level else "") + "."
 

@@ -129,7 +129,7 @@ def test_the_costs_are_those_of_the_steps_and_the_front_has_what_no_run_beats(
 
 def test_kinds_of_questions_are_compared_each_by_itself(five: list[str], cotrail: Cotrail) -> None:
     found = compared(cotrail, *five[:2])
-    differences = by_hand(*five[:2], EM)
+    differences = by_hand(five[0], five[1], EM)
     of_kinds = {"hard": differences[::3], "easy": [each for n, each in enumerate(differences) if n % 3]}
     assert {each["kind"]: each["difference"]["questions"] for each in found["kinds"]} == {"easy": 20, "hard": 10}
     for each in found["kinds"]:
@@ -147,7 +147,7 @@ def test_the_text_begins_with_the_answer_and_names_questions(five: list[str], co
     assert clear.startswith(f"alpha is better than echo by {points:.1f} points Answer F1 (95 % interval ")
     assert "p < 0.001)." in clear.splitlines()[0]
     best = cotrail("compare", *five).stdout.splitlines()
-    assert best[0].startswith("alpha has the highest Answer EM, 80.0, and is better than ")
+    assert best[0].startswith("alpha has the highest Answer EM (80.0) and is better than ")
     assert sum(" after correction)" in line for line in best) == len(PAIRS)
 
 

@@ -78,16 +78,24 @@ def _front(comparison: Comparison, front: CostFront) -> "Figure":
         figure = Figure(figsize=(5.6, 3.6), layout="constrained")
         axes = figure.subplots()
         places = [(cost, _scaled(quality, comparison)) for cost, quality in (front.points[run] for run in front.front)]
-        axes.step(*zip(*places, strict=True), where="post", color=COLOURS["strong"], linewidth=1.2, zorder=1)
+        axes.step(
+            *zip(*places, strict=True),
+            where="post",
+            color=COLOURS["strong"],
+            linewidth=1,
+            linestyle=(0, (4, 3)),
+            zorder=1,
+        )
         for run in comparison.runs:
             if run.id in front.points:
                 _point(axes, comparison, run, front)
+        axes.margins(x=0.18, y=0.12)
         costs = [cost for cost, _ in front.points.values()]
         if min(costs) > 0 and max(costs) / min(costs) > WIDE_RANGE:
             axes.set_xscale("log")
         else:
-            axes.set_xlim(left=0)
-        axes.margins(x=0.18, y=0.12)
+            axes.set_xlim(0, axes.get_xlim()[1])
+            axes.xaxis.set_major_formatter("{x:,g}")
         axes.set_xlabel(AXES[front.measure])
         axes.set_ylabel(comparison.primary.title)
     return figure

@@ -14,8 +14,8 @@ from cotrail.services.views.scoring import RunScores, Stopping
 
 SEQUENTIAL_CAVEAT = (
     "The questions are in a random order, and the means are over the first of them, up to where the rule stopped the "
-    "run or to the first that hasn't ended. The 95 % intervals are confidence sequences (Waudby-Smith & Ramdas 2024): they "
-    "hold whenever one looks or stops, and are wider than intervals of a fixed number of questions."
+    "run or to the first that hasn't ended. The 95 % intervals are confidence sequences (Waudby-Smith & Ramdas 2024): "
+    "they hold whenever one looks or stops, and are wider than intervals of a fixed number of questions."
 )
 
 SHOWN_METRICS = 3

@@ -45,7 +45,8 @@ def confidence_interval(
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
     if len(values) < 2:
         return None
-    mean, reach = fmean(scores), _reach(scores)
+    mean = fmean(scores)
+    reach = _reach(scores, mean)
     low, high = max(mean - reach, lowest), min(mean + reach, highest)
     return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
 
@@ -58,9 +59,9 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
     return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
 
 
-def _reach(scores: Sequence[float]) -> float:
+def _reach(scores: Sequence[float], mean: float) -> float:
     """How far the interval of Student's t reaches to either side of the mean."""
-    mean, degrees = fmean(scores), len(scores) - 1
+    degrees = len(scores) - 1
     squares = {score: (score - mean) ** 2 for score in set(scores)}  # most questions share theirs with many others
     variance = fsum(map(squares.__getitem__, scores)) / degrees
     return student_t_quantile(degrees, QUANTILE) * sqrt(variance / len(scores))

@@ -14,8 +14,9 @@ from cotrail.cli.terminal.run_text import INCOMPLETE, summarize
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import cut
 from cotrail.common.short_digests import shortened
+from cotrail.core.repeats import SHARE
 from cotrail.errors import InputError
-from cotrail.services.runs.repeating import SHARE, RepeatedRun, read_share, repeat_steps, repeated_by
+from cotrail.services.runs.repeating import RepeatedRun, read_share, repeat_steps, repeated_by
 from cotrail.services.store import open_store
 from cotrail.services.views.repeated_steps import OtherwiseShare, RepeatReport, read_repeat_report
 
@@ -97,8 +98,8 @@ def _print_begun(begun: RepeatedRun, *, json: bool) -> None:
 
 
 def _summary(begun: RepeatedRun) -> str:
-    questions = f"{begun.questions:,} of {begun.origin} that have some"
-    return f"{begun.run} repeats a step of {count(begun.steps, 'question')} of {questions}."
+    drawn = f"one each of {begun.steps:,} of {count(begun.questions, 'question')}"
+    return f"{begun.run} repeats {count(begun.steps, 'step')} of {begun.origin}, {drawn}."
 
 
 def _print_report(screen: Console, report: RepeatReport) -> None:

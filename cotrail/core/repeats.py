@@ -12,6 +12,9 @@ from msgspec import Struct, field
 REPEAT, REPEATED_STEPS = "repeat", "repeats"
 """The keys of a run's provenance for the one and the other."""
 
+SHARE = 0.02
+"""The share of questions of which a step is repeated by default."""
+
 
 class Repeat(Struct, frozen=True, kw_only=True):
     """Which of several runs of the same questions a run is.

@@ -1,8 +1,7 @@
 """Composition of a run from what its request names: everything that decides its results is pinned."""
 
-import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from cotrail.models.records.runs import BUDGETS, PRICES, UNTIL
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
+from cotrail.services.runs.run_ids import new_id
 from cotrail.services.runs.runnable import (
     check_batches,
     check_here,
@@ -156,12 +156,6 @@ def _limited(budgets: Budgets, prices: Prices) -> dict[str, Any]:
         )
     named = {PRICES: prices, BUDGETS: budgets if budgets != NO_BUDGETS else None}
     return {name: msgspec.to_builtins(value) for name, value in named.items() if value}
-
-
-def new_id(system: str) -> str:
-    """An id for a run of this system."""
-    # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
-    return f"{system}-{date.today():%Y%m%d}-{secrets.token_hex(3)}"
 
 
 def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile]:

@@ -13,7 +13,7 @@ from cotrail.models.queries.runs import LATEST, resolve_run
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
 
 _ID = re.compile(r"[\w-]{1,60}-[0-9]{8}-[0-9a-f]{6}")
-"""What ids of runs look like: `cotrail.services.runs.composing` makes them."""
+"""What ids of runs look like: `cotrail.services.runs.run_ids` makes them."""
 _LABEL = re.compile(r"\w[^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,99}")
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from cotrail.common.nearest import unknown
 from cotrail.core.actions.registry import KINDS, has_prompt
-from cotrail.core.repeats import REPEATED_STEPS, RepeatedSteps, read_repeated_steps
+from cotrail.core.repeats import REPEATED_STEPS, SHARE, RepeatedSteps, read_repeated_steps
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.repeated_steps import draw_steps
 from cotrail.models.commands.forking import fork
@@ -24,9 +24,6 @@ from cotrail.systems.registry import find_system
 
 MODEL_KINDS = tuple(filter(has_prompt, KINDS))
 """The kinds of steps that language models carry out."""
-
-SHARE = 0.02
-"""The share of questions of which a step is repeated by default."""
 
 
 class RepeatedRun(Struct, frozen=True, kw_only=True):

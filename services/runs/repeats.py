@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 
 from msgspec.structs import replace
-from sqlalchemy import Connection
 
 from cotrail.common.dotted_names import dotted
-from cotrail.core.repeats import Repeat, provenance_of, read_repeat
+from cotrail.core.repeats import Repeat, provenance_of
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.queries.repeats import runs_of
 from cotrail.models.records.labels import Labels
-from cotrail.services.runs.composing import new_id
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.run_ids import new_id
 from cotrail.systems.spec import Needs
 
 
@@ -40,15 +37,6 @@ def are_alike(submission: Submission, needs: Needs) -> bool:
     own = (value for path, value in dotted(submission.settings) if path.rpartition(".")[2] == "temperature")
     samples = needs.samples or submission.binding.temperature or any(own)
     return submission.binding.profile == "deterministic" and not samples
-
-
-def repeats_of(connection: Connection, run: str) -> dict[str, Repeat]:
-    """All repeats of a run that are still there, itself included, by their ids in the order of their seeds.
-
-    Empty where it has none.
-    """
-    record = find_run(connection, run)
-    return runs_of(connection, record) if read_repeat(record.provenance) else {}
 
 
 def _labels(first: Labels, number: int) -> Labels:

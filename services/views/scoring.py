@@ -14,7 +14,7 @@ from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
 from cotrail.data.datasets.loading import load_official
 from cotrail.data.datasets.registry import PROCESSED
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
@@ -31,11 +31,11 @@ from cotrail.evaluation.metrics.stop_rules import sequence_interval
 from cotrail.models.queries.outcomes import Outcome, read_outcomes
 from cotrail.models.queries.prefixes import leading
 from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.queries.repeats import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.runs import rule_of
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.services.runs.repeats import repeats_of
 
 
 class Stopping(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
 
 def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
     """The scores of a run's repeats together, itself included; None where it has none."""
-    repeats = repeats_of(connection, run_id)
+    repeats = runs_of(connection, read_run(connection, run_id))
     if not repeats:
         return None
     scored = {run: scores_by_question(connection, read_run(connection, run)) for run in repeats}

@@ -30,7 +30,7 @@ def plan_digest(plan: object) -> str:
 
 def json_digest(value: object) -> str:
     """The SHA-256 of a value's canonical JSON, in which a number that is whole has no decimals."""
-    return sha256(canonical(_whole(msgspec.to_builtins(value)))).hexdigest()
+    return sha256(canonical(whole_numbers(msgspec.to_builtins(value)))).hexdigest()
 
 
 def plan_of(run: Row) -> Any:
@@ -73,13 +73,13 @@ def _decisive(run: Row, binding: Binding) -> dict[str, Any]:
     }
 
 
-def _whole(value: Any) -> Any:
-    """The value with whole numbers as such: PostgreSQL keeps 1e16 as 10000000000000000, and -0.0 as 0.0."""
+def whole_numbers(value: Any) -> Any:
+    """The JSON value with whole numbers as such: PostgreSQL keeps 1e16 as 10000000000000000, and -0.0 as 0.0."""
     match value:
         case dict():
-            return {key: _whole(each) for key, each in value.items()}
+            return {key: whole_numbers(each) for key, each in value.items()}
         case list():
-            return [_whole(each) for each in value]
+            return [whole_numbers(each) for each in value]
         case float() if value.is_integer():
             return int(Decimal(repr(value)))  # the digits that are written down, which aren't all of a large one's
     return value

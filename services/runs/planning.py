@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cotrail.audit.asked_questions import asked_questions
-from cotrail.audit.plan_check import PLAN, json_digest
+from cotrail.audit.plan_check import PLAN, json_digest, whole_numbers
 from cotrail.core.budgets import Budgets
 from cotrail.core.questions import Question
 from cotrail.core.repeats import read_repeat
@@ -34,7 +34,7 @@ def with_plan(submission: Submission, questions: Sequence[Question], stated: Pla
     It has to be otherwise complete: whatever decides the run is in its plan.
     """
     plan = _plan(submission, questions, stated)
-    return replace(submission, provenance={**submission.provenance, PLAN: msgspec.to_builtins(plan)})
+    return replace(submission, provenance={**submission.provenance, PLAN: whole_numbers(msgspec.to_builtins(plan))})
 
 
 def _plan(submission: Submission, questions: Sequence[Question], stated: PlanFile) -> Plan:

@@ -28,11 +28,14 @@ from cotrail.core.written_calls import split_calls
 from cotrail.data.corpora.documents import passages
 from cotrail.data.corpora.iirc_articles import text_of
 from cotrail.data.corpora.markdown_sections import of_text
+from cotrail.data.datasets.scoring import Scoring
 from cotrail.engines.knowledge.words import words
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.oracle import statement
 from cotrail.engines.language_models.served.control_tokens import broken
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.evaluation.causes.explaining import explain
+from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.evaluation.metrics.text_repair import repaired
@@ -149,6 +152,22 @@ NODES = tuple(
 )
 PARAGRAPH = Paragraph(id="p", title="T", text="one two")
 
+
+def wrong(text: str) -> QuestionRecord:
+    """A wrong answer with the text in every place."""
+    paragraph = Paragraph(id="q", title="T", text=text)
+    return QuestionRecord(
+        question=text[1:],
+        scoring=Scoring("hotpotqa"),
+        answers=("one", text[2:], text[:20]),
+        answer=text,
+        sentences=(text, f"T {text[3:]}"),
+        gold=(GoldParagraph(title="T", text=text),),
+        found=(FoundParagraph(paragraph=paragraph, step=0, rank=1),),
+        seen=(SeenParagraph(paragraph=paragraph, step=1, text=text),),
+    )
+
+
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "first_sentence": first_sentence,
     "sentences": lambda text: list(sentence_boundaries.sentences(text)),
@@ -176,6 +195,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "DROP": lambda text: drop_scores(predicted_spans(text), ("one", "two")),
     "ROUGE-L": lambda text: rouge_l(text, "one 1 a two three"),
     "support": lambda text: paragraph_recall([PARAGRAPH], [GoldParagraph(title="T", text=text)]),
+    "the cause of a wrong answer": lambda text: explain(wrong(text)),
     "repair": repaired,
     "HTML": text_of,
     "Markdown": lambda text: list(of_text(text)),

@@ -9,7 +9,7 @@ from cotrail.services.views.reports.figures import write_one
 
 WIDTH = 7.5
 """Inches, in which the names of all causes have room."""
-LETTERS = 10
+LETTERS = 12
 """The most letters in a line below a bar."""
 
 

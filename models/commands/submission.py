@@ -1,6 +1,6 @@
 """Submitting a run: in one transaction, so that it is stored whole or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Engine, select
@@ -13,7 +13,11 @@ from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.rows import Rows
 from cotrail.models.schema.tables import runs
+
+CHUNK_CHARACTERS = 2**24
+"""Characters of judged answers' paragraphs in one statement; PostgreSQL refuses JSON of 2^28 bytes."""
 
 
 def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Question], find_system: FindSystem) -> str:
@@ -32,15 +36,30 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
         pinned = (question.pinned for question in asked_questions if question.pinned)
         passages = [Paragraph(id="", title=each.title, text=each.text) for each in pinned]
         save_paragraphs(connection, {passage.digest: passage for passage in passages})
-        for start in range(0, len(asked_questions), CHUNK_ROWS):
-            rows = [
-                _question_row(submission.id, position, question)
-                for position, question in enumerate(asked_questions[start : start + CHUNK_ROWS], start=start)
-            ]
+        for rows in _chunks(submission.id, asked_questions):
             recorded = record_questions(connection, rows, opened)
             begin_questions(connection, plans, [each.id for each in recorded])
         wake(connection, submission.id)
     return submission.id
+
+
+def _chunks(run_id: str, asked_questions: Sequence[Question]) -> Iterator[Rows]:
+    """Yield the questions' rows, as many at once as one statement takes well."""
+    rows: Rows = []
+    characters = 0
+    for position, question in enumerate(asked_questions):
+        rows.append(_question_row(run_id, position, question))
+        characters += _judged_characters(question)
+        if len(rows) == CHUNK_ROWS or characters > CHUNK_CHARACTERS:
+            yield rows
+            rows, characters = [], 0
+    if rows:
+        yield rows
+
+
+def _judged_characters(question: Question) -> int:
+    """The length of the paragraphs behind answers that are judged, which may be whole documents."""
+    return sum(len(paragraph.text) for answer in question.judged for paragraph in answer.paragraphs)
 
 
 def _question_row(run_id: str, position: int, question: Question) -> dict[str, Any]:

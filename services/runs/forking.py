@@ -34,6 +34,12 @@ NUMBER_FIELDS = ("seed", "temperature")
 FIELDS = ("model", "profile", "serving", *NUMBER_FIELDS)
 """The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
 
+_KEPT = ("request", "files", "judges")
+"""What a fork's provenance has of its origin's."""
+
+_JUDGED = ("settings.rubric.", "settings.runs")
+"""How the keys of settings begin that decide what the questions of a judge's run hold."""
+
 ENGINE, _SETTING = "engines.", "settings."
 """How the keys of engines and of settings begin where they are written whole."""
 
@@ -104,7 +110,9 @@ def prepare_fork(
     request = replace(request, engines=engines | request.engines)
     if system.needs.corpus and record.corpus is None:
         raise InputError(f"with these settings {record.system} searches a corpus, and run {record.id} has none")
-    recorded: dict[str, Any] = {key: record.provenance[key] for key in ("request", "files") if key in record.provenance}
+    if system.spec.judges and any(key.startswith(_JUDGED) for key in changes):
+        raise InputError(f"{record.id} holds what its own rubric shows: judge by another one with `cotrail judge`")
+    recorded: dict[str, Any] = {key: record.provenance[key] for key in _KEPT if key in record.provenance}
     submission = compose(
         request,
         system,

@@ -102,7 +102,7 @@ def _most(name: str) -> int | None:
 
 def experiment(questions: Path | None, number: int) -> dict[str, Any]:
     """The experiment as its file has it."""
-    names = list(dict.fromkeys(spec.name for spec in SYSTEMS))
+    names = list(dict.fromkeys(spec.name for spec in SYSTEMS if not spec.judges))
     asked = (questions or SAMPLE / "questions.jsonl").absolute()
     files: dict[str, Any] = {"format": "hotpotqa" if questions else "jsonl", "questions": str(asked), "corpus": "trial"}
     return {

@@ -100,6 +100,19 @@ def test_a_bundle_of_the_first_format_verifies(bundles: dict[str, Path], verdict
     assert verdict(zipped([first, *lines[1:]], sealed=True)) is None
 
 
+@pytest.mark.parametrize("run", RUNS)
+def test_a_bundle_of_the_third_format_has_no_judged_answers(
+    bundles: dict[str, Path], verdict: Verdict, run: str
+) -> None:
+    lines = lines_of(bundles[run])
+    first = lines[0].replace(f'"format":"{FORMAT}"'.encode(), b'"format":"3"')
+    without = [line.replace(b'"judged":null,', b"") for line in lines[1:]]
+    assert without != lines[1:]
+    found, today = verdict(zipped([first, *without], sealed=True)), verify(read_bundle(bundles[run]), bundled=True)
+    assert found is not None
+    assert (found.findings, found.digest) == ((), today.digest)
+
+
 @fuzzing
 @given(run=st.sampled_from(RUNS), data=st.data())
 def test_a_file_whose_bytes_are_changed_is_refused_or_says_the_same(

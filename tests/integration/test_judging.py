@@ -323,6 +323,16 @@ def test_claims_are_held_against_the_paragraphs_that_the_question_collected(
     assert all(each["title"] in prompt for each in answer["paragraphs"])
 
 
+def test_answers_behind_whole_documents_are_recorded_in_parts(
+    engine: Engine, home: Path, judged: Callable[..., str], query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin_costless(engine, 5, id="costless"))
+    monkeypatch.setattr("cotrail.models.commands.submission.CHUNK_CHARACTERS", 1)
+    judge = judged("costless", "reader", rubric="faithful")
+    order = select(questions.c.key).where(questions.c.run_id == judge).order_by(questions.c.position)
+    assert [row["key"] for row in query(order)] == [f"q{n}" for n in range(5)]
+
+
 def test_a_fork_with_another_model_judges_the_same_answers_again(
     run: str, judged: Callable[..., str], work: Work, engine: Engine, query: Query
 ) -> None:
@@ -331,6 +341,10 @@ def test_a_fork_with_another_model_judges_the_same_answers_again(
     assert verdicts(query, forked)["q1"][1] == "incorrect"
     asked = select(questions.c.key, questions.c.judged).order_by(questions.c.key)
     assert query(asked.where(questions.c.run_id == forked)) == query(asked.where(questions.c.run_id == judge))
+    of_runs = select(runs.c.provenance["judges"]).order_by(runs.c.created_at)
+    assert len({str(row) for row in query(of_runs.where(runs.c.id.in_((judge, forked))))}) == 1
+    with pytest.raises(InputError, match="judge by another one with `cotrail judge`"):
+        forking.fork(engine, ForkRequest(run=judge, changes={"rubric.words": "Is {answer} in {paragraphs}?"}))
 
 
 def test_pruning_the_judged_run_leaves_the_verdicts(

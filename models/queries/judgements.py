@@ -18,7 +18,7 @@ JUDGE = "judge"
 
 
 class JudgedQuestion(Struct, frozen=True, kw_only=True):
-    """A question of a run that is judged; answered: whether it has an answer; published: whether its dataset has one."""
+    """A question of a judged run; answered: whether it has an answer; published: whether its dataset has one."""
 
     key: str
     text: str

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, func, select
 
 from cotrail.core.actions.judge import Judge
@@ -16,6 +17,7 @@ from cotrail.services.runs.named_runs import find_run
 from cotrail.services.views.calibrating import calibrate
 from cotrail.services.views.judges import verdict_scores
 from cotrail.services.views.run_verdicts import JudgeVerdicts, RunVerdicts, run_verdicts, verdicts_on
+from cotrail.systems.judge.rubric import built_in
 from tests.integration.conftest import Cotrail
 from tests.integration.judged import KEYS, OTHER, RUN, UNREADABLE, Said, answer, judge, verdict, verdicts
 from tests.unit.test_run_report import Page
@@ -354,3 +356,17 @@ def test_without_a_judge_nothing_is_calibrated(engine: Engine, tmp_path: Path) -
     answer(engine)
     with engine.connect() as connection, pytest.raises(InputError, match="no judge graded"):
         calibrate(connection, find_run(connection, RUN), tmp_path / "labels.jsonl")
+
+
+def test_a_question_that_was_never_answered_counts_as_the_rubric_says(engine: Engine) -> None:
+    answer(engine)
+    judge(engine, verdicts(dict.fromkeys(KEYS, verdict("incorrect"))), name="crag", rubric="crag")
+    [crag] = found(engine, RUN).judges
+    # Five answers are worse than none, and the one that is missing isn't.
+    assert crag.tally.unanswered == 1
+    assert crag.tally.mean == pytest.approx(-5 / 6)
+
+
+def test_a_rubric_names_one_of_its_verdicts_for_questions_without_an_answer() -> None:
+    with pytest.raises(ValueError, match="`unanswered`: there is no verdict 'lost'"):
+        replace(built_in("crag"), unanswered="lost")

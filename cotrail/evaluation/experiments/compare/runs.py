@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.parts.short_settings import short_path
 
@@ -16,7 +17,8 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 
     settings: of its system, as JSON. dataset: the format of its questions, by which published figures are found.
     corpus: None if nothing is retrieved. answered: the scores of the questions that have an answer, by their keys.
-    scores: the mean of each metric, None where no question has it. ends: the number of questions by what ended them.
+    scores: the mean of each metric, None where no question has it; intervals: of these means.
+    ends: the number of questions by what ended them.
     """
 
     cell: ComparedCell
@@ -29,6 +31,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, float | None]
     cost: Cost
     ends: Mapping[str, int] = {}
+    intervals: Mapping[str, ConfidenceInterval | None] = {}
 
     @property
     def is_answered(self) -> bool:

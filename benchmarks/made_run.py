@@ -7,6 +7,7 @@ every fourth one with characters beyond ASCII.
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -80,9 +81,9 @@ def make_run(engine: Engine, questions: int, paragraphs: int, seed: int = 0) -> 
 
 def _paragraphs(count: int, chance: random.Random) -> Iterator[Paragraph]:
     vocabulary = ["".join(chance.choices("aeiounrtsldkmb", k=chance.randint(2, 9))) for _ in range(VOCABULARY)]
-    frequencies = [1 / rank for rank in range(1, VOCABULARY + 1)]
+    frequencies = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
     for number in range(count):
-        words = chance.choices(vocabulary, frequencies, k=WORDS)
+        words = chance.choices(vocabulary, cum_weights=frequencies, k=WORDS)
         if number % 4 == 0:
             words[::20] = (word + beyond for word, beyond in zip(words[::20], BEYOND_ASCII, strict=True))
         name = " ".join(word.capitalize() for word in words[1 if number % 16 else 0 :][:2])

@@ -7,6 +7,7 @@ from statistics import fmean
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import sequence_interval
@@ -17,7 +18,7 @@ from cotrail.models.records.runs import rule_of
 SHOWN = 3
 """The number of metrics that are shown."""
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 """How long scoring the questions that have ended since the last look may take, not counting the last chunk."""
 
 
@@ -65,4 +66,4 @@ def partial_line(scores: tuple[PartialScore, ...]) -> str:
         f"({each.interval.low:.2f}-{each.interval.high:.2f})"
         for place, each in enumerate(scores)
     ]
-    return f"{', '.join(parts)} over the first {scores[0].interval.questions:,} questions" if parts else ""
+    return f"{', '.join(parts)} over the first {count(scores[0].interval.questions, 'question')}" if parts else ""

@@ -199,7 +199,7 @@ CASES = (
     submitted("--extractor", "x", "needs no extractor: name none"),
     submitted("--name", "latest", "'latest' can't be a run's name"),
     submitted("--tag", "x" * 300, "can't be a run's tag: it begins with a letter or digit, has at most 100 characters"),
-    submitted("--until", "width(f2) < 0.05", "there is no metric 'f2' (did you mean f1?)"),
+    submitted("--until", "width(answer_f2) < 0.05", "there is no metric 'answer_f2' (did you mean answer_f1?)"),
     submitted("--until", "f1 < 0.05", "'f1 < 0.05' is no rule: write width(METRIC) < NUMBER"),
     submitted("--until", "width(rouge_l) < 0.05", "none of its questions has rouge_l"),
     submitted("--demonstation", "x", "no option '--demonstation' (did you mean --demonstrations?)"),

@@ -29,7 +29,7 @@ from cotrail.evaluation.experiments.published.sources import (
     table_rows,
 )
 from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
+from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.registry import SYSTEMS, find_system
@@ -117,6 +117,10 @@ def test_a_run_is_read_with_what_its_tables_need() -> None:
     assert (result.system, result.dataset, result.questions, result.is_answered) == ("searchain", "hotpotqa", 2, False)
     assert result.scores["answer_em"] == 0.5
     assert result.answered == {"a": right}
+    interval = result.intervals["answer_em"]
+    assert interval is not None
+    (row,) = tables(result)["scores"].rows
+    assert row.values["answer_em"] == Mean(mean=0.5, interval=Interval(low=interval.low, high=interval.high))
     assert result.settings["retrieve"] is True
     assert result.retrieval_count is None
 

@@ -34,12 +34,14 @@ class Mean(Struct, frozen=True, kw_only=True):
 
     deviation: the sample standard deviation between the sets; None where there is one set.
     answered: whether every question has an answer; those without count 0.
+    interval: the 95 % confidence interval over the questions; None where it isn't known, as of published means.
     """
 
     mean: float
     deviation: float | None = None
     sets: int | None = None
     answered: bool = True
+    interval: "Interval | None" = None
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -57,7 +59,7 @@ class EMAndF1(Struct, frozen=True, kw_only=True):
 
 
 class Interval(Struct, frozen=True, kw_only=True):
-    """Confidence interval of a difference."""
+    """Confidence interval of a difference or of a mean."""
 
     low: float
     high: float
@@ -153,10 +155,21 @@ def table_of(
 ) -> ReportTable:
     """Make a table; rows are cut to these columns, and notes that the values require are added."""
     cut_rows = [replace(row, values={c.name: row.values.get(c.name) for c in columns}) for row in rows]
-    about = [*notes, *_deviations([row.values[c.name] for row in cut_rows for c in columns if c.unit == "score"])]
+    about = [
+        *notes,
+        *_intervals(cut_rows, columns),
+        *_deviations([row.values[c.name] for row in cut_rows for c in columns if c.unit == "score"]),
+    ]
     if not all(mean.answered for row in cut_rows for value in row.values.values() for mean in _means(value)):
         about.append("* Some of these questions have no answer (yet): EM and F1 count them 0.")
     return ReportTable(name=name, title=title, columns=tuple(columns), rows=tuple(cut_rows), notes=tuple(about))
+
+
+def _intervals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[str]:
+    of_means = [column.name for column in columns if column.unit in ("score", "mean")]
+    values = (row.values[name] for row in rows for name in of_means)
+    if any(isinstance(value, Mean) and value.interval and value.deviation is None for value in values):
+        yield "In brackets: the 95 % confidence interval of a mean over these questions."
 
 
 def _deviations(values: Iterable[Value]) -> Iterator[str]:

@@ -110,23 +110,42 @@ def as_markdown(text: Sheet) -> str:
 
 
 def shown(value: Value, unit: Unit, names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A value as people read it: `59.1 ± 0.9`, `49.3 | 60.7`, `12 of 40`, `+7.9`; names: see `ReportTable`."""
+    """A value as people read it: `59.1 ± 0.9`, `59.1 (52.0-66.2)`, `49.3 | 60.7`, `12 of 40`, `+7.9`.
+
+    names: see `ReportTable`.
+    """
     match value:
         case None:
             return EMPTY_CELL
         case str():
             return (value if unit in ("text", "passage") else names.get(value, value)) or EMPTY_CELL
         case EMAndF1():
-            return f"{shown(value.em, 'mean')} | {shown(value.f1, 'mean')}"
+            return f"{_alone(value.em)} | {_alone(value.f1)}"
         case Share():
             return f"{value.count} of {value.of}"
         case Interval():
             return f"{shown(value.low, unit)} to {shown(value.high, unit)}"
         case Mean():
-            number = NUMBERS[unit](value.mean) + ("" if value.answered else "*")
-            spread = unit == "score" and value.deviation is not None
-            return f"{number} ± {100 * (value.deviation or 0):.1f}" if spread else number
+            return f"{_number(value, unit)}{_spread(value, unit)}"
     return NUMBERS[unit](value)
+
+
+def _alone(value: Mean | None) -> str:
+    """A mean of a pair, which has no room for its interval."""
+    return EMPTY_CELL if value is None else _number(value, "mean")
+
+
+def _number(value: Mean, unit: Unit) -> str:
+    return NUMBERS[unit](value.mean) + ("" if value.answered else "*")
+
+
+def _spread(value: Mean, unit: Unit) -> str:
+    """What stands behind a mean: its deviation between demonstration sets, or else its interval over questions."""
+    if unit == "score" and value.deviation is not None:
+        return f" ± {100 * value.deviation:.1f}"
+    if unit in ("score", "mean") and value.interval and value.deviation is None:
+        return f" ({shown(value.interval.low, unit)}-{shown(value.interval.high, unit)})"
+    return ""
 
 
 def _row(row: TableRow, table: ReportTable) -> SheetRow:

@@ -11,6 +11,7 @@ from cotrail.evaluation.metrics.question_scores import mean_scores
 def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
     """The results of a recorded run."""
     questions = tuple(run.questions)
+    means = mean_scores([each.scores for each in questions])
     return ComparedRun(
         cell=cell,
         system=run.system,
@@ -19,7 +20,8 @@ def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
         corpus=run.corpus,
         questions=len(questions),
         answered={each.key: each.scores for each in questions if each.answer is not None},
-        scores=mean_scores([each.scores for each in questions]).metrics,
+        scores=means.metrics,
+        intervals=means.intervals,
         cost=run.cost,
         ends=run.ends,
         asked={each.key: each.scores for each in questions},

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.parts.short_settings import short_path
 
@@ -17,7 +18,8 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     settings: of its system, as JSON. dataset: the format of its questions, by which published figures are found.
     corpus: None if nothing is retrieved. answered: the scores of the questions that have an answer, by their keys.
     asked: the scores of all questions, by their keys.
-    scores: the mean of each metric, None where no question has it. ends: the number of questions by what ended them.
+    scores: the mean of each metric, None where no question has it; intervals: of these means.
+    ends: the number of questions by what ended them.
     """
 
     cell: ComparedCell
@@ -31,6 +33,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     cost: Cost
     ends: Mapping[str, int] = {}
     asked: Mapping[str, QuestionScores] = {}
+    intervals: Mapping[str, ConfidenceInterval | None] = {}
 
     @property
     def is_answered(self) -> bool:

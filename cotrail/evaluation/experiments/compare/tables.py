@@ -15,7 +15,7 @@ from cotrail.evaluation.experiments.compare.recommended import (
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
-from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, ReportTable, TableRow, Value, listing
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
@@ -68,10 +68,20 @@ def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
     metrics = (Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values())
     repeated = any(run.cell.repeat > 1 for run in runs)
     rows = [
-        TableRow(values={**_labels(run, repeated=repeated), **run.scores, "ended": shown_ends(run.ends) or None})
+        TableRow(values={**_labels(run, repeated=repeated), **_means(run), "ended": shown_ends(run.ends) or None})
         for run in runs
     ]
     return listing("scores", "Scores", (*LABELS, *metrics, ENDED), rows, notes=(CAVEAT,))
+
+
+def _means(run: ComparedRun) -> dict[str, Value]:
+    """The means of a run, with their intervals where they have one."""
+    return {
+        name: Mean(mean=mean, interval=Interval(low=interval.low, high=interval.high))
+        if mean is not None and (interval := run.intervals.get(name))
+        else mean
+        for name, mean in run.scores.items()
+    }
 
 
 def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:

@@ -8,6 +8,7 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
 from cotrail.evaluation.experiments.ircot.naming import in_order, place_of, place_title
 from cotrail.evaluation.experiments.report_tables import (
     Column,
+    Interval,
     Mean,
     ReportTable,
     Share,
@@ -17,6 +18,8 @@ from cotrail.evaluation.experiments.report_tables import (
     table_of,
 )
 from cotrail.evaluation.metrics.bootstrap import mean_and_deviation
+from cotrail.evaluation.metrics.question_scores import usual_interval
+from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
 CellResults = Sequence[CellResult]
 """Results of several runs; of one line, there is one per demonstration set."""
@@ -50,14 +53,16 @@ def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean 
         return None
     spread = mean_and_deviation(means)
     answered = all(map(is_answered, runs))
-    return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered)
+    reached = usual_interval(ALL_METRICS[metric], tuple(question_means(runs, metric, kind).values()))
+    interval = Interval(low=reached.low, high=reached.high) if reached else None
+    return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered, interval=interval)
 
 
-def question_means(runs: CellResults, metric: str) -> dict[str, float]:
+def question_means(runs: CellResults, metric: str, kind: str | None = None) -> dict[str, float]:
     """Mean of each question over the demonstration sets."""
     by_question: dict[str, list[float]] = {}
     for run in runs:
-        for question, score in _scores(run, metric).items():
+        for question, score in _scores(run, metric, kind).items():
             by_question.setdefault(question, []).append(score)
     return {question: fmean(scores) for question, scores in by_question.items()}
 

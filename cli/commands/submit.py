@@ -95,13 +95,13 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
         if not wait:
             _print_submitted(prepared, json=json)
             return
-        raise typer.Exit(max([_wait(engine, run.id, len(prepared.questions), json=json) for run in prepared.runs]))
+        for run in () if json else prepared.runs:
+            console().print(f"Submitted {run.id} with {count(len(prepared.questions), 'question')}.", soft_wrap=True)
+        raise typer.Exit(max([_wait(engine, run.id, json=json) for run in prepared.runs]))
 
 
-def _wait(engine: Engine, run: str, size: int, *, json: bool) -> int:
+def _wait(engine: Engine, run: str, *, json: bool) -> int:
     """Shows a run's progress until it is done; returns the exit code."""
-    if not json:
-        console().print(f"Submitted {run} with {count(size, 'question')}.", soft_wrap=True)
     return summarize(engine, follow(engine, run, stderr=json), json=json)
 
 

@@ -15,7 +15,6 @@ REPEAT, REPEATED_STEPS = "repeat", "repeats"
 SHARE = 0.02
 """The share of questions of which a step is repeated by default."""
 
-
 Times = Annotated[int, Meta(ge=1, le=1000)]
 """How often a run may be repeated: all repeats are recorded in one transaction."""
 

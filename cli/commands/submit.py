@@ -18,7 +18,7 @@ from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.prepared_run import PreparedRun, Submission, plan_of
+from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
@@ -91,15 +91,15 @@ def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
         if not wait:
             _print_submitted(prepared, json=json)
             return
-        raise typer.Exit(max([_wait(engine, run, len(prepared.questions), json=json) for run in prepared.runs]))
+        for run in () if json else prepared.runs:
+            console().print(f"Submitted {run.id} with {count(len(prepared.questions), 'question')}.", soft_wrap=True)
+            console().print(f"plan {plan_of(run)}", soft_wrap=True)
+        raise typer.Exit(max([_wait(engine, run.id, json=json) for run in prepared.runs]))
 
 
-def _wait(engine: Engine, run: Submission, size: int, *, json: bool) -> int:
+def _wait(engine: Engine, run: str, *, json: bool) -> int:
     """Shows a run's progress until it is done; returns the exit code."""
-    if not json:
-        console().print(f"Submitted {run.id} with {count(size, 'question')}.", soft_wrap=True)
-        console().print(f"plan {plan_of(run)}", soft_wrap=True)
-    return summarize(engine, follow(engine, run.id, stderr=json), json=json)
+    return summarize(engine, follow(engine, run, stderr=json), json=json)
 
 
 def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:

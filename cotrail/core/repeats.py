@@ -4,16 +4,19 @@ What a run says of either stands in its sealed provenance, so that it can't be c
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 REPEAT, REPEATED_STEPS = "repeat", "repeats"
 """The keys of a run's provenance for the one and the other."""
 
 SHARE = 0.02
 """The share of questions of which a step is repeated by default."""
+
+Times = Annotated[int, Meta(ge=1, le=1000)]
+"""How often a run may be repeated: all repeats are recorded in one transaction."""
 
 
 class Repeat(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.core.questions import Question
-from cotrail.models.commands.new_runs import Submission as Submission
+from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.provenance import STAND_INS
 
 ALIKE = (

@@ -17,6 +17,7 @@ from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
 from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.core.ports.roles import ROLES
+from cotrail.core.repeats import Times
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
@@ -80,7 +81,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
     repeat: Annotated[
-        Positive,
+        Times,
         _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together."),
     ] = 1
     reader: Annotated[

@@ -137,6 +137,18 @@ def test_of_one_that_never_does_all_come_out_otherwise_and_are_shown(origin: Eng
     assert "again:    " in printed.stdout
 
 
+def test_the_command_waits_and_prints_what_came_out(
+    origin: Engine, cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Workers work while the command pauses.
+    monkeypatch.setattr("cotrail.services.runs.watching.pause_after", lambda _: 0 * carry_out(origin, by_chance))
+    done = cotrail("repeat", ORIGIN, "--share", "25%")
+    assert done.exit_code == 0, done.output
+    assert "repeats 5 steps of costless, one each of 5 of 20 questions." in done.stdout
+    assert "5 of 5 questions finished" in done.stdout
+    assert " 5          5  1.000" in done.stdout
+
+
 def test_searches_are_repeated_where_they_are_named(origin: Engine, cotrail: Cotrail) -> None:
     run = said(cotrail, ORIGIN, "--share", "100%", "--kind", "retrieve")["run"]
     carry_out(origin, by_chance)

@@ -111,8 +111,9 @@ def test_they_are_submitted_all_or_none(home: Path, cotrail: Cotrail, query: Que
         submit(cotrail, home, "--repeat", "2", "--name", "n" * 100)
     with pytest.raises(InputError, match="the last of 2 repeats has no seed"):
         submit(cotrail, home, "--repeat", "2", "--seed", str(2**31 - 1))
-    with pytest.raises(InputError, match="repeat"):
-        submit(cotrail, home, "--repeat", "0")
+    for times in ("0", "1001"):
+        with pytest.raises(InputError, match="`repeat` must be"):
+            submit(cotrail, home, "--repeat", times)
     assert query(select(runs.c.id)) == []
 
 
@@ -130,6 +131,17 @@ def test_no_repeat_adopts_a_step_of_another(home: Path, engine: Engine, cotrail:
     recorded = query(select(steps.c.adopted_from, steps.c.shared_in, steps.c.fingerprint))
     assert {(row["adopted_from"], row["shared_in"]) for row in recorded} == {(None, None)}
     assert len({row["fingerprint"] for row in recorded}) == 3 * ASKED
+
+
+def test_all_of_them_are_waited_for_and_estimated(
+    home: Path, engine: Engine, cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Workers work while the command pauses.
+    monkeypatch.setattr("cotrail.services.runs.watching.pause_after", lambda _: 0 * carry_out(engine, {}))
+    done = submit(cotrail, home, "--repeat", "3", "--profile", "fast", "--wait")
+    assert [(each["questions"], each["finished"], each["open"]) for each in done] == [(ASKED, ASKED, 0)] * 3
+    [estimate] = submit(cotrail, home, "--repeat", "3", "--estimate")
+    assert (estimate["questions"], estimate["most"]["steps"]) == (3 * ASKED, 3 * ASKED)
 
 
 def test_they_are_scored_together(home: Path, engine: Engine, cotrail: Cotrail, query: Query) -> None:

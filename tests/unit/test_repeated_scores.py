@@ -10,6 +10,7 @@ from cotrail.evaluation.metrics.clustered_means import clustered_mean
 from cotrail.evaluation.metrics.pass_at_k import mean_pass_at_k
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
+from cotrail.evaluation.metrics.scores import QuestionScores
 
 tables = st.integers(2, 5).flatmap(
     lambda times: st.lists(
@@ -37,7 +38,12 @@ def test_each_metric_has_its_clustered_mean_its_spread_and_pass_at_k(table: list
 
 
 def test_a_question_without_the_metric_is_left_out_of_it() -> None:
-    runs = {run: {"q1": {"answer_em": 1.0}, "q2": {"answer_em": None}, "q3": {"answer_em": 0.0}} for run in "ab"}
+    scores: dict[str, QuestionScores] = {
+        "q1": {"answer_em": 1.0},
+        "q2": {"answer_em": None},
+        "q3": {"answer_em": 0.0},
+    }
+    runs = dict.fromkeys("ab", scores)
     em = repeated_scores(runs, 3).metrics["answer_em"]
     assert em is not None
     assert em.mean == 0.5

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
-from cotrail.core.repeats import Repeat
+from cotrail.core.repeats import Repeat, Times
 from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
 from cotrail.evaluation.experiments.stages import GridCell
 
@@ -99,7 +99,7 @@ class CompareExperiment(Experiment, frozen=True, kw_only=True, tag="compare"):
     temperature: Temperature = 0.0
     run: RunFileKeys = field(default_factory=dict)
     variations: tuple[Variation, ...] = ()
-    repeat: Positive = 1
+    repeat: Times = 1
 
     def __post_init__(self) -> None:
         _refuse_twice("system", [system.label for system in self.compared])

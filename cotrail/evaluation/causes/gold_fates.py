@@ -1,7 +1,7 @@
 """The fate of a question's gold paragraphs: found, shown, used."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -51,7 +51,7 @@ class GoldFate(Struct, frozen=True, kw_only=True):
         if not self.seen:
             return f"{found}; not shown"
         cut = f" without its part with '{self.lost}'" if self.lost else ""
-        used = {True: "used", False: "not used", None: "used or not"}[self.used]
+        used = {True: "used", False: "not used", None: "whether it was used can't be told"}[self.used]
         return f"{found}; shown at step {self.seen[0].step}{cut}; {used}"
 
 
@@ -69,11 +69,11 @@ def gold_fates(record: QuestionRecord) -> tuple[GoldFate, ...]:
 
 
 def answers_of(record: QuestionRecord) -> Iterator[str]:
-    """The spans of the published answers that tell something by standing in a text: no labels, nothing asked."""
-    asked = plain(record.question)
+    """The spans of published answers that tell something by standing in a text: no labels, no words of the question."""
+    asked = frozenset(plain(record.question).split())
     for answer in record.answers:
         if not is_label(record.scoring, answer):
-            yield from (span for span in published_spans(answer) if plain(span) and not stands_in(plain(span), asked))
+            yield from (span for span in published_spans(answer) if not asked.issuperset(plain(span).split()))
 
 
 def _first_found(record: QuestionRecord, fold: Fold) -> Iterator[tuple[Key, FoundParagraph]]:
@@ -108,5 +108,14 @@ def _fate(
         seen=seen,
         states=states,
         lost=lost[0] if shown and len(lost) == len(states) > 0 else "",
-        used=uses(record.said, states, [each.paragraph for each in seen], words) if seen else None,
+        used=_used(record, states, seen, words),
     )
+
+
+def _used(
+    record: QuestionRecord, states: Sequence[str], seen: Sequence[SeenParagraph], words: ParagraphWords
+) -> bool | None:
+    """Whether it is used; a bare answer without a chain tells that only of what has a published answer."""
+    if not seen or not (states or record.sentences):
+        return None
+    return uses(record.said, states, [each.paragraph for each in seen], words)

@@ -70,7 +70,7 @@ def _kept_from_model(fate: GoldFate) -> str:
 
 
 def _contradicted(record: QuestionRecord, fates: Fates) -> str:
-    return "; ".join(contradictions(record, fates))
+    return "; ".join(dict.fromkeys(contradictions(record, fates)))
 
 
 def _not_used(record: QuestionRecord, fates: Fates) -> str:

@@ -159,7 +159,7 @@ def wrong(text: str) -> QuestionRecord:
     return QuestionRecord(
         question=text[1:],
         scoring=Scoring("hotpotqa"),
-        answers=("one", text[2:], text[:20]),
+        answers=("one", text[:20]),
         answer=text,
         sentences=(text, f"T {text[3:]}"),
         gold=(GoldParagraph(title="T", text=text),),

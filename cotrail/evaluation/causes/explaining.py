@@ -70,7 +70,7 @@ def _kept_from_model(fate: GoldFate) -> str:
 
 
 def _contradicted(record: QuestionRecord, fates: Fates) -> str:
-    return "; ".join(contradictions(record, fates))
+    return "; ".join(dict.fromkeys(contradictions(record, fates)))
 
 
 def _not_used(record: QuestionRecord, fates: Fates) -> str:
@@ -109,7 +109,8 @@ def _unexplained(record: QuestionRecord, fates: Fates) -> str:
         return "no gold paragraphs are published that the answer could be traced to"
     unclear = [fate for fate in fates if fate.used is None]
     if unclear:
-        return f"all gold paragraphs were shown; whether {_of(unclear, fates)} were used can't be told by words"
+        was = "was" if len(unclear) == 1 else "were"
+        return f"all gold paragraphs were shown; whether {_of(unclear, fates)} {was} used can't be told by words"
     those = "the gold paragraph was" if len(fates) == 1 else f"all {len(fates)} gold paragraphs were"
     return f"{those} found, shown and used"
 

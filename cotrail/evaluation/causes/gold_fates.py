@@ -1,10 +1,11 @@
 """The fate of a question's gold paragraphs: found, shown, used."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
+from cotrail.common.sentence_boundaries import sentences
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.causes.answer_forms import is_label
 from cotrail.evaluation.causes.paragraph_use import ParagraphWords, uses
@@ -51,29 +52,34 @@ class GoldFate(Struct, frozen=True, kw_only=True):
         if not self.seen:
             return f"{found}; not shown"
         cut = f" without its part with '{self.lost}'" if self.lost else ""
-        used = {True: "used", False: "not used", None: "used or not"}[self.used]
+        used = {True: "used", False: "not used", None: "whether it was used can't be told"}[self.used]
         return f"{found}; shown at step {self.seen[0].step}{cut}; {used}"
 
 
 LONGEST_NAME = 60
 """Characters of a text that stands for a title."""
 
+MOST_SENTENCES = 200
+"""How many sentences of a paragraph are looked for in a passage of its title."""
+
 
 def gold_fates(record: QuestionRecord) -> tuple[GoldFate, ...]:
     """The fates of the gold paragraphs that count in the paragraph recall, each paragraph once."""
     fold = fold_of(record.scoring)
     once = {gold_key(each, fold): each for each in reversed(counted(record.gold, record.pinned))}
-    found, seen = dict(_first_found(record, fold)), _seen(record, fold)
-    words = ParagraphWords.of(record)
-    return tuple(_fate(record, gold, found.get(key), seen.get(key, ()), words) for key, gold in reversed(once.items()))
+    found, words = dict(_first_found(record, fold)), ParagraphWords.of(record)
+    return tuple(
+        _fate(record, gold, found.get(key), tuple(_seen(record, key, gold, fold)), words)
+        for key, gold in reversed(once.items())
+    )
 
 
 def answers_of(record: QuestionRecord) -> Iterator[str]:
-    """The spans of the published answers that tell something by standing in a text: no labels, nothing asked."""
-    asked = plain(record.question)
+    """The spans of published answers that tell something by standing in a text: no labels, no words of the question."""
+    asked = frozenset(plain(record.question).split())
     for answer in record.answers:
         if not is_label(record.scoring, answer):
-            yield from (span for span in published_spans(answer) if plain(span) and not stands_in(plain(span), asked))
+            yield from (span for span in published_spans(answer) if not asked.issuperset(plain(span).split()))
 
 
 def _first_found(record: QuestionRecord, fold: Fold) -> Iterator[tuple[Key, FoundParagraph]]:
@@ -81,12 +87,17 @@ def _first_found(record: QuestionRecord, fold: Fold) -> Iterator[tuple[Key, Foun
         yield from ((key, each) for key in paragraph_keys(each.paragraph, fold))
 
 
-def _seen(record: QuestionRecord, fold: Fold) -> dict[Key, tuple[SeenParagraph, ...]]:
-    seen: dict[Key, list[SeenParagraph]] = defaultdict(list)
+def _seen(record: QuestionRecord, key: Key, gold: GoldParagraph, fold: Fold) -> Iterator[SeenParagraph]:
+    """Whenever a model saw the paragraph, or an excerpt: a passage of its title with a sentence of it (ReAct)."""
+    title, parts = fold(gold.title), [plain(each) for each in islice(sentences(gold.text), MOST_SENTENCES)]
     for each in record.seen:
-        for key in paragraph_keys(each.paragraph, fold):
-            seen[key].append(each)
-    return {key: tuple(those) for key, those in seen.items()}
+        is_it = key in paragraph_keys(each.paragraph, fold)
+        if is_it or (title and fold(each.paragraph.title) == title and _has_one_of(parts, plain(each.text))):
+            yield each
+
+
+def _has_one_of(parts: Sequence[str], text: str) -> bool:
+    return any(stands_in(part, text) for part in parts)
 
 
 def _fate(
@@ -108,5 +119,14 @@ def _fate(
         seen=seen,
         states=states,
         lost=lost[0] if shown and len(lost) == len(states) > 0 else "",
-        used=uses(record.said, states, [each.paragraph for each in seen], words) if seen else None,
+        used=_used(record, states, seen, words),
     )
+
+
+def _used(
+    record: QuestionRecord, states: Sequence[str], seen: Sequence[SeenParagraph], words: ParagraphWords
+) -> bool | None:
+    """Whether it is used; a bare answer without a chain tells that only of what has a published answer."""
+    if not seen or not (states or record.sentences):
+        return None
+    return uses(record.said, states, [each.paragraph for each in seen], words)

@@ -1,7 +1,8 @@
 """Whether a chain of thought has something of a paragraph, by their words."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -14,19 +15,21 @@ LEAST_SHARED = 2
 
 
 class ParagraphWords(Struct, frozen=True):
-    """The words of a question, and in how many of the paragraphs that were seen each word stands."""
+    """The words of a question, and on how many of the pages that were seen each word stands."""
 
     asked: frozenset[str]
     counts: Counter[str]
 
     @classmethod
     def of(cls, record: QuestionRecord) -> "ParagraphWords":
-        """Those of a question and of the different paragraphs that its models saw."""
-        paragraphs = dict.fromkeys(each.paragraph.statement for each in record.seen)
-        return cls(content(record.question), Counter(word for text in paragraphs for word in content(text)))
+        """Those of a question and of the paragraphs that its models saw; those of one title are one page."""
+        pages: dict[str, set[str]] = defaultdict(set)
+        for paragraph in dict.fromkeys(each.paragraph for each in record.seen):
+            pages[paragraph.title or paragraph.text] |= content(paragraph.statement)
+        return cls(content(record.question), Counter(chain.from_iterable(pages.values())))
 
     def own(self, words: frozenset[str]) -> frozenset[str]:
-        """Those words of a paragraph that neither the question nor another paragraph has."""
+        """Those words of a paragraph that neither the question nor another page has."""
         return frozenset(word for word in words - self.asked if self.counts[word] <= 1)
 
 
@@ -36,8 +39,8 @@ def uses(
     """Return whether what was said has something of paragraphs that count as one; None where their words don't tell.
 
     Where they have a published answer, it has to be said. Else a sentence has to name their title with another of
-    their words, or to have a name or a number that only they have, or two other such words. Words of the question tell
-    nothing.
+    their words, or to have a name or a number that only their page has, or two other such words. Words of the question
+    tell nothing.
 
     states: the published answers that the paragraphs have.
     """

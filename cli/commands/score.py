@@ -17,7 +17,7 @@ from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
-from cotrail.services.views.judged_scores import judged_scores
+from cotrail.services.views.judged_scores import JudgedScores, judged_scores
 from cotrail.services.views.score_tables import (
     CAVEAT,
     SEQUENTIAL_CAVEAT,
@@ -69,7 +69,12 @@ def score(
         screen.print(until_line(scores.until, scores.questions))
     if scores.verdicts:
         print_own_verdicts(screen, scores.verdicts)
-        return
+    else:
+        _print(screen, scores)
+
+
+def _print(screen: Console, scores: JudgedScores) -> None:
+    """Prints the metrics and what judges say, then the scores by repeats and by kinds of questions."""
     print_scores(screen, scores)
     if scores.judges:
         screen.print()

@@ -11,13 +11,13 @@ from cotrail.errors import InputError
 from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
 from cotrail.evaluation.comparison.outcomes import Outcomes, outcomes
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
-from cotrail.evaluation.metrics.metric import Metric
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.records.labels import read_labels
 from cotrail.services.views.comparing_costs import CostFront, RunCosts, cost_front, read_costs
 from cotrail.services.views.comparing_kinds import KindDifference, kind_differences
 from cotrail.services.views.comparing_metrics import (
     MetricColumns,
+    MetricFacts,
     check_names,
     compared_metrics,
     metric_columns,
@@ -25,6 +25,7 @@ from cotrail.services.views.comparing_metrics import (
 )
 from cotrail.services.views.comparing_questions import SharedQuestions, Standing, shared_questions
 from cotrail.services.views.comparing_traces import DifferingQuestion, Traces
+from cotrail.services.views.plans import unplanned_of
 
 MOST_TRACED = 20
 """The wins of a pair whose traces are compared, and as many of its losses: those with the largest differences."""
@@ -53,6 +54,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     """A run; name: its own where it has one that no other compared run has, otherwise its id.
 
     costs: of the whole run so far; costs_per_question: those divided by its ended questions.
+    unplanned: what of this comparison its sealed plan doesn't have; None where that plan names no comparison.
     """
 
     id: str
@@ -64,6 +66,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     scores: Mapping[str, RunScore]
     costs: RunCosts
     costs_per_question: RunCosts | None
+    unplanned: tuple[str, ...] | None
 
 
 class ComparedPair(Struct, frozen=True, kw_only=True):
@@ -78,15 +81,6 @@ class ComparedPair(Struct, frozen=True, kw_only=True):
     differences: Mapping[str, Difference]
     outcomes: Outcomes
     shown: tuple[DifferingQuestion, ...]
-
-
-class MetricFacts(Struct, frozen=True, kw_only=True):
-    """A metric by which runs are compared; is_count: whether it is a number of things and no score."""
-
-    name: str
-    title: str
-    meaning: str
-    is_count: bool
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -143,7 +137,7 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
     kinds = kind_differences(columns, chosen, metrics[0], shared)
     tell("adding up costs")
     runs = tuple(_runs(connection, records, columns, metrics, shared))
-    traces = Traces(connection, {run.id: columns[run.id][metrics[0].name] for run in runs})
+    traces = Traces(connection, {run.id: columns[run.id][metrics[0].name].values for run in runs})
     pairs = []
     for place, (first, second) in enumerate(chosen):
         tell(f"comparing traces of pair {place + 1} of {len(chosen)}")
@@ -153,7 +147,7 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
         is_fixed=shared.are_fixed,
         questions=len(shared.compared),
         left_out=shared.left_out,
-        metrics=tuple(_facts(metric) for metric in metrics),
+        metrics=metrics,
         runs=runs,
         pairs=tuple(pairs),
         kinds=kinds,
@@ -180,7 +174,10 @@ def _pairs(connection: Connection, records: Sequence[RunRecord], against: str | 
 
 
 def _differences(
-    columns: Mapping[str, MetricColumns], chosen: Sequence[tuple[str, str]], metric: Metric, shared: SharedQuestions
+    columns: Mapping[str, MetricColumns],
+    chosen: Sequence[tuple[str, str]],
+    metric: MetricFacts,
+    shared: SharedQuestions,
 ) -> list[Difference]:
     pairs = (paired(columns[first], columns[second], metric.name, shared.compared) for first, second in chosen)
     family = [list(pair.values()) for pair in pairs]
@@ -210,13 +207,13 @@ def _runs(
     connection: Connection,
     records: Sequence[RunRecord],
     columns: Mapping[str, MetricColumns],
-    metrics: Sequence[Metric],
+    metrics: Sequence[MetricFacts],
     shared: SharedQuestions,
 ) -> Iterator[ComparedRun]:
     names = _names(connection, [record.id for record in records])
     for record in records:
         costs, standing = read_costs(connection, record.id), shared.standings[record.id]
-        values = {each.name: _known(columns[record.id][each.name], shared) for each in metrics}
+        values = {each.name: _known(columns[record.id][each.name].values, shared) for each in metrics}
         yield ComparedRun(
             id=record.id,
             name=names[record.id],
@@ -227,6 +224,9 @@ def _runs(
             scores={each.name: _score(each, values[each.name]) for each in metrics},
             costs=costs,
             costs_per_question=costs.per(standing.ended),
+            unplanned=unplanned_of(
+                connection, record, [each.name for each in metrics], [run for run in names if run != record.id]
+            ),
         )
 
 
@@ -244,16 +244,12 @@ def _known(values: Mapping[str, float | None], shared: SharedQuestions) -> list[
     return [value for key in shared.compared if (value := values.get(key)) is not None]
 
 
-def _score(metric: Metric, values: Sequence[float]) -> RunScore:
+def _score(metric: MetricFacts, values: Sequence[float]) -> RunScore:
     return RunScore(
         mean=fmean(values) if values else None, interval=confidence_interval(values, metric.highest, metric.lowest)
     )
 
 
-def _facts(metric: Metric) -> MetricFacts:
-    return MetricFacts(name=metric.name, title=metric.title, meaning=metric.meaning, is_count=metric.is_count)
-
-
-def _front(runs: Sequence[ComparedRun], primary: Metric) -> CostFront | None:
+def _front(runs: Sequence[ComparedRun], primary: MetricFacts) -> CostFront | None:
     costs = {run.id: run.costs_per_question for run in runs}
     return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
-from cotrail.evaluation.metrics.metric import Metric
-from cotrail.services.views.comparing_metrics import MetricColumns, paired
+from cotrail.services.views.comparing_metrics import MetricColumns, MetricFacts, paired
 from cotrail.services.views.comparing_questions import SharedQuestions
 
 MOST_KINDS = 20
@@ -28,7 +27,7 @@ class KindDifference(Struct, frozen=True, kw_only=True):
 
 
 def kind_differences(
-    columns: Mapping[str, MetricColumns], pairs: Sequence[tuple[str, str]], metric: Metric, shared: SharedQuestions
+    columns: Mapping[str, MetricColumns], pairs: Sequence[tuple[str, str]], metric: MetricFacts, shared: SharedQuestions
 ) -> tuple[KindDifference, ...]:
     """The differences of these pairs of runs by a metric, for each sort of which the questions have several kinds."""
     return tuple(
@@ -44,7 +43,7 @@ def _of_sort(
     kinds: Mapping[str, Sequence[str]],
     pair: tuple[str, str],
     columns: Mapping[str, MetricColumns],
-    metric: Metric,
+    metric: MetricFacts,
     *,
     is_fixed: bool,
 ) -> Iterator[KindDifference]:

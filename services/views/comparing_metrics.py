@@ -1,7 +1,9 @@
 """Metrics by which runs are compared: which there are, and every question's value."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import isinf
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.nearest import guess
@@ -9,53 +11,137 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.models.queries.runs import RunRecord
+from cotrail.services.views.judges import Judge, verdict_scores
 from cotrail.services.views.scoring import scores_by_question
 
-MetricColumns = Mapping[str, Mapping[str, float | None]]
-"""The value of each question, by the name of the metric and the question's id; None where it has none."""
+
+class MetricFacts(Struct, frozen=True, kw_only=True):
+    """What runs are compared by: a metric, or what a judge says.
+
+    highest, lowest: the best and the worst value; infinity for a number of things, which is no score.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    highest: float
+    lowest: float
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether it is a number of things, and no score."""
+        return isinf(self.highest)
+
+    @property
+    def span(self) -> float:
+        """The largest difference that two values may have."""
+        return self.highest - self.lowest
+
+
+class MetricColumn(Struct, frozen=True, kw_only=True):
+    """A metric of a run, with its value of each question by its id; None where the question has none."""
+
+    metric: MetricFacts
+    values: Mapping[str, float | None]
+
+
+MetricColumns = Mapping[str, MetricColumn]
+"""The columns of a run by the names of the metrics."""
 
 
 def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
-    """All metrics of a run's questions as it stands."""
+    """All metrics of a run's questions as it stands, then what its judges say, by their labels."""
     scored = scores_by_question(connection, record)
-    return {name: {key: each.scores[name] for key, each in scored.items()} for name in METRICS}
+    columns = {
+        name: MetricColumn(metric=_facts(metric), values={key: each.scores[name] for key, each in scored.items()})
+        for name, metric in METRICS.items()
+    }
+    return columns | {column.metric.name: column for column in _judged(connection, record)}
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise UnknownNameError where there is no metric of such a name."""
+    """Raise UnknownNameError where there is no metric of such a name, and it can't be a judge's."""
     for name in names:
-        if name not in METRICS:
+        if name not in METRICS and "/" not in name:
             raise UnknownNameError(
-                f"there is no metric {name!r}{guess(name, METRICS)}; the metrics are {', '.join(METRICS)}"
+                f"there is no metric {name!r}{guess(name, METRICS)}; the metrics are {', '.join(METRICS)}, and the "
+                "judges that `cotrail verdicts` names"
             )
 
 
 def compared_metrics(
     columns: Mapping[str, MetricColumns], keys: Collection[str], names: Sequence[str] = ()
-) -> tuple[Metric, ...]:
-    """The metrics to compare by, the primary one first: those named, or else the main scores that all runs have.
+) -> tuple[MetricFacts, ...]:
+    """What to compare by, the primary one first: what is named, or else the main scores and judges that all runs have.
 
-    columns: by run. Raises InputError where a run has no value of a named metric, or all runs have none in common.
+    columns: by run. Raises UnknownNameError where no run has what is named, InputError where one of them hasn't, or
+    all have nothing in common.
     """
-
-    def lacking(name: str) -> list[str]:
-        return [run for run, of in columns.items() if all(of[name].get(key) is None for key in keys)]
-
+    found = _shared(columns, keys)
     for name in names:
-        if without := lacking(name):
-            raise InputError(f"no question of {', '.join(without)} has {name}; leave it out")
+        if name not in found:
+            _refuse(columns, name)
     if names:
-        return tuple(METRICS[name] for name in dict.fromkeys(names))
-    found = tuple(metric for metric in main_metrics() if not metric.is_count and not lacking(metric.name))
-    if not found:
+        return tuple(found[name] for name in dict.fromkeys(names))
+    main = [metric.name for metric in main_metrics() if not metric.is_count]
+    usual = tuple(found[name] for name in (*main, *(name for name in found if name not in METRICS)) if name in found)
+    if not usual:
         raise InputError(
             "the runs have no score in common: their questions publish no answers, or none has ended in every run; "
             "wait for them, or name what to compare by with --metric"
         )
-    return found
+    return usual
 
 
 def paired(first: MetricColumns, second: MetricColumns, metric: str, keys: Collection[str]) -> dict[str, float]:
     """The first run's value less the second's, by question, where both have one; in the order of the questions."""
-    pairs = ((key, first[metric].get(key), second[metric].get(key)) for key in keys)
-    return {key: ours - theirs for key, ours, theirs in pairs if ours is not None and theirs is not None}
+    ours, theirs = first[metric].values, second[metric].values
+    pairs = ((key, ours.get(key), theirs.get(key)) for key in keys)
+    return {key: one - other for key, one, other in pairs if one is not None and other is not None}
+
+
+def _shared(columns: Mapping[str, MetricColumns], keys: Collection[str]) -> dict[str, MetricFacts]:
+    """What every run has of any of these questions, by its name; judges with different rubrics aren't the same."""
+    first, *others = columns.values()
+
+    def has(of: MetricColumns, metric: MetricFacts) -> bool:
+        column = of.get(metric.name)
+        return (
+            column is not None and column.metric == metric and any(column.values.get(key) is not None for key in keys)
+        )
+
+    metrics = (column.metric for column in first.values())
+    return {each.name: each for each in metrics if all(has(of, each) for of in (first, *others))}
+
+
+def _refuse(columns: Mapping[str, MetricColumns], name: str) -> None:
+    """Raise the error for a name that not all runs have values of."""
+    if name in METRICS:
+        without = [run for run, of in columns.items() if all(value is None for value in of[name].values.values())]
+        raise InputError(f"no question of {', '.join(without) or 'all runs'} has {name}; leave it out")
+    judges = dict.fromkeys(each for of in columns.values() for each in of if each not in METRICS)
+    if name not in judges:
+        raise UnknownNameError(f"none of the runs has a judge {name!r}{guess(name, judges)}; `cotrail judge` adds one")
+    raise InputError(f"not all of the runs have the judge {name} by the same rubric; `cotrail judge` adds it")
+
+
+def _facts(metric: Metric) -> MetricFacts:
+    return MetricFacts(
+        name=metric.name, title=metric.title, meaning=metric.meaning, highest=metric.highest, lowest=metric.lowest
+    )
+
+
+def _judged(connection: Connection, record: RunRecord) -> Iterator[MetricColumn]:
+    for judge, values in verdict_scores(connection, record):
+        yield MetricColumn(metric=_of_judge(judge), values=values)
+
+
+def _of_judge(judge: Judge) -> MetricFacts:
+    scores = judge.scores.values()
+    return MetricFacts(
+        name=judge.label,
+        title=judge.label,
+        meaning=f"mean score of the verdicts of {judge.record.model} by the rubric {judge.rubric_digest[:12]}",
+        highest=max(scores),
+        lowest=min(*scores, judge.unanswered),
+    )

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from cotrail.common.humanize import count
 from cotrail.evaluation.comparison.differences import Difference
 from cotrail.evaluation.comparison.power import POWER
-from cotrail.services.views.comparing import ComparedPair, ComparedRun, Comparison, MetricFacts
+from cotrail.services.views.comparing import ComparedPair, ComparedRun, Comparison
+from cotrail.services.views.comparing_metrics import MetricFacts
 from cotrail.services.views.reports.sheets import NUMBERS
 
 
@@ -57,6 +58,7 @@ def design(comparison: Comparison) -> Iterator[str]:
     yield compared + (f" Questions that one run alone has: {', '.join(alone)}." if alone else "")
     if len({run.dataset for run in comparison.runs}) > 1:
         yield "The runs name different datasets: each is scored by the rules of its own."
+    yield from _of_plans(comparison)
     pairs = len(comparison.pairs)
     if comparison.is_fixed:
         yield (
@@ -84,6 +86,15 @@ def design(comparison: Comparison) -> Iterator[str]:
         + ": equal systems are called different in at most 5 % of such comparisons, whenever one looks. It takes the "
         "questions for being in an order that doesn't depend on them."
     )
+
+
+def _of_plans(comparison: Comparison) -> Iterator[str]:
+    """Which plans have this comparison, and what of it they don't have."""
+    planned = {run.name: run.unplanned for run in comparison.runs if run.unplanned is not None}
+    for name, unplanned in planned.items():
+        yield f"The plan of {name} " + (f"departs: {'; '.join(unplanned)}." if unplanned else "has this comparison.")
+    if not planned:
+        yield "No run's plan names a comparison, so this one is an exploration."
 
 
 def shown_value(value: float | None, metric: MetricFacts) -> str:

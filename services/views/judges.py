@@ -105,19 +105,16 @@ def judge_of(connection: Connection, record: RunRecord) -> Judge:
     return _judge(label, record, record.settings["runs"][0], read_judgements(connection, record.id))
 
 
-def verdict_scores(connection: Connection, record: RunRecord) -> dict[str, dict[str, float | None]]:
-    """The score of each question of a run by the labels of its judges, as far as these grade one answer alone.
+def verdict_scores(connection: Connection, record: RunRecord) -> Iterator[tuple[Judge, dict[str, float | None]]]:
+    """The judges of a run that grade one answer alone, each with the scores of the run's questions by their ids.
 
     A question that the run never answered has the rubric's score of that; None where an answer has no verdict.
     """
     questions = read_judged(connection, record.id)
-    return {
-        judge.label: {
-            question.key: graded.score for question, graded in zip(questions, judge.graded(questions), strict=True)
-        }
-        for judge in judges_of(connection, record.id)
-        if judge.against is None
-    }
+    for judge in judges_of(connection, record.id):
+        if judge.against is None:
+            graded = judge.graded(questions)
+            yield judge, {question.key: each.score for question, each in zip(questions, graded, strict=True)}
 
 
 def _judge(label: str, record: RunRecord, run_id: str, recorded: list[RecordedJudgement]) -> Judge:

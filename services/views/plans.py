@@ -69,10 +69,14 @@ def resolved_plan(connection: Connection, record: RunRecord) -> Plan | None:
 
 
 def unplanned_of(
-    connection: Connection, record: RunRecord, metrics: Collection[str], runs: Collection[str] = ()
-) -> tuple[str, ...]:
-    """What is shown of a run and not planned: metrics by name, and runs that it is compared with, by id."""
-    return unplanned(resolved_plan(connection, record), metrics, runs)
+    connection: Connection, record: RunRecord, metrics: Collection[str], runs: Collection[str]
+) -> tuple[str, ...] | None:
+    """What of a comparison a run's plan doesn't have: metrics by name, and the other runs, by id.
+
+    None where its plan names no comparison.
+    """
+    plan = resolved_plan(connection, record)
+    return None if plan is None or plan.comparison is None else unplanned(plan, metrics, runs)
 
 
 def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:

@@ -90,7 +90,7 @@ def test_two_judges_agreement_equals_a_hand_computation(engine: Engine, run: str
 
 def test_scores_of_judges_are_like_those_of_metrics(engine: Engine, run: str) -> None:
     with engine.connect() as connection:
-        scores = verdict_scores(connection, find_run(connection, run))
+        scores = {judge.label: values for judge, values in verdict_scores(connection, find_run(connection, run))}
     assert scores == {
         "correct/m": dict(zip(KEYS, (1, 1, 0, 0, None, 0), strict=True)),
         "correct/n": dict(zip(KEYS, (1, 1, 1, 0, 1, 0), strict=True)),
@@ -165,7 +165,7 @@ def test_preferences_are_seen_from_both_runs(engine: Engine) -> None:
     assert ours.consistency is not None
     assert (ours.consistency.hits, ours.consistency.of) == (4, 5)
     with engine.connect() as connection:
-        assert verdict_scores(connection, find_run(connection, RUN)) == {}
+        assert not list(verdict_scores(connection, find_run(connection, RUN)))
 
 
 def go_through(key: str, action: Judge) -> Said:

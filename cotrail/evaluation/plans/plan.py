@@ -26,14 +26,12 @@ class Comparison(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metric: by which they are compared; the primary one where it is empty.
     alpha: how often, at most, equal systems may be called different.
     smallest_difference: of the metric's means, below which a difference doesn't matter.
-    test: permutation of the signs of the questions' differences, or the paired bootstrap.
     """
 
     others: Name | tuple[Name, ...] = field(name="with")
     metric: str = ""
     alpha: Annotated[float, Meta(gt=0, lt=1)] = 0.05
     smallest_difference: Annotated[float, Meta(gt=0)] | None = None
-    test: Literal["permutation", "bootstrap"] = "permutation"
 
     @property
     def runs(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def _compared(comparison: Comparison) -> str:
     least = comparison.smallest_difference
     matters = "" if least is None else f", differences of {least:g} or more matter"
     others = " and ".join(comparison.runs)
-    return f"with {others} by {comparison.metric}, {comparison.test} test, alpha {comparison.alpha:g}{matters}"
+    return f"with {others} by {comparison.metric}, alpha {comparison.alpha:g}{matters}"
 
 
 def _asked(plan: Plan) -> Iterator[tuple[str, str]]:

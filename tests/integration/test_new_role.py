@@ -16,11 +16,11 @@ from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
 from cotrail.configuration.settings import Settings
-from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.judge import JUDGE, Judge
+from cotrail.core.actions.generate import Judge, Reason
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
+from cotrail.core.ports.judge import JUDGE
 from cotrail.core.ports.role import BatchedRole, EngineRole
 from cotrail.core.ports.roles import ROLES
 from cotrail.core.prompts import Asked, Prompt, Text, system, user

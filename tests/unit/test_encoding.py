@@ -10,8 +10,7 @@ from cotrail.common.storable_text import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.generate import READ, REASON, Prompted, Read, Reason
-from cotrail.core.actions.judge import Judge
+from cotrail.core.actions.generate import READ, REASON, Judge, Prompted, Read, Reason
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.judge import Judge
+from cotrail.core.actions.generate import Judge, Prompted
 from cotrail.core.history import Failed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import JudgedAnswer, Question

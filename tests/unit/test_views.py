@@ -12,8 +12,7 @@ from cotrail.cli.terminal.output import PLAIN_WIDTH, Screen
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.judge import Judge
+from cotrail.core.actions.generate import Judge, Read, Reason
 from cotrail.core.actions.kind import ActionKind, Engines, UnreadAction, UnreadResult
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.open import Open

@@ -1,6 +1,6 @@
-"""Reason and Read: a language model continues a prompt, which is a chain of thought or a question to answer.
+"""Reason, Read and Judge: a language model goes on with a chain of thought, answers a question, or grades an answer.
 
-Both kinds share a file, since they are recorded, fingerprinted and executed the same way.
+The three kinds share a file, since they are recorded, fingerprinted and executed the same way.
 """
 
 import hashlib
@@ -294,8 +294,7 @@ def seen_prompt(action: Prompted, result: Generated) -> Prompt:
     return cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
 
 
-def model_role(request: Json) -> str:
-    """The role of the language model that writes."""
+def _model_role(request: Json) -> str:
     return str(request.get("model", MODEL))
 
 
@@ -377,7 +376,7 @@ REASON = ActionKind(
     request=prompt_request,
     read_back=_read_reason,
     paragraphs=prompt_paragraphs,
-    pinned=model_role,
+    pinned=_model_role,
     need="the model server",
     named_need=model_need,
 )
@@ -401,8 +400,38 @@ READ = ActionKind(
     request=prompt_request,
     read_back=_read_read,
     paragraphs=prompt_paragraphs,
-    pinned=model_role,
+    pinned=_model_role,
     need="the model server",
     named_need=model_need,
     view=partial(generation_view, "answer"),
+)
+
+
+class Judge(Prompted, frozen=True, kw_only=True):
+    """Grade an answer by a rubric; the verdict follows the action's `schema`, or is one of its `choices`.
+
+    A text that doesn't is asked for again, and then fails the step: it is never taken for a verdict.
+    """
+
+    until: Until = "end"
+
+
+def _read_judge(request: Json, stored: Stored) -> Judge:
+    return Judge(**msgspec.convert(request, PromptedRecord).fields(stored))
+
+
+JUDGE = ActionKind(
+    name="judge",
+    action=Judge,
+    result=Generated,
+    role="generation",
+    carry_out=generate,
+    decides=decides_generation,
+    request=prompt_request,
+    read_back=_read_judge,
+    paragraphs=prompt_paragraphs,
+    pinned=_model_role,
+    need="the model server",
+    named_need=model_need,
+    view=partial(generation_view, "verdict"),
 )

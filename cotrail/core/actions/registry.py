@@ -7,8 +7,7 @@ from cotrail.common.canonical_json import canonical
 from cotrail.core.actions.embed import EMBED
 from cotrail.core.actions.entail import ENTAIL
 from cotrail.core.actions.extract import EXTRACT
-from cotrail.core.actions.generate import READ, REASON, Prompted, generation_view
-from cotrail.core.actions.judge import JUDGES
+from cotrail.core.actions.generate import JUDGE, READ, REASON, Prompted, generation_view
 from cotrail.core.actions.kind import ActionKind, Role, UnreadAction
 from cotrail.core.actions.lookup import LOOKUP
 from cotrail.core.actions.open import OPEN
@@ -29,7 +28,7 @@ _RECORDS: tuple[ActionKind[Any, Any], ...] = (
     EXTRACT,
     RATE,
     OPEN,
-    JUDGES,
+    JUDGE,
 )
 
 KINDS: dict[str, ActionKind[Any, Any]] = {record.name: record for record in _RECORDS}

@@ -7,9 +7,10 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from cotrail.common.numbers import Positive, rounded
-from cotrail.core.actions.judge import JUDGING, Judge
+from cotrail.core.actions.generate import Judge
 from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.ports.judge import JUDGING
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, user
 from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.results import Generated

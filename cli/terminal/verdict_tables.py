@@ -62,7 +62,7 @@ def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
 def remarks(judge: JudgeVerdicts) -> Iterator[str]:
     """What else there is to say of a judge."""
     if judge.against:
-        yield f"preferred over the answers of {judge.against}, whose wins are this run's losses"
+        yield f"wins are over the answers of {judge.against}"
     if (orders := judge.consistency) and orders.of:
         between = shown_interval(orders.interval)
         yield f"both orders agree on {orders.hits:,} of {orders.of:,} ({number(orders.value)}, {between})"

@@ -10,8 +10,7 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import ANSWER, PARAGRAPHS
-from cotrail.core.actions.generate import Read
-from cotrail.core.actions.judge import Judge
+from cotrail.core.actions.generate import Judge, Read
 from cotrail.core.binding import Binding
 from cotrail.core.history import Outcome
 from cotrail.core.questions import JudgedAnswer, Question

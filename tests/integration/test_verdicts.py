@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, func, select
 
-from cotrail.core.actions.judge import Judge
+from cotrail.core.actions.generate import Judge
 from cotrail.errors import InputError
 from cotrail.models.commands.control import cancel
 from cotrail.models.schema.tables import runs

@@ -184,7 +184,7 @@ def test_traces_part_where_something_else_came_out_or_was_asked(engine: Engine, 
         == [{"step": 0, "words": "asked the same, found other paragraphs: Town number 3 / no further one"}] * 3
     )
     assert [each["step"] for each in words["blind"]] == [0] * 3
-    assert words["blind"][0]["words"] == "read / searched for “Who built number 0?”"
+    assert words["blind"][0]["words"] == "read / searched for “built number 0?”"
 
 
 def test_only_so_many_traces_are_read_and_all_ids_are_there(engine: Engine, cotrail: Cotrail) -> None:

@@ -15,7 +15,7 @@ def describe() -> dict[str, Any]:
     """Cores, processor, memory in GiB, system, Python, and the name of the first GPU, None where there is none."""
     return {
         "cores": len(os.sched_getaffinity(0)),
-        "processor": _field("/proc/cpuinfo", "model name") or platform.processor(),
+        "processor": field("/proc/cpuinfo", "model name") or platform.processor(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -41,8 +41,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _field(path: str, name: str) -> str | None:
-    """The value of the first line `name: value` in a file of /proc."""
+def field(path: str, name: str) -> str | None:
+    """The value of the first line `name: value` in a file of /proc; None where there is none."""
     for line in Path(path).read_text().splitlines():
         field, _, value = line.partition(":")
         if field.strip() == name:

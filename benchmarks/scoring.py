@@ -6,7 +6,6 @@ in any cache of Python's. Whole traces take so long that they are read of a shar
 """
 
 import json
-import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -76,7 +75,8 @@ def timed(url: str, way: Callable[[Connection, str, int], None], run: str, count
     with connect(url).connect() as connection:
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         way(connection, run, count)
-    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    # Of this program alone: what getrusage says includes the process that started this one.
+    return time.process_time(), int((machine.field("/proc/self/status", "VmHWM") or "0").split()[0]) // 1024
 
 
 def whole_run(connection: Connection, run: str, _: int) -> None:

@@ -36,8 +36,8 @@ from cotrail.models.schema.tables import paragraph_sets, questions
 CHUNK_QUESTIONS = 2000
 """The number of questions read at once."""
 
-MOST_CACHED = 100_000
-"""The number of paragraphs kept for the questions to come; about 100 MB."""
+MOST_CACHED = 200_000
+"""The number of paragraphs kept for the questions to come; about 200 MB."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
 """Scores of a question by every metric, and their means over a run and over its kinds of questions."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from statistics import fmean
 
 from msgspec import Struct
@@ -20,6 +22,9 @@ CAVEAT = (
 
 
 Interval = Callable[[Metric, Sequence[float]], ConfidenceInterval | None]
+
+
+Columns = Mapping[str, Sequence[float | None]]
 
 
 class MeanScores(Struct, frozen=True, kw_only=True):
@@ -49,24 +54,38 @@ def usual_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterva
 
 def mean_scores(scores: Sequence[QuestionScores], interval: Interval = usual_interval) -> MeanScores:
     """The means over these questions; interval: how those of the means are computed."""
-    columns = {name: [value for row in scores if (value := row[name]) is not None] for name in METRICS}
-    return MeanScores(
-        questions=len(scores),
-        metrics={name: fmean(values) if values else None for name, values in columns.items()},
-        intervals={name: interval(METRICS[name], values) for name, values in columns.items()},
-    )
+    return _means(_columns(scores), range(len(scores)), interval)
 
 
 def scores_by_kind(
-    scored: Iterable[KindedScores], interval: Interval = usual_interval
+    scored: Sequence[KindedScores], interval: Interval = usual_interval
 ) -> dict[str, dict[str, MeanScores]]:
     """The means over the questions of each kind, those of most questions first, by the name of that sort of kinds."""
-    parts: dict[str, dict[str, list[QuestionScores]]] = defaultdict(lambda: defaultdict(list))
-    for question in scored:
+    places: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, question in enumerate(scored):
         for name, kind in question.kinds.items():
-            parts[name][kind].append(question.scores)
-    return {name: {kind: mean_scores(of[kind], interval) for kind in _by_size(of)} for name, of in parts.items()}
+            places[name][kind].append(place)
+    columns = _columns([question.scores for question in scored]) if places else {}
+    return {name: {kind: _means(columns, of[kind], interval) for kind in _by_size(of)} for name, of in places.items()}
 
 
-def _by_size(parts: Mapping[str, Sequence[QuestionScores]]) -> list[str]:
+def _columns(scores: Sequence[QuestionScores]) -> Columns:
+    """The scores of all questions by metric: each question's are looked at once, as they lie apart in memory."""
+    columns = zip(*map(itemgetter(*METRICS), scores), strict=True) if scores else repeat(())
+    return dict(zip(METRICS, columns, strict=False))
+
+
+def _means(columns: Columns, places: Sequence[int], interval: Interval) -> MeanScores:
+    """The means over the questions at these places."""
+    known = {
+        name: [value for place in places if (value := column[place]) is not None] for name, column in columns.items()
+    }
+    return MeanScores(
+        questions=len(places),
+        metrics={name: fmean(values) if values else None for name, values in known.items()},
+        intervals={name: interval(METRICS[name], values) for name, values in known.items()},
+    )
+
+
+def _by_size(parts: Mapping[str, Sequence[int]]) -> list[str]:
     return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))

@@ -27,7 +27,7 @@ _SPACE = re.compile(r"\s")
 _PUNCTUATION = string.punctuation.encode()
 _SPACES = re.compile(" +")
 
-_MOST_CACHED = 2**17
+_MOST_CACHED = 2**18
 """Size of the cache of folded titles and texts: the runs of an experiment find mostly the same paragraphs."""
 
 Fold = Callable[[str], str]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Prompted
@@ -115,6 +115,24 @@ def test_they_are_submitted_all_or_none(home: Path, cotrail: Cotrail, query: Que
         with pytest.raises(InputError, match="`repeat` must be"):
             submit(cotrail, home, "--repeat", times)
     assert query(select(runs.c.id)) == []
+
+
+def test_a_submission_that_dies_on_the_way_leaves_none(
+    home: Path, cotrail: Cotrail, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[str] = []
+
+    def die(connection: Connection, run: str) -> None:
+        woken.append(run)
+        if len(woken) == 2:
+            raise ConnectionError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cotrail.models.commands.submission.wake", die)
+        with pytest.raises(ConnectionError, match="gone"):
+            submit(cotrail, home, "--repeat", "3")
+    assert query(select(runs.c.id)) == query(select(questions.c.id)) == []
+    assert len(submit(cotrail, home, "--repeat", "3")) == 3
 
 
 def test_it_says_where_repeats_can_not_differ(home: Path, cotrail: Cotrail) -> None:

@@ -15,6 +15,7 @@ from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
+from cotrail.services.views.plans import reporting_of
 from cotrail.services.views.score_tables import CAVEAT, ConfidenceInterval, KindTable, kind_tables, metric_rows
 from cotrail.services.views.scoring import RunScores
 
@@ -47,6 +48,7 @@ def score(
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
         scores = scoring.score(connection, run, dataset=dataset, official=official)
+        planned = reporting_of(connection, run, dataset)
     if json:
         print_json(scores)
         return
@@ -58,6 +60,8 @@ def score(
     if scores.spent:
         screen.print(spent_line(scores.spent))
     screen.print(CAVEAT, style="dim")
+    for line in planned:
+        screen.print(line, style="dim", soft_wrap=True)
     for table in kind_tables(scores):
         screen.print()
         _print_kinds(screen, table)

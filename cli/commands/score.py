@@ -1,5 +1,6 @@
 """`cotrail score`: a run's scores."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from cotrail.errors import InputError
 from cotrail.services.store import reading
 from cotrail.services.views import scoring
 from cotrail.services.views.judged_scores import JudgedScores, judged_scores
+from cotrail.services.views.plans import reporting_of
 from cotrail.services.views.score_tables import (
     CAVEAT,
     SEQUENTIAL_CAVEAT,
@@ -60,6 +62,7 @@ def score(
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
     with reading() as connection:
         scores = judged_scores(connection, scoring.score(connection, run, dataset=dataset, official=official))
+        planned = reporting_of(connection, run, dataset)
     if json:
         print_json(scores)
         return
@@ -70,11 +73,14 @@ def score(
     if scores.verdicts:
         print_own_verdicts(screen, scores.verdicts)
     else:
-        _print(screen, scores)
+        _print(screen, scores, planned)
 
 
-def _print(screen: Console, scores: JudgedScores) -> None:
-    """Prints the metrics and what judges say, then the scores by repeats and by kinds of questions."""
+def _print(screen: Console, scores: JudgedScores, planned: Sequence[str]) -> None:
+    """Prints the metrics and what judges say, then the scores by repeats and by kinds of questions.
+
+    planned: what is reported that the run's plan doesn't have.
+    """
     print_scores(screen, scores)
     if scores.judges:
         screen.print()
@@ -84,7 +90,8 @@ def _print(screen: Console, scores: JudgedScores) -> None:
         screen.print(f"ended by: {shown_ends(scores.ends)}")
     if scores.spent:
         screen.print(spent_line(scores.spent))
-    screen.print(SEQUENTIAL_CAVEAT if scores.until else CAVEAT, style="dim")
+    for line in (SEQUENTIAL_CAVEAT if scores.until else CAVEAT, *planned):
+        screen.print(line, style="dim", soft_wrap=True)
     if scores.repeats:
         screen.print()
         print_repeats(screen, scores.repeats)

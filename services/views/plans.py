@@ -13,7 +13,7 @@ from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
-from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, unplanned
+from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
 from cotrail.evaluation.plans.plan import Plan, read_plan
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.irregularities import read_irregularities
@@ -77,6 +77,11 @@ def unplanned_of(
     """
     plan = resolved_plan(connection, record)
     return None if plan is None or plan.comparison is None else unplanned(plan, metrics, runs)
+
+
+def reporting_of(connection: Connection, run: str, dataset: str | None = None) -> tuple[str, ...]:
+    """What stands below a run's scores: what was planned of them; dataset: by whose rules they are, if named."""
+    return reporting(read_plan(find_run(connection, run).provenance), dataset)
 
 
 def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:

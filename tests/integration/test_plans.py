@@ -22,6 +22,9 @@ from cotrail.models.queries.traces import find_question
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.services.papers import conducting
+from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.papers.schedule import Schedule
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.forging import resealed
 from tests.integration.stepping import begin, close_runs
@@ -197,6 +200,13 @@ def test_a_run_as_planned_has_no_deviations_and_its_page_says_so(
     assert "(not planned)" not in page
 
 
+def test_scores_are_printed_with_the_metrics_that_were_planned(
+    home: Path, submitted: Submitted, hands: Hands, cotrail: Cotrail
+) -> None:
+    hands.finish(submitted("--plan", plan_file(home, 'metrics = ["answer_f1", "cover_em"]'), "--limit", 2))
+    assert "planned: answer_f1, cover_em; answer_f1 decides\n" in cotrail("score", "latest").stdout
+
+
 def test_a_page_marks_the_metrics_that_the_plan_does_not_report(
     home: Path, submitted: Submitted, hands: Hands, cotrail: Cotrail
 ) -> None:
@@ -278,6 +288,47 @@ def test_a_fork_has_a_plan_of_its_own_and_names_what_it_took_over(
     assert shown["deviations"] == [f"2 steps of run {origin} were taken over, recorded before this plan was sealed"]
     one = json.loads(cotrail("fork", origin, "--question", "q2", "--json").stdout)["run"]
     assert planned(one)["plan"]["questions"]["count"] == 1
+
+
+EXPERIMENT = """
+protocol = "compare"
+name = "ours"
+systems = ["one-step", "no-retrieval"]
+models = ["scripted"]
+
+[datasets.mine]
+format = "jsonl"
+questions = "questions.jsonl"
+corpus = "sample"
+"""
+
+
+class LeftError(Exception):
+    """The process that conducts an experiment ends here."""
+
+
+def leave(_: object) -> None:
+    raise LeftError
+
+
+def test_the_runs_of_an_experiment_have_plans_that_name_their_cells(
+    engine: Engine, home: Path, submitted: Submitted, planned: Planned, query: Query
+) -> None:
+    (home / "experiment.toml").write_text(EXPERIMENT)
+    experiment = read_experiment_file(home / "experiment.toml")
+    schedule = Schedule(experiment, home)
+    conductor = conducting.begin(engine, schedule, schedule.plan(), reuse=False)
+    with pytest.raises(LeftError):
+        conductor.conduct(leave)
+    cells = {row["cell"]: row["id"] for row in query(select(runs.c.cell, runs.c.id))}
+    assert list(cells) == ["mine/scripted/one-step", "mine/scripted/no-retrieval"]
+    for cell, run in cells.items():
+        plan = planned(run)["plan"]
+        assert (plan["experiment"], plan["cell"]) == ("ours", cell)
+        assert plan["questions"]["count"] == len(ASKED)
+    named = plan_file(home, '[comparison]\nwith = "ours/mine/scripted/no-retrieval"')
+    [waited] = planned(submitted("--plan", named))["deviations"]
+    assert waited.endswith("no-retrieval, still has 3 questions to answer")
 
 
 def test_the_run_to_compare_with_has_to_be_there_to_have_ended_and_to_ask_the_same(

@@ -21,7 +21,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, unplanned
+from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
 from cotrail.evaluation.plans.plan import Comparison, Plan, read_plan
 from cotrail.evaluation.plans.plan_file import PlanFile, planned_metrics, read_plan_file
 
@@ -248,6 +248,14 @@ def test_limits_of_the_plan_are_remarked() -> None:
     assert remarks(plan, facts) == (
         "a limit of the plan ended questions: 2 limit: run money, 1 limit: tokens, 3 limit: until",
     )
+
+
+def test_scores_are_shown_with_what_was_planned_of_them() -> None:
+    assert reporting(None, None) == ()
+    assert reporting(PLAN, None) == reporting(PLAN, "jsonl") == ("planned: answer_f1, answer_em; answer_f1 decides",)
+    assert reporting(replace(PLAN, primary=""), None) == ("planned: answer_f1, answer_em",)
+    _, other = reporting(PLAN, "musique")
+    assert other == "not planned: scores by the rules of musique, as the plan has jsonl"
 
 
 def test_metrics_and_comparisons_that_were_not_planned_are_named_once() -> None:

@@ -95,6 +95,16 @@ def unplanned(plan: Plan | None, metrics: Collection[str], runs: Collection[str]
     )
 
 
+def reporting(plan: Plan | None, dataset: str | None) -> tuple[str, ...]:
+    """What stands below scores: the metrics that were planned; dataset: by whose metrics they are, unless the run's."""
+    if plan is None:
+        return ()
+    said = f"planned: {', '.join(plan.metrics)}" + (f"; {plan.primary} decides" if plan.primary else "")
+    if dataset in (None, plan.dataset):
+        return (said,)
+    return said, f"not planned: scores by the rules of {dataset}, as the plan has {plan.dataset}"
+
+
 def _of_questions(plan: Plan, facts: RunFacts) -> Iterator[str]:
     planned, now = plan.questions, facts.questions
     if now.count != planned.count:

@@ -5,7 +5,7 @@ Stating hypothesis, measure and analysis before the data are seen is what separa
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field

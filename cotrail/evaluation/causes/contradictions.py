@@ -27,7 +27,8 @@ def contradictions(record: QuestionRecord, fates: Sequence[GoldFate]) -> Iterato
     has another name, or a number or month where that has another one, and its value stands nowhere in the question or
     in anything that was shown.
     """
-    known = frozenset(plain(" ".join([record.question, *dict.fromkeys(each.text for each in record.seen)])).split())
+    texts = dict.fromkeys((record.question, *(each.text for each in record.seen)))
+    known = frozenset(word for text in texts for word in plain(text).split())
     chain = [(number, sentence, plain(sentence)) for number, sentence in enumerate(record.sentences, start=1)]
     for fate in fates:
         for paragraph in dict.fromkeys(each.paragraph for each in fate.seen):

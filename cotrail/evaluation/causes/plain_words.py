@@ -8,9 +8,13 @@ dates, and the names of units are alike: "21 km", "twenty-one kilometres" and "2
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from cotrail.common.combining_marks import few_marks
 from cotrail.engines.knowledge.words import STOP_WORDS
+
+_MOST_CACHED = 2**12
+"""Size of the cache of plain texts: the questions of a run find many paragraphs again, and each is looked at often."""
 
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -58,6 +62,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 
 
+@lru_cache(maxsize=_MOST_CACHED)
 def plain(text: str) -> str:
     """The text's words in their plain form, with one space between."""
     folded = "".join(each for each in unicodedata.normalize("NFKD", few_marks(text)) if not unicodedata.combining(each))

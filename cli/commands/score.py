@@ -91,7 +91,7 @@ def _print(screen: Console, scores: JudgedScores, planned: Sequence[str]) -> Non
     if scores.spent:
         screen.print(spent_line(scores.spent))
     for line in (SEQUENTIAL_CAVEAT if scores.until else CAVEAT, *planned):
-        screen.print(line, style="dim", soft_wrap=True)
+        screen.print(line, style="dim")
     if scores.repeats:
         screen.print()
         print_repeats(screen, scores.repeats)

@@ -52,7 +52,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "tag": (_LABEL,),
     "name": (_LABEL,),
     "rename": (_LABEL,),
-    "compare": (_SCORE, "`cotrail experiment report NAME` (a paper's tables)", "`cotrail rethinking RUN...`"),
     "diff": (_SCORE, "`cotrail replay RUN` (a run's code against its record)"),
     "config": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),
     "settings": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),

@@ -215,7 +215,7 @@ CASES = (
     command("submit d.txt", "d.txt isn't TOML", "(at line 2", '`key = "text"`'),
     run_file('retrieval_count = "four"\n', f'run.toml: `retrieval_count` {COUNT} "four"'),
     run_file("retreival_count = 3\n", "run.toml: there is no key 'retreival_count' (did you mean retrieval_count?)"),
-    run_file("colour = 3\n", "run.toml: there is no key 'colour'; there are 38, such as system", "submit --help"),
+    run_file("colour = 3\n", "run.toml: there is no key 'colour'; there are 40, such as system", "submit --help"),
     run_file("limit = 1e400\n", f"run.toml: `limit` {COUNT} inf"),
     run_file('tags = "a"\n', "run.toml: `tags` must be a list", 'e.g. `["a"]`, not "a"'),
     run_file("name = 3\n", 'run.toml: `name` must be text in quotation marks, e.g. `"3"`, not 3'),
@@ -259,7 +259,7 @@ CASES = (
     variable("COTRAIL_SEARCH_SNIFF", "maybe", "neither true nor false"),
     Bad(arguments=("stack",), variables={"COTRAIL_HOME": "q.jsonl"}, said=("q.jsonl is a file; name a folder",)),
     # Other commands
-    command("compare", "did you mean `cotrail score RUN`", "`cotrail rethinking RUN...`"),
+    command("compare", "RUN... is missing", "cotrail compare ircot-8b one-step-8b"),
     command("sumbit", "did you mean submit?"),
     command("zzzz", "there is no command 'zzzz'; see `cotrail --help`"),
     command("\x1b[31m", "there is no command '\\\\x1b[31m'"),

@@ -1,8 +1,7 @@
 """The number of questions that a difference would have needed to be shown."""
 
-import warnings
 from collections.abc import Sequence
-from math import ceil, isfinite
+from math import ceil
 from statistics import fmean, stdev
 
 POWER, ALPHA = 0.8, 0.05
@@ -21,7 +20,7 @@ def questions_needed(differences: Sequence[float]) -> int | None:
         return None
     from statsmodels.stats.power import TTestPower
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no solution for effects so large that two questions are more than enough
-        number = float(TTestPower().solve_power(effect_size=abs(mean) / spread, power=POWER, alpha=ALPHA))
-    return max(LEAST_QUESTIONS, ceil(number)) if isfinite(number) else LEAST_QUESTIONS
+    test, effect = TTestPower(), abs(mean) / spread
+    if test.power(effect, LEAST_QUESTIONS, ALPHA) >= POWER:
+        return LEAST_QUESTIONS  # beyond which its solver finds nothing
+    return ceil(test.solve_power(effect_size=effect, power=POWER, alpha=ALPHA))

@@ -9,6 +9,9 @@ POWER, ALPHA = 0.8, 0.05
 
 LEAST_QUESTIONS = 2
 
+TRIED_QUESTIONS = 10
+"""Fewer than this are tried one by one: the solver finds no number that is far below 10."""
+
 
 def questions_needed(differences: Sequence[float]) -> int | None:
     """The number of questions by which a paired t-test shows a mean difference like this one, spread like these.
@@ -21,6 +24,7 @@ def questions_needed(differences: Sequence[float]) -> int | None:
     from statsmodels.stats.power import TTestPower
 
     test, effect = TTestPower(), abs(mean) / spread
-    if test.power(effect, LEAST_QUESTIONS, ALPHA) >= POWER:
-        return LEAST_QUESTIONS  # beyond which its solver finds nothing
-    return ceil(test.solve_power(effect_size=effect, power=POWER, alpha=ALPHA))
+    for number in range(LEAST_QUESTIONS, TRIED_QUESTIONS):
+        if test.power(effect, number, ALPHA) >= POWER:
+            return number
+    return ceil(float(test.solve_power(effect_size=effect, power=POWER, alpha=ALPHA)))

@@ -140,8 +140,10 @@ def test_no_number_is_needed_where_none_can_be_told(differences: list[float]) ->
     assert questions_needed(differences) is None
 
 
-def test_large_effects_need_few_questions() -> None:
-    assert questions_needed([1.0, 1.0, 1.0, 0.999]) == 2
+@pytest.mark.parametrize(("less", "needed"), [(1e-12, None), (1e-3, 2), (0.2, 3), (0.5, 4)])
+@pytest.mark.filterwarnings("error")
+def test_large_effects_need_few_questions(less: float, needed: int | None) -> None:
+    assert questions_needed([1.0] * 20 + [1 - less] * 20) == needed
 
 
 def test_wins_losses_and_ties_keep_their_order_and_ignore_rounding() -> None:

@@ -9,6 +9,9 @@ POWER, ALPHA = 0.8, 0.05
 
 LEAST_QUESTIONS = 2
 
+_EQUAL = 1e-9
+"""A spread below this is but rounding."""
+
 TRIED_QUESTIONS = 10
 """Fewer than this are tried one by one: the solver finds no number that is far below 10."""
 
@@ -19,7 +22,9 @@ def questions_needed(differences: Sequence[float]) -> int | None:
     It shows it with the probability `POWER` at the level `ALPHA` (Cohen 1988, "Statistical Power Analysis", chapter 2).
     None where the mean is 0, which no number of questions shows, and where the spread isn't known: all are equal.
     """
-    if len(differences) < LEAST_QUESTIONS or not (spread := stdev(differences)) or not (mean := fmean(differences)):
+    if len(differences) < LEAST_QUESTIONS or not (mean := fmean(differences)):
+        return None
+    if (spread := stdev(differences)) < _EQUAL:
         return None
     from statsmodels.stats.power import TTestPower
 

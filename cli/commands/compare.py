@@ -32,7 +32,7 @@ SHOWN = 3
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Two or more runs: ids, names, or `latest`.", show_default=False),
+        typer.Argument(metavar="RUN", help="Two or more runs: ids, names, or `latest`.", show_default=False),
     ],
     *,
     against: Annotated[

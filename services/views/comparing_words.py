@@ -16,8 +16,12 @@ def headline(comparison: Comparison) -> str:
         return pair_sentence(comparison, comparison.pairs[0])
     best = max(comparison.runs, key=lambda run: _mean(run, comparison))
     of_best = [(pair, best.id == pair.first) for pair in comparison.pairs if best.id in (pair.first, pair.second)]
-    beaten = [_other(comparison, pair, best) for pair, is_first in of_best if _beats(comparison, pair, is_first)]
-    level = [_other(comparison, pair, best) for pair, is_first in of_best if not _beats(comparison, pair, is_first)]
+    beaten = [
+        _other(comparison, pair, best) for pair, is_first in of_best if _beats(comparison, pair, is_first=is_first)
+    ]
+    level = [
+        _other(comparison, pair, best) for pair, is_first in of_best if not _beats(comparison, pair, is_first=is_first)
+    ]
     value = shown_value(_mean(best, comparison), comparison.primary)
     parts = [f"{best.name} has the highest {comparison.primary.title} ({value})"]
     parts += [f"and is better than {listed(beaten)}"] if beaten else []
@@ -160,7 +164,7 @@ def _mean(run: ComparedRun, comparison: Comparison) -> float:
     return float("-inf") if mean is None else mean
 
 
-def _beats(comparison: Comparison, pair: ComparedPair, is_first: bool) -> bool:  # noqa: FBT001 - a place, not a switch
+def _beats(comparison: Comparison, pair: ComparedPair, *, is_first: bool) -> bool:
     verdict = pair.differences[comparison.primary.name].verdict
     return verdict == ("better" if is_first else "worse")
 

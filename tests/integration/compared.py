@@ -1,6 +1,6 @@
 """Runs to compare: the same questions, answered as a test says, on a real store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -104,6 +104,3 @@ def outcome(claim: Claim, wanted: Mapping[str, str], tokens: int, found: int) ->
         cached_prompt_tokens=0,
         generated_tokens=tokens,
     )
-
-
-Cell = Callable[..., str]

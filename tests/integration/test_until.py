@@ -1,6 +1,7 @@
 """Runs that stop by a rule, against a real PostgreSQL: where they stop, whoever is killed meanwhile."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -206,6 +207,17 @@ def test_partial_scores_are_those_of_the_first_questions_read_once_each(engine: 
     assert (f1.mean, f1.interval) == (whole.metrics["answer_f1"], whole.intervals["answer_f1"])
     assert partial_line(partial.scores).startswith("answer F1 so far 1.00 (")
     assert partial_line(partial.scores).endswith(" over the first 2 questions")
+
+
+@pytest.mark.parametrize("lacking", [{"dataset": "elsewhere"}, {"provenance": {UNTIL: "width(unheard_of) < 0.5"}}])
+def test_a_rule_that_maintenance_cannot_look_at_stops_no_run_and_nothing_else(
+    engine: Engine, query: Query, lacking: dict[str, Any]
+) -> None:
+    """The process may lack an extension that the one that submitted the run had."""
+    submit(engine, replace(submission(), **({"provenance": {UNTIL: RULE}} | lacking)), asked(3), find_system)
+    stopping = Stopping(engine)
+    work(engine, lambda: stopping)
+    assert ends(query) == [("finished", "answer")] * 3
 
 
 def test_the_rule_is_sealed(engine: Engine, query: Query) -> None:

@@ -57,7 +57,7 @@ class Prefix:
                 return
 
     def _add(self, connection: Connection, ids: Sequence[int]) -> None:
-        for each in outcomes_of(connection, ids):
+        for each in list(outcomes_of(connection, ids)):  # all of them or, where the database goes away, none
             for name, score in self._score(each).items():
                 self.scores[name].append(score)
         self.questions += len(ids)

@@ -43,14 +43,15 @@ class PartialScores:
         bounded = (metric for metric in main_metrics() if not metric.is_count)
         self._metrics = {metric.name: metric for metric in (*ruling, *bounded)}
         self._prefix = Prefix(record, self._metrics)
-        self.scores: tuple[PartialScore, ...] = ()
+        self._scores: tuple[PartialScore, ...] = ()
 
-    def look(self, connection: Connection) -> None:
-        """Take in the questions that have ended since the last look."""
+    def look(self, connection: Connection) -> tuple[PartialScore, ...]:
+        """Take in the questions that have ended since the last look; returns the scores so far."""
         seen = self._prefix.questions
         self._prefix.advance(connection, LOOK_SECONDS)
         if self._prefix.questions > seen:
-            self.scores = tuple(islice(self._means(), SHOWN))
+            self._scores = tuple(islice(self._means(), SHOWN))
+        return self._scores
 
     def _means(self) -> Iterator[PartialScore]:
         for name, metric in self._metrics.items():

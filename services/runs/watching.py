@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.configuration.settings import settings
-from cotrail.errors import UnknownNameError, UnknownVersionError
+from cotrail.errors import InputError, UnknownNameError, UnknownVersionError
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.schema.database import reason_of, unanswered
@@ -36,7 +36,7 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
     """
     with engine.connect() as connection:
         record = read_run(connection, run)
-    speed, partial = RunSpeed(broker_problem, _waves(record)), PartialScores(record)
+    speed, partial = RunSpeed(broker_problem, _waves(record)), _partial_scores(record)
 
     def show_slow(seconds: float) -> None:
         speed.reading_seconds = seconds
@@ -47,15 +47,15 @@ def watch(engine: Engine, run: str, show: Show) -> RunProgress:
         try:
             with _meanwhile(show_slow, SLOW_SECONDS), engine.connect() as connection:
                 progress = read_progress(connection, run)
-                partial.look(connection)
-            speed.note(progress, started, partial.scores)
+                scores = partial.look(connection) if partial else ()
+            speed.note(progress, started, scores)
         except SQLAlchemyError as error:
             if speed.progress is None or not unanswered(error):
                 raise
             speed.lost, speed.reading_seconds = reason_of(error), 0.0
         show(speed.watched())
         if not progress.open or progress.stopped:
-            return run_progress(progress, partial.scores)
+            return run_progress(progress, scores)
         time.sleep(LOST_SECONDS if speed.lost else pause_after(time.monotonic() - started))
 
 
@@ -63,6 +63,13 @@ def _waves(record: RunRecord) -> int | None:
     """How many waves of batches the run has at most; None where it has none, or this process can't know."""
     with suppress(UnknownNameError, UnknownVersionError):
         return most_waves(record.system, record.system_version, record.settings) if record.batched else None
+    return None
+
+
+def _partial_scores(record: RunRecord) -> PartialScores | None:
+    """The run's scores so far; None where this process lacks its dataset or the metric of its rule."""
+    with suppress(UnknownNameError, InputError):
+        return PartialScores(record)
     return None
 
 

@@ -195,18 +195,17 @@ def test_partial_scores_are_those_of_the_first_questions_read_once_each(engine: 
         messages = admit(connection)
     with engine.connect() as connection:
         partial = PartialScores(read_run(connection, RUN))
-        partial.look(connection)
-    assert partial_line(partial.scores) == ""
+        assert partial_line(partial.look(connection)) == ""
     run_to_end(ledger, [messages[0], messages[1], messages[3]])
     with engine.connect() as connection:
-        partial.look(connection)
-        assert [each.metric for each in partial.scores] == ["answer_f1", "answer_em", "cover_em"]
-        assert {each.interval.questions for each in partial.scores} == {2}
+        scores = partial.look(connection)
+        assert [each.metric for each in scores] == ["answer_f1", "answer_em", "cover_em"]
+        assert {each.interval.questions for each in scores} == {2}
         whole = read_scores(connection, RUN)
-    f1 = partial.scores[0]
+    f1 = scores[0]
     assert (f1.mean, f1.interval) == (whole.metrics["answer_f1"], whole.intervals["answer_f1"])
-    assert partial_line(partial.scores).startswith("answer F1 so far 1.00 (")
-    assert partial_line(partial.scores).endswith(" over the first 2 questions")
+    assert partial_line(scores).startswith("answer F1 so far 1.00 (")
+    assert partial_line(scores).endswith(" over the first 2 questions")
 
 
 @pytest.mark.parametrize("lacking", [{"dataset": "elsewhere"}, {"provenance": {UNTIL: "width(unheard_of) < 0.5"}}])

@@ -5,12 +5,13 @@ import logging
 from sqlalchemy import Connection, Engine, exists, select
 
 from cotrail.errors import CotrailError
-from cotrail.evaluation.metrics.stop_rules import StopRule
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, rule_of
 from cotrail.models.queries.prefixes import Prefix
 from cotrail.models.queries.runs import read_run
-from cotrail.models.records.runs import UNTIL, rule_of
 from cotrail.models.schema.states import DesiredState, StepState
 from cotrail.models.schema.tables import runs, steps
+from cotrail.systems.registry import recorded_system
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Look:
             raise ValueError(f"run {run_id} has no rule")
         self.rule: StopRule = rule
         self.met = False
-        self._prefix = Prefix(record, [self.rule.metric])
+        metrics = [self.rule.metric]
+        self._prefix = Prefix(run_id, scorer(record, recorded_system, metrics), metrics)
 
     def again(self, connection: Connection) -> bool:
         """Look at the questions that have ended since; returns whether the rule is met."""
@@ -58,12 +60,12 @@ class Stopping:
         self._engine = engine
         self._looks: dict[str, Look | None] = {}
 
-    def stopped(self) -> dict[str, StopRule]:
+    def stopped(self) -> dict[str, str]:
         """Look at the runs that have a rule and questions waiting; returns those whose rule is met."""
         with self._engine.begin() as connection:
             ruled = connection.execute(_RULED).scalars().all()
             self._looks = {run: self._looks[run] if run in self._looks else _look(connection, run) for run in ruled}
-            return {run: look.rule for run, look in self._looks.items() if look and look.again(connection)}
+            return {run: str(look.rule) for run, look in self._looks.items() if look and look.again(connection)}
 
     def forget(self, run_id: str) -> None:
         """Look at a run that goes on from its beginning again: `cotrail retry` may have opened what had ended."""

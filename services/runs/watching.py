@@ -3,20 +3,27 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
+from statistics import fmean
 from threading import Event, Thread
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnknownNameError, UnknownVersionError
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
+from cotrail.models.queries.prefixes import Prefix
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.schema.database import reason_of, unanswered
-from cotrail.services.runs.partial_scores import PartialScores
+from cotrail.services.runs.partial_scores import PartialScore
 from cotrail.services.runs.run_progress import RunProgress, run_progress
 from cotrail.services.runs.run_speed import RunSpeed, Show
 from cotrail.services.runs.waves import most_waves
+from cotrail.systems.registry import recorded_system
 
 POLL_SECONDS = 0.5
 LONGEST_PAUSE = 5.0
@@ -27,6 +34,12 @@ SLOW_SECONDS = 2.0
 
 LOST_SECONDS = 1.0
 """Pause before a database that doesn't answer is asked again."""
+
+SHOWN = 3
+"""The number of metrics that are shown."""
+
+LOOK_SECONDS = 0.2
+"""How long scoring the questions that have ended since the last look may take, not counting the last chunk."""
 
 
 def watch(engine: Engine, run: str, show: Show) -> RunProgress:
@@ -105,3 +118,29 @@ def _meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+class PartialScores:
+    """The main metrics of a run that it has, and before them that of its rule, read again and again."""
+
+    def __init__(self, record: RunRecord) -> None:
+        rule = rule_of(record.provenance)
+        ruling = [METRICS[rule.metric]] if rule else []
+        bounded = (metric for metric in main_metrics() if not metric.is_count)
+        self._metrics = {metric.name: metric for metric in (*ruling, *bounded)}
+        self._prefix = Prefix(record.id, scorer(record, recorded_system, self._metrics), self._metrics)
+        self._scores: tuple[PartialScore, ...] = ()
+
+    def look(self, connection: Connection) -> tuple[PartialScore, ...]:
+        """Take in the questions that have ended since the last look; returns the scores so far."""
+        seen = self._prefix.questions
+        self._prefix.advance(connection, LOOK_SECONDS)
+        if self._prefix.questions > seen:
+            self._scores = tuple(islice(self._means(), SHOWN))
+        return self._scores
+
+    def _means(self) -> Iterator[PartialScore]:
+        for name, metric in self._metrics.items():
+            known = [score for score in self._prefix.scores[name] if score is not None]
+            if interval := sequence_interval(metric, known):
+                yield PartialScore(metric=name, title=metric.title, mean=fmean(known), interval=interval)

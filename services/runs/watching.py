@@ -42,6 +42,32 @@ LOOK_SECONDS = 0.2
 """How long scoring the questions that have ended since the last look may take, not counting the last chunk."""
 
 
+class PartialScores:
+    """The main metrics of a run that it has, and before them that of its rule, read again and again."""
+
+    def __init__(self, record: RunRecord) -> None:
+        rule = rule_of(record.provenance)
+        ruling = [METRICS[rule.metric]] if rule else []
+        bounded = (metric for metric in main_metrics() if not metric.is_count)
+        self._metrics = {metric.name: metric for metric in (*ruling, *bounded)}
+        self._prefix = Prefix(record.id, scorer(record, recorded_system, self._metrics), self._metrics)
+        self._scores: tuple[PartialScore, ...] = ()
+
+    def look(self, connection: Connection) -> tuple[PartialScore, ...]:
+        """Take in the questions that have ended since the last look; returns the scores so far."""
+        seen = self._prefix.questions
+        self._prefix.advance(connection, LOOK_SECONDS)
+        if self._prefix.questions > seen:
+            self._scores = tuple(islice(self._means(), SHOWN))
+        return self._scores
+
+    def _means(self) -> Iterator[PartialScore]:
+        for name, metric in self._metrics.items():
+            known = [score for score in self._prefix.scores[name] if score is not None]
+            if interval := sequence_interval(metric, known):
+                yield PartialScore(metric=name, title=metric.title, mean=fmean(known), interval=interval)
+
+
 def watch(engine: Engine, run: str, show: Show) -> RunProgress:
     """Shows a run after each read, until no question is open or one cause blocks it; returns the last that was read.
 
@@ -118,29 +144,3 @@ def _meanwhile(tell: Callable[[float], None], seconds: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-class PartialScores:
-    """The main metrics of a run that it has, and before them that of its rule, read again and again."""
-
-    def __init__(self, record: RunRecord) -> None:
-        rule = rule_of(record.provenance)
-        ruling = [METRICS[rule.metric]] if rule else []
-        bounded = (metric for metric in main_metrics() if not metric.is_count)
-        self._metrics = {metric.name: metric for metric in (*ruling, *bounded)}
-        self._prefix = Prefix(record.id, scorer(record, recorded_system, self._metrics), self._metrics)
-        self._scores: tuple[PartialScore, ...] = ()
-
-    def look(self, connection: Connection) -> tuple[PartialScore, ...]:
-        """Take in the questions that have ended since the last look; returns the scores so far."""
-        seen = self._prefix.questions
-        self._prefix.advance(connection, LOOK_SECONDS)
-        if self._prefix.questions > seen:
-            self._scores = tuple(islice(self._means(), SHOWN))
-        return self._scores
-
-    def _means(self) -> Iterator[PartialScore]:
-        for name, metric in self._metrics.items():
-            known = [score for score in self._prefix.scores[name] if score is not None]
-            if interval := sequence_interval(metric, known):
-                yield PartialScore(metric=name, title=metric.title, mean=fmean(known), interval=interval)

@@ -109,8 +109,9 @@ def _score(connection: Connection, run: str, questions: Any) -> None:
     from cotrail.evaluation.metrics.question_scores import mean_scores
     from cotrail.evaluation.metrics.scorers import scorer
     from cotrail.models.queries.runs import read_run
+    from cotrail.systems.registry import recorded_system
 
-    score = scorer(read_run(connection, run))
+    score = scorer(read_run(connection, run), recorded_system)
     mean_scores([score(each) for each in questions])
 
 

@@ -1,13 +1,19 @@
 """Rules of runs, looked at while they go on: which runs ask no further questions."""
 
+import logging
+
 from sqlalchemy import Connection, Engine, exists, select
 
-from cotrail.evaluation.metrics.stop_rules import StopRule
+from cotrail.errors import CotrailError
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, rule_of
 from cotrail.models.queries.prefixes import Prefix
 from cotrail.models.queries.runs import read_run
-from cotrail.models.records.runs import UNTIL, rule_of
 from cotrail.models.schema.states import DesiredState, StepState
 from cotrail.models.schema.tables import runs, steps
+from cotrail.systems.registry import recorded_system
+
+logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 """How long scoring the questions of a run may take before others are looked at, not counting the last chunk."""
@@ -34,7 +40,8 @@ class Look:
             raise ValueError(f"run {run_id} has no rule")
         self.rule: StopRule = rule
         self.met = False
-        self._prefix = Prefix(record, [self.rule.metric])
+        metrics = [self.rule.metric]
+        self._prefix = Prefix(run_id, scorer(record, recorded_system, metrics), metrics)
 
     def again(self, connection: Connection) -> bool:
         """Look at the questions that have ended since; returns whether the rule is met."""
@@ -51,16 +58,26 @@ class Stopping:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._looks: dict[str, Look] = {}
+        self._looks: dict[str, Look | None] = {}
 
-    def stopped(self) -> dict[str, StopRule]:
+    def stopped(self) -> dict[str, str]:
         """Look at the runs that have a rule and questions waiting; returns those whose rule is met."""
         with self._engine.begin() as connection:
             ruled = connection.execute(_RULED).scalars().all()
-            self._looks = {run: self._looks.get(run) or Look(connection, run) for run in ruled}
-            return {run: look.rule for run, look in self._looks.items() if look.again(connection)}
+            self._looks = {run: self._looks[run] if run in self._looks else _look(connection, run) for run in ruled}
+            return {run: str(look.rule) for run, look in self._looks.items() if look and look.again(connection)}
 
     def forget(self, run_id: str) -> None:
         """Look at a run that goes on from its beginning again: `cotrail retry` may have opened what had ended."""
-        if run_id in self._looks and not self._looks[run_id].met:
-            del self._looks[run_id]
+        look = self._looks.get(run_id)
+        if look is None or not look.met:
+            self._looks.pop(run_id, None)
+
+
+def _look(connection: Connection, run_id: str) -> Look | None:
+    """The first look at a run; None where this process lacks its dataset or metric, so that all questions are asked."""
+    try:
+        return Look(connection, run_id)
+    except CotrailError as error:
+        logger.warning("%s asks all its questions, as its rule can't be looked at here: %s", run_id, error)
+        return None

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, Engine, bindparam, exists, select
 
 from cotrail.core.budgets import RUN, Budgets, Consumed
 from cotrail.core.ended_by import LIMIT, UNTIL
-from cotrail.evaluation.metrics.stop_rules import StopRule
 from cotrail.models.commands.cancelling import cancel_questions
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.questions import MOST_REPLAYED
@@ -47,7 +46,7 @@ def exhausted(connection: Connection) -> dict[str, str]:
     return reached
 
 
-def end_unbegun(engine: Engine, stopped: Mapping[str, StopRule] = MappingProxyType({})) -> list[str]:
+def end_unbegun(engine: Engine, stopped: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """End the next questions that haven't begun of runs whose budgets are used up, and of runs that a rule stopped.
 
     Returns the runs some of whose questions may still have to be ended.

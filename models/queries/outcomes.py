@@ -1,8 +1,8 @@
 """What became of questions, as far as scores need it: answers and collected paragraphs, without the steps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 import msgspec
@@ -36,6 +36,9 @@ from cotrail.models.schema.tables import paragraph_sets, questions
 CHUNK_QUESTIONS = 2000
 """The number of questions read at once."""
 
+ASKED = (QuestionStatus.FINISHED, QuestionStatus.FAILED)
+"""The statuses of questions that were asked to their end."""
+
 MOST_CACHED = 200_000
 """The number of paragraphs kept for the questions to come; about 200 MB."""
 
@@ -56,6 +59,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     stated: str
     ended_by: str
     paragraphs: tuple[Paragraph, ...]
+
+
+def leading(statuses: Iterable[str]) -> int:
+    """The length of a run's prefix (`cotrail.models.queries.prefixes`); statuses: of its questions, by position."""
+    return sum(1 for _ in takewhile(ASKED.__contains__, statuses))
 
 
 def unanswered(question: Question) -> Outcome:

@@ -6,30 +6,22 @@ before the first, by position, that has no end yet, whenever those behind it end
 
 import time
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
 from sqlalchemy import BigInteger, Connection, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.evaluation.metrics.scorers import scorer
-from cotrail.models.queries.outcomes import outcomes_of
-from cotrail.models.queries.runs import RunRecord
+from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.models.queries.outcomes import ASKED, Outcome, outcomes_of
 from cotrail.models.records.question_ids import read_question_ids
-from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 
 CHUNK_QUESTIONS = 200
 """The number of questions read at once."""
 
-_ASKED = (QuestionStatus.FINISHED, QuestionStatus.FAILED)
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
-_ENDED = select(questions.c.id).where(questions.c.id == func.any(_ids), questions.c.status.in_(_ASKED))
-
-
-def leading(statuses: Iterable[str]) -> int:
-    """The length of a run's prefix; statuses: of its questions, by position."""
-    return sum(1 for _ in takewhile(_ASKED.__contains__, statuses))
+_ENDED = select(questions.c.id).where(questions.c.id == func.any(_ids), questions.c.status.in_(ASKED))
 
 
 class Prefix:
@@ -38,11 +30,11 @@ class Prefix:
     questions: how many these are; scores: of each, by the metric, None where it doesn't have it.
     """
 
-    def __init__(self, record: RunRecord, metrics: Iterable[str]) -> None:
+    def __init__(self, run_id: str, score: Callable[[Outcome], QuestionScores], metrics: Iterable[str]) -> None:
         self.scores: dict[str, list[float | None]] = {name: [] for name in metrics}
         self.questions = 0
-        self._run = record.id
-        self._score = scorer(record, self.scores)
+        self._run = run_id
+        self._score = score
         self._ids: array[int] | None = None
 
     def advance(self, connection: Connection, seconds: float) -> None:
@@ -57,7 +49,7 @@ class Prefix:
                 return
 
     def _add(self, connection: Connection, ids: Sequence[int]) -> None:
-        for each in outcomes_of(connection, ids):
+        for each in list(outcomes_of(connection, ids)):  # all of them or, where the database goes away, none
             for name, score in self._score(each).items():
                 self.scores[name].append(score)
         self.questions += len(ids)

@@ -18,12 +18,11 @@ from cotrail.core.money import Prices
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.stop_rules import StopRule, parse_rule
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.schema.tables import Run
 
-PRICES, BUDGETS, UNTIL = "prices", "budgets", "until"
-"""The keys of a run's provenance under which it pins the prices of its language models, its budgets and its rule."""
+PRICES, BUDGETS = "prices", "budgets"
+"""The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
 Shots = dict[AnswerForm, Demonstrations]
 
@@ -83,11 +82,6 @@ def read_prices(provenance: Mapping[str, Any]) -> Prices:
     """Return the prices that a run pins."""
     prices: Prices = msgspec.convert(provenance.get(PRICES, {}), Prices)
     return prices
-
-
-def rule_of(provenance: Mapping[str, Any]) -> StopRule | None:
-    """Return the rule by which a run stops asking questions; None where it asks all."""
-    return parse_rule(provenance[UNTIL]) if UNTIL in provenance else None
 
 
 class Runs:

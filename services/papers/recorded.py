@@ -22,7 +22,7 @@ from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.reports.costs import run_cost
 from cotrail.services.views.scoring import scores_by_question
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import find_system, recorded_system
 from cotrail.systems.spec import SystemSpec
 
 
@@ -78,7 +78,7 @@ def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
 
 
 def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> Iterator[RecordedQuestion]:
-    scores = scorer(record)
+    scores = scorer(record, recorded_system)
     for question in read_questions(connection, record.id):
         yield RecordedQuestion(
             key=question.key,

@@ -35,9 +35,8 @@ from cotrail.engines.language_models.prices import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.stop_rules import parse_rule
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.runs import BUDGETS, PRICES, UNTIL
+from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
@@ -113,7 +112,6 @@ def compose(
             **provenance,
             **({STAND_INS: notes} if notes else {}),
             **_limited(request.budgets, _prices(model, engines, batch=batched)),
-            **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
         },
         priority=request.priority,
         batched=batched,

@@ -1,25 +1,9 @@
 """Scores of a run while it goes on, of the questions that have ended so far."""
 
-from collections.abc import Iterator
-from itertools import islice
-from statistics import fmean
-
 from msgspec import Struct
-from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
-from cotrail.evaluation.metrics.stop_rules import sequence_interval
-from cotrail.models.queries.prefixes import Prefix
-from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.runs import rule_of
-
-SHOWN = 3
-"""The number of metrics that are shown."""
-
-LOOK_SECONDS = 0.2
-"""How long scoring the questions that have ended since the last look may take, not counting the last chunk."""
 
 
 class PartialScore(Struct, frozen=True, kw_only=True):
@@ -32,31 +16,6 @@ class PartialScore(Struct, frozen=True, kw_only=True):
     title: str
     mean: float
     interval: ConfidenceInterval
-
-
-class PartialScores:
-    """The main metrics of a run that it has, and before them that of its rule, read again and again."""
-
-    def __init__(self, record: RunRecord) -> None:
-        rule = rule_of(record.provenance)
-        ruling = [METRICS[rule.metric]] if rule else []
-        bounded = (metric for metric in main_metrics() if not metric.is_count)
-        self._metrics = {metric.name: metric for metric in (*ruling, *bounded)}
-        self._prefix = Prefix(record, self._metrics)
-        self.scores: tuple[PartialScore, ...] = ()
-
-    def look(self, connection: Connection) -> None:
-        """Take in the questions that have ended since the last look."""
-        seen = self._prefix.questions
-        self._prefix.advance(connection, LOOK_SECONDS)
-        if self._prefix.questions > seen:
-            self.scores = tuple(islice(self._means(), SHOWN))
-
-    def _means(self) -> Iterator[PartialScore]:
-        for name, metric in self._metrics.items():
-            known = [score for score in self._prefix.scores[name] if score is not None]
-            if interval := sequence_interval(metric, known):
-                yield PartialScore(metric=name, title=metric.title, mean=fmean(known), interval=interval)
 
 
 def partial_line(scores: tuple[PartialScore, ...]) -> str:

@@ -13,10 +13,11 @@ from cotrail.core.questions import Question
 from cotrail.core.repeats import read_repeat
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.stop_rules import UNTIL
 from cotrail.evaluation.plans.plan import Plan
 from cotrail.evaluation.plans.plan_file import PlanFile, planned_metrics, read_plan_file
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.runs import BUDGETS, UNTIL
+from cotrail.models.records.runs import BUDGETS
 from cotrail.services.runs.requests import read_toml_file
 from cotrail.systems.registry import recorded_system
 

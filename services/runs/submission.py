@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from sqlalchemy import Engine
 
@@ -10,12 +11,16 @@ from cotrail.common.unusual_fields import without_unused
 from cotrail.configuration.corpora import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Question
 from cotrail.data.corpora.several import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule, rule_of
 from cotrail.models.commands import submission
-from cotrail.models.records.runs import rule_of
+from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.outcomes import unanswered
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.planning import read_stated, with_plan
 from cotrail.services.runs.prepared_run import PreparedRun
@@ -23,10 +28,9 @@ from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.repeats import are_alike, repeated
 from cotrail.services.runs.requests import LABEL_FIELDS, PATH_FIELDS, RunRequest
 from cotrail.services.runs.runnable import check_splitter
-from cotrail.services.runs.sequential import check_measurable, in_random_order
 from cotrail.services.runs.shots import make_shots, read_shown, read_words
 from cotrail.services.runs.system_settings import ConfiguredSystem, check_answers, configure
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import find_system, recorded_system
 
 
 def prepare(request: RunRequest) -> PreparedRun:
@@ -63,6 +67,7 @@ def prepare(request: RunRequest) -> PreparedRun:
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system),
         provenance={
             "request": {key: value for key, value in written.items() if key not in LABEL_FIELDS},
+            **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
     )
@@ -92,3 +97,18 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
         )
     return {name: corpora_of(settings()).open(name) for name in names}
+
+
+def in_random_order(questions: Sequence[Question], seed: int) -> tuple[Question, ...]:
+    """The questions in an order that this seed draws."""
+    return tuple(Random(seed).sample(questions, len(questions)))  # noqa: S311 - no secret
+
+
+def check_measurable(rule: StopRule, submission: Submission, questions: Sequence[Question]) -> None:
+    """Raises InputError where no question has the metric of the rule, whatever the run's answers will be."""
+    score = scorer(submission, recorded_system, [rule.metric])
+    if all(score(unanswered(each))[rule.metric] is None for each in questions):
+        raise InputError(
+            f"{rule} can't stop this run: none of its questions has {rule.metric}, since the dataset publishes nothing "
+            "to compare with, or the run gives no answers; name another metric or leave `until` out"
+        )

@@ -27,15 +27,14 @@ from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as Repeate
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.evaluation.metrics.scorers import Scorable, scorer
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.evaluation.metrics.stop_rules import sequence_interval
-from cotrail.models.queries.outcomes import Outcome, read_outcomes
-from cotrail.models.queries.prefixes import leading
+from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
+from cotrail.models.queries.outcomes import Outcome, leading, read_outcomes
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.repeats import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.models.records.runs import rule_of
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.systems.registry import recorded_system
 
 
 class Stopping(Struct, frozen=True, kw_only=True):
@@ -110,7 +109,7 @@ def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
 
 def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
-    return scorer(record)(question)
+    return scorer(record, recorded_system)(question)
 
 
 def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:
@@ -123,7 +122,7 @@ def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, K
 
     Those that a rule kept from being asked are left out.
     """
-    scores = scorer(record)
+    scores = scorer(record, recorded_system)
     return {
         each.key: KindedScores(kinds=each.kinds, scores=scores(each))
         for each in read_outcomes(connection, record.id)
@@ -132,7 +131,7 @@ def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, K
 
 
 def _scores(connection: Connection, record: RunRecord, outcomes: Iterable[Outcome]) -> RunScores:
-    scores, statuses, scored = scorer(record), [], []
+    scores, statuses, scored = scorer(record, recorded_system), [], []
     for each in outcomes:
         statuses.append(each.status)
         scored.append(KindedScores(kinds=each.kinds, scores=scores(each)))

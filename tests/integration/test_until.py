@@ -1,6 +1,7 @@
 """Runs that stop by a rule, against a real PostgreSQL: where they stop, whoever is killed meanwhile."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +11,8 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.stop_rules import StopRule, parse_rule
+from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.submission import submit
@@ -20,15 +22,14 @@ from cotrail.models.queries.prefixes import Prefix
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
-from cotrail.models.records.runs import UNTIL
 from cotrail.models.schema.tables import questions, runs
-from cotrail.services.runs.partial_scores import PartialScores, partial_line
+from cotrail.services.runs.partial_scores import partial_line
 from cotrail.services.runs.run_progress import run_progress
 from cotrail.services.runs.run_speed import WatchedRun
-from cotrail.services.runs.sequential import check_measurable, in_random_order
-from cotrail.services.runs.watching import watch
+from cotrail.services.runs.submission import check_measurable, in_random_order
+from cotrail.services.runs.watching import PartialScores, watch
 from cotrail.services.views.scoring import read_scores, scores_by_question
-from cotrail.systems.registry import find_system
+from cotrail.systems.registry import find_system, recorded_system
 from cotrail.workers.stopping import Stopping
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, close_runs, completed, run_to_end
@@ -79,7 +80,7 @@ def test_a_run_stops_once_its_rule_is_met_and_ends_what_has_not_begun(engine: En
     assert STOP <= len(answered) < 60
     assert told == answered + [("cancelled", ENDED_BY)] * (60 - len(answered))
     assert stopping.stopped() == {}
-    assert end_unbegun(engine, {RUN: parse_rule(RULE)}) == []
+    assert end_unbegun(engine, {RUN: RULE}) == []
     assert close_runs(engine) == [RUN]
     with engine.connect() as connection:
         assert [each for each in replay_run(connection, RUN, find_system) if each.divergence] == []
@@ -165,7 +166,7 @@ def test_failures_count_0_and_an_open_question_ends_the_prefix(engine: Engine) -
     [claim] = ledger.claim([second])
     ledger.commit([completed(claim, Failure(type="IndexBroken", message="gone"))])
     with engine.connect() as connection:
-        prefix = Prefix(read_run(connection, RUN), ["answer_f1"])
+        prefix = Prefix(RUN, scorer(read_run(connection, RUN), recorded_system, ["answer_f1"]), ["answer_f1"])
         prefix.advance(connection, 60)
         assert prefix.scores == {"answer_f1": [1.0, 0.0]}
         assert read_scores(connection, RUN).metrics["answer_f1"] == 0.5
@@ -194,18 +195,28 @@ def test_partial_scores_are_those_of_the_first_questions_read_once_each(engine: 
         messages = admit(connection)
     with engine.connect() as connection:
         partial = PartialScores(read_run(connection, RUN))
-        partial.look(connection)
-    assert partial_line(partial.scores) == ""
+        assert partial_line(partial.look(connection)) == ""
     run_to_end(ledger, [messages[0], messages[1], messages[3]])
     with engine.connect() as connection:
-        partial.look(connection)
-        assert [each.metric for each in partial.scores] == ["answer_f1", "answer_em", "cover_em"]
-        assert {each.interval.questions for each in partial.scores} == {2}
+        scores = partial.look(connection)
+        assert [each.metric for each in scores] == ["answer_f1", "answer_em", "cover_em"]
+        assert {each.interval.questions for each in scores} == {2}
         whole = read_scores(connection, RUN)
-    f1 = partial.scores[0]
+    f1 = scores[0]
     assert (f1.mean, f1.interval) == (whole.metrics["answer_f1"], whole.intervals["answer_f1"])
-    assert partial_line(partial.scores).startswith("answer F1 so far 1.00 (")
-    assert partial_line(partial.scores).endswith(" over the first 2 questions")
+    assert partial_line(scores).startswith("answer F1 so far 1.00 (")
+    assert partial_line(scores).endswith(" over the first 2 questions")
+
+
+@pytest.mark.parametrize("lacking", [{"dataset": "elsewhere"}, {"provenance": {UNTIL: "width(unheard_of) < 0.5"}}])
+def test_a_rule_that_maintenance_cannot_look_at_stops_no_run_and_nothing_else(
+    engine: Engine, query: Query, lacking: dict[str, Any]
+) -> None:
+    """The process may lack an extension that the one that submitted the run had."""
+    submit(engine, replace(submission(), **({"provenance": {UNTIL: RULE}} | lacking)), asked(3), find_system)
+    stopping = Stopping(engine)
+    work(engine, lambda: stopping)
+    assert ends(query) == [("finished", "answer")] * 3
 
 
 def test_the_rule_is_sealed(engine: Engine, query: Query) -> None:

@@ -210,7 +210,10 @@ def test_a_run_as_planned_departs_in_nothing() -> None:
         ({"cancelled": 1}, "1 of 1 question was cancelled"),
         ({"cancelled": 1, "unasked": 1}, "1 of 1 question was cancelled, 1 of them before anything was asked"),
         ({"ends": {"limit: run money": 1}}, "a limit that the plan doesn't have ended questions: 1 limit: run money"),
-        ({"ends": {"limit: until": 1}}, "a limit that the plan doesn't have ended questions: 1 limit: until"),
+        (
+            {"ends": {"until: width(answer_f1) < 0.05": 1}},
+            "a limit that the plan doesn't have ended questions: 1 until: width",
+        ),
         ({"retried": 2}, "2 questions had failed and were tried again"),
         ({"taken_over": 1}, "1 step of run None was taken over, recorded before this plan was sealed"),
         ({"corpora": {"mine": "r2"}}, "the corpus mine has another revision now, r2: the plan's was r1"),
@@ -243,10 +246,12 @@ def test_limits_of_the_plan_are_remarked() -> None:
     plan = replace(
         PLAN, until="width(answer_f1) < 0.05", budgets=Budgets(question=Budget(tokens=9), run=Budget(money=5))
     )
-    facts = replace(FACTS, ends={"limit: run money": 2, "limit: tokens": 1, "limit: until": 3, "limit: steps": 4})
+    facts = replace(
+        FACTS, ends={"limit: run money": 2, "limit: tokens": 1, "until: width(answer_f1) < 0.05": 3, "limit: steps": 4}
+    )
     assert differing(plan, facts) == []
     assert remarks(plan, facts) == (
-        "a limit of the plan ended questions: 2 limit: run money, 1 limit: tokens, 3 limit: until",
+        "a limit of the plan ended questions: 2 limit: run money, 1 limit: tokens, 3 until: width(answer_f1) < 0.05",
     )
 
 

@@ -42,9 +42,9 @@ class KindedScores(Struct, frozen=True, kw_only=True):
     scores: QuestionScores
 
 
-def question_scores(question: ScoredQuestion, metrics: Mapping[str, Metric] = METRICS) -> QuestionScores:
-    """Score a question by these metrics."""
-    return {name: metric.value(question) for name, metric in metrics.items()}
+def question_scores(question: ScoredQuestion) -> QuestionScores:
+    """Score a question."""
+    return {name: metric.value(question) for name, metric in METRICS.items()}
 
 
 def usual_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterval | None:

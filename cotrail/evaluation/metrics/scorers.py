@@ -1,16 +1,14 @@
 """Scoring of recorded questions by the metrics of their run's dataset."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.question_scores import question_scores
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.registry import recorded_system
 
 
 class Scorable(Protocol):
@@ -43,30 +41,40 @@ class ScoredRun(Protocol):
     def dataset(self) -> str: ...  # noqa: D102
 
 
+class Answering(Protocol):
+    """A system, as far as scores need it."""
+
+    @property
+    def judges(self) -> bool: ...  # noqa: D102
+    def answers_with(self, settings: Mapping[str, Any]) -> bool: ...  # noqa: D102
+
+
+FindRecorded = Callable[[str, int], Answering | None]
 Score = Callable[[Scorable], QuestionScores]
 
 
-def scorer(run: ScoredRun, metrics: Iterable[str] = METRICS) -> Score:
-    """What scores the questions of a run by these metrics."""
-    system, scoring = recorded_system(run.system, run.system_version), scoring_of(run.dataset)
+def scorer(run: ScoredRun, find_recorded: FindRecorded, metrics: Iterable[str] = METRICS) -> Score:
+    """What scores the questions of a run by these metrics.
+
+    find_recorded: `cotrail.systems.registry.recorded_system`.
+    """
+    system, scoring = find_recorded(run.system, run.system_version), scoring_of(run.dataset)
     answering = system is None or system.answers_with(run.settings)
     named = {name: METRICS[name] for name in metrics}
     if system is not None and system.judges:  # a verdict isn't an answer
         return lambda _: dict.fromkeys(named)
 
     def scored(question: Scorable) -> QuestionScores:
-        return question_scores(
-            ScoredQuestion(
-                scoring=scoring,
-                answer=question.answer,
-                answers=question.answers,
-                collected=question.paragraphs,
-                gold=question.gold,
-                pinned=question.pinned,
-                stated=question.stated,
-                answering=answering,
-            ),
-            named,
+        asked = ScoredQuestion(
+            scoring=scoring,
+            answer=question.answer,
+            answers=question.answers,
+            collected=question.paragraphs,
+            gold=question.gold,
+            pinned=question.pinned,
+            stated=question.stated,
+            answering=answering,
         )
+        return {name: metric.value(asked) for name, metric in named.items()}
 
     return scored

@@ -6,8 +6,9 @@ their scores alone: whoever looks, and how often, finds the same number.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from msgspec import Struct
 
@@ -29,6 +30,9 @@ SHORT_NAMES = {
     "rouge": "rouge_l",
 }
 """Usual names of metrics, which rules may have instead."""
+
+UNTIL = "until"
+"""The key of a run's provenance under which its rule stands."""
 
 _FORM = re.compile(r"width ?\( ?([^ ()<]+) ?\) ?< ?([^ ()<]+)")
 _LONGEST = 100
@@ -62,6 +66,11 @@ def parse_rule(text: str) -> StopRule:
         raise InputError(f"{cut(text, _LONGEST)!r} is no rule: write width(METRIC) < NUMBER, such as width(f1) < 0.05")
     metric = _metric(found[1])
     return StopRule(metric.name, _width(found[2], metric))
+
+
+def rule_of(provenance: Mapping[str, Any]) -> StopRule | None:
+    """The rule by which a run stops asking questions; None where it asks all."""
+    return parse_rule(provenance[UNTIL]) if UNTIL in provenance else None
 
 
 def sequence_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterval | None:

@@ -8,7 +8,7 @@ from cotrail.audit.asked_questions import AskedQuestions
 from cotrail.common.humanize import count
 from cotrail.common.short_digests import shortened
 from cotrail.core.budgets import RUN, Budget
-from cotrail.core.ended_by import LIMIT, shown_ends
+from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.evaluation.plans.plan import Plan
 
 PARTS = {"asked": "texts", "answers": "published answers", "gold": "gold paragraphs"}
@@ -165,16 +165,16 @@ def _were(number: int) -> str:
 
 def _is_rule(end: str) -> bool:
     """Whether a rule of the whole run ended the question, not one of its system's."""
-    return end.startswith((f"{LIMIT}{RUN}", f"{LIMIT}until"))
+    return end.startswith((f"{LIMIT}{RUN}", UNTIL))
 
 
 def _is_planned(plan: Plan, end: str) -> bool:
     """Whether the plan has the limit that ended a question."""
+    if end.startswith(UNTIL):
+        return end.removeprefix(UNTIL) == plan.until
     limit = end.removeprefix(LIMIT)
     if limit == end:
         return False
-    if limit.startswith("until"):
-        return plan.until is not None
     budget = plan.budgets.run if limit.startswith(RUN) else plan.budgets.question
     name = limit.removeprefix(RUN)
     return name in Budget.__struct_fields__ and getattr(budget, name) is not None

@@ -11,8 +11,9 @@ from cotrail.core.binding import FURTHER_CORPUS
 from cotrail.core.money import described
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.repeats import read_repeat, read_repeated_steps
+from cotrail.evaluation.metrics.stop_rules import rule_of
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.runs import BUDGETS, read_prices, rule_of
+from cotrail.models.records.runs import BUDGETS, read_prices
 from cotrail.services.runs.provenance import STAND_INS
 
 

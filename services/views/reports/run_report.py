@@ -20,7 +20,7 @@ from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.plans.deviations import unplanned
 from cotrail.models.queries.cause_labels import read_cause_labels
-from cotrail.models.queries.prefixes import leading
+from cotrail.models.queries.outcomes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions

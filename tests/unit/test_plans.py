@@ -19,7 +19,7 @@ from cotrail.core.budgets import Budget, Budgets
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.errors import InputError
+from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
@@ -142,6 +142,8 @@ def test_a_plan_is_read_back_from_what_is_sealed_and_has_the_same_digest() -> No
     assert read_plan({"plan": sealed}) == plan
     assert plan_digest(sealed) == plan.digest
     assert read_plan({}) is None
+    with pytest.raises(CotrailError, match="audit verify"):
+        read_plan({"plan": {**sealed, "metrics": 3}})
 
 
 @pytest.mark.parametrize("name", Plan.__struct_fields__)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.records import Row, text
+from cotrail.audit.records import UNREADABLE, Row, text
 from cotrail.common.canonical_json import canonical
 from cotrail.core.questions import Question
 
@@ -38,15 +38,18 @@ class AskedDigests:
 
     def add(self, key: str, text: str, passage: Any, answers: Any, gold: Any) -> None:
         """Add a question, by its id."""
-        self._count += 1
-        self._asked.update(canonical([key, text, passage]) + b"\n")
-        self._answers.update(canonical([key, answers]) + b"\n")
-        self._gold.update(canonical([key, gold]) + b"\n")
+        self._take(canonical([key, text, passage]), canonical([key, answers]), canonical([key, gold]))
 
     def add_row(self, question: Row) -> None:
-        """Add a question as an audit trail has it; a column that isn't JSON counts as the text that it holds."""
-        pinned, answers, gold = (_decoded(question[name]) for name in ("pinned", "answers", "gold"))
-        self.add(text(question, "key"), text(question, "text"), pinned, answers, gold)
+        """Add a question as an audit trail has it; a column that can't be read counts as the text that it holds."""
+        key = text(question, "key")
+        asked = _line(question["pinned"], key, text(question, "text"))
+        self._take(asked, _line(question["answers"], key), _line(question["gold"], key))
+
+    def _take(self, asked: bytes, answers: bytes, gold: bytes) -> None:
+        self._count += 1
+        for hashed, line in ((self._asked, asked), (self._answers, answers), (self._gold, gold)):
+            hashed.update(line + b"\n")
 
     def end(self) -> AskedQuestions:
         """The digests over all that was added."""
@@ -62,8 +65,8 @@ def asked_questions(questions: Iterable[Question]) -> AskedQuestions:
     return digests.end()
 
 
-def _decoded(value: str | None) -> Any:
+def _line(written: str | None, *before: str) -> bytes:
     try:
-        return None if value is None else msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return value
+        return canonical([*before, None if written is None else msgspec.json.decode(written)])
+    except UNREADABLE:
+        return canonical([*before, written])

@@ -1,6 +1,6 @@
 """Check of a run against the plan that was sealed as it was submitted, and the plan's digest."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -34,26 +34,38 @@ def json_digest(value: object) -> str:
 
 
 def plan_of(run: Row) -> Any:
-    """The plan in a run's row; None where there is none, or what is there can't be read."""
+    """The plan in a run's row; None where there is none. Raises one of UNREADABLE."""
+    return msgspec.json.decode(text(run, "provenance"), type=dict[str, Any]).get(PLAN)
+
+
+def digest_in(run: Row) -> str | None:
+    """The digest of the plan in a run's row; None where there is none, or what is there can't be read."""
     try:
-        return msgspec.json.decode(text(run, "provenance")).get(PLAN)
+        plan = plan_of(run)
+        return None if plan is None else plan_digest(plan)
     except UNREADABLE:
         return None
 
 
-def check_plan(run: Row, binding: Binding, asked: AskedQuestions) -> Iterator[Finding]:
+def check_plan(run: Row, binding: Binding, asked: AskedQuestions) -> list[Finding]:
     """Find where a run and its questions aren't those that its plan names."""
+    try:
+        return list(_departures(run, binding, asked))
+    except UNREADABLE as error:
+        detail = f"its plan can't be read ({error})"
+        return [Finding(table="runs", what="changed", run=run["id"], column="provenance", detail=detail)]
+
+
+def _departures(run: Row, binding: Binding, asked: AskedQuestions) -> Iterator[Finding]:
     plan = plan_of(run)
-    if not isinstance(plan, Mapping):
+    if plan is None:
         return
     of_questions = msgspec.to_builtins(asked)
-    planned = plan.get("questions")
+    planned = plan["questions"]
     for part, column in COLUMNS.items():
-        digest = planned.get(part) if isinstance(planned, Mapping) else None
-        if digest != of_questions[part]:
-            detail = (
-                f"the plan of the run is of others: their SHA-256 there is {digest}, and it is {of_questions[part]}"
-            )
+        before, now = planned[part], of_questions[part]
+        if before != now:
+            detail = f"the plan of the run is of others: their SHA-256 there is {before}, and it is {now}"
             yield Finding(table="questions", what="changed", column=column, detail=detail)
     for name, value in _decisive(run, binding).items():
         if json_digest(plan.get(name)) != json_digest(value):

@@ -11,7 +11,7 @@ from itertools import islice
 
 from cotrail.audit.asked_questions import AskedDigests
 from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
-from cotrail.audit.plan_check import check_plan, plan_digest, plan_of
+from cotrail.audit.plan_check import check_plan, digest_in
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
@@ -143,7 +143,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            plan=_digest_of_plan(run),
+            plan=None if run is None else digest_in(run),
             findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
         )
 
@@ -159,7 +159,7 @@ class _Trail:
             records=dict(self.counts),
             open_questions=self.questions.open,
             open_steps=self.questions.open_steps,
-            plan=_digest_of_plan(run),
+            plan=None if run is None else digest_in(run),
             findings=(*findings[:MOST_FINDINGS], last),
         )
 
@@ -198,11 +198,12 @@ class _Trail:
         resized = any(finding.column == "size" for finding in of_run)
         return [finding for finding in self.questions.findings if not resized or finding.question is not None]
 
-    def _of_plan(self, run: Row | None) -> Iterator[Finding]:
+    def _of_plan(self, run: Row | None) -> list[Finding]:
         """Find where the run isn't the planned one; where another row is named already, that is why."""
         binding = self._run_of().binding
         if run is not None and binding is not None:
-            yield from check_plan(run, binding, self._asked.end())
+            return check_plan(run, binding, self._asked.end())
+        return []
 
     def _of_contents(self, run: Row | None) -> Iterator[Finding]:
         """Find missing contents that the run refers to, and contents that nothing refers to."""
@@ -228,11 +229,6 @@ class _Trail:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
         elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:
             yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
-
-
-def _digest_of_plan(run: Row | None) -> str | None:
-    plan = None if run is None else plan_of(run)
-    return None if plan is None else plan_digest(plan)
 
 
 def _bounded(findings: Sequence[Finding]) -> tuple[Finding, ...]:

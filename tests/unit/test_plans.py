@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.audit.asked_questions import AskedDigests, AskedQuestions, asked_questions
-from cotrail.audit.plan_check import json_digest, plan_digest
+from cotrail.audit.plan_check import check_plan, digest_in, json_digest, plan_digest
+from cotrail.audit.records import Row
 from cotrail.core.binding import Binding
 from cotrail.core.budgets import Budget, Budgets
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.errors import InputError
+from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
@@ -142,12 +143,38 @@ def test_a_plan_is_read_back_from_what_is_sealed_and_has_the_same_digest() -> No
     assert read_plan({"plan": sealed}) == plan
     assert plan_digest(sealed) == plan.digest
     assert read_plan({}) is None
+    with pytest.raises(CotrailError, match="audit verify"):
+        read_plan({"plan": {**sealed, "metrics": 3}})
 
 
 @pytest.mark.parametrize("name", Plan.__struct_fields__)
 def test_the_digest_covers_every_part(name: str) -> None:
     sealed = msgspec.to_builtins(PLAN)
     assert plan_digest(sealed | {name: "another"}) != PLAN.digest
+
+
+DEEP = "[" * 900 + "]" * 900
+
+
+@pytest.mark.parametrize("forged", ['"a plan"', "[]", "{}", '{"questions": 3}', f'{{"questions": {DEEP}}}', "7"])
+def test_a_plan_that_was_made_unreadable_is_a_finding(forged: str) -> None:
+    run: Row = {"id": "r", "provenance": f'{{"plan": {forged}}}'}
+    digest = digest_in(run)
+    assert digest is None or digest.startswith("sha256:")
+    findings = check_plan(run, PLAN.binding, ASKED)
+    assert findings
+    assert {each.table for each in findings} <= {"runs", "questions"}
+
+
+def test_provenance_that_is_no_json_has_no_plan() -> None:
+    assert digest_in({"provenance": "{"}) is None
+    assert [each.column for each in check_plan({"id": "r", "provenance": "{"}, PLAN.binding, ASKED)] == ["provenance"]
+
+
+def test_a_question_s_columns_may_be_nested_deeper_than_can_be_read() -> None:
+    digests = AskedDigests()
+    digests.add_row({"key": "q", "text": "Who?", "pinned": DEEP, "answers": "[" * 10**5, "gold": DEEP * 9})
+    assert digests.end().count == 1
 
 
 ANSWERED = ScoredQuestion(

@@ -15,6 +15,7 @@ from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.core.binding import Binding
 from cotrail.core.budgets import Budgets
 from cotrail.core.repeats import Repeat
+from cotrail.errors import CotrailError
 
 Name = Annotated[str, Meta(min_length=1)]
 
@@ -78,6 +79,12 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def read_plan(provenance: Mapping[str, Any]) -> Plan | None:
-    """The plan in a run's provenance; None where the run was submitted before plans were recorded."""
+    """The plan in a run's provenance; None where the run was submitted before plans were recorded.
+
+    CotrailError where it can't be read, which means that it was changed.
+    """
     plan = provenance.get(PLAN)
-    return None if plan is None else msgspec.convert(plan, Plan)
+    try:
+        return None if plan is None else msgspec.convert(plan, Plan)
+    except msgspec.ValidationError as error:
+        raise CotrailError("the run's plan can't be read; `cotrail audit verify RUN` names what was changed") from error

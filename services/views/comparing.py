@@ -181,7 +181,7 @@ def _differences(
 ) -> list[Difference]:
     pairs = (paired(columns[first], columns[second], metric.name, shared.compared) for first, second in chosen)
     family = [list(pair.values()) for pair in pairs]
-    return fixed_differences(family) if shared.are_fixed else anytime_differences(family, metric.span)
+    return fixed_differences(family, metric.span) if shared.are_fixed else anytime_differences(family, metric.span)
 
 
 def _pair(

@@ -49,7 +49,7 @@ def _of_sort(
 ) -> Iterator[KindDifference]:
     first, second = pair
     family = [list(paired(columns[first], columns[second], metric.name, keys).values()) for keys in kinds.values()]
-    differences = fixed_differences(family) if is_fixed else anytime_differences(family, metric.span)
+    differences = fixed_differences(family, metric.span) if is_fixed else anytime_differences(family, metric.span)
     for kind, difference in zip(kinds, differences, strict=True):
         yield KindDifference(sort=sort, kind=kind, first=first, second=second, difference=difference)
 

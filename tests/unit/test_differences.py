@@ -76,7 +76,7 @@ def test_looking_again_and_again_with_a_test_of_a_fixed_number_would_break_the_p
 def test_a_difference_that_there_is_is_shown_by_both() -> None:
     chance = random.Random(1)
     differences = [chance.choice((1.0, 1.0, 0.0, 0.0, -1.0)) for _ in range(600)]
-    [fixed], [anytime] = fixed_differences([differences]), anytime_differences([differences], 1.0)
+    [fixed], [anytime] = fixed_differences([differences], 1.0), anytime_differences([differences], 1.0)
     assert (fixed.verdict, anytime.verdict) == ("better", "better")
     assert (anytime.test, anytime.corrected) == (None, None)
     assert fixed.interval is not None
@@ -88,8 +88,8 @@ def test_a_difference_that_there_is_is_shown_by_both() -> None:
 @given(st.lists(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.3, 1.0]), max_size=25), max_size=3))
 def test_the_other_direction_is_the_mirror_image(family: list[list[float]]) -> None:
     names = {"better": "worse", "worse": "better", "undecided": "undecided"}
-    mirrored = fixed_differences([[-each for each in differences] for differences in family])
-    for ours, theirs in zip(fixed_differences(family), mirrored, strict=True):
+    mirrored = fixed_differences([[-each for each in differences] for differences in family], 1.0)
+    for ours, theirs in zip(fixed_differences(family, 1.0), mirrored, strict=True):
         assert theirs.verdict == names[ours.verdict]
         assert theirs.mean == (None if ours.mean is None else -ours.mean)
         assert (theirs.test, theirs.corrected, theirs.needed) == (ours.test, ours.corrected, ours.needed)
@@ -110,8 +110,8 @@ def test_holms_correction_by_hand(p_values: list[float]) -> None:
 def test_only_the_corrected_p_value_decides() -> None:
     """One of ten equal pairs has a p-value of 0.03, which is nothing among ten."""
     one, none = [1.0] * 12 + [-1.0] * 3, [1.0, -1.0] * 8
-    [alone] = fixed_differences([one])
-    among = fixed_differences([one, *[none] * 9])[0]
+    [alone] = fixed_differences([one], 1.0)
+    among = fixed_differences([one, *[none] * 9], 1.0)[0]
     assert alone.test == among.test
     assert alone.test is not None
     assert alone.test.p_value == pytest.approx(0.03515625)

@@ -23,7 +23,7 @@ ALPHA = 0.05
 """The probability, over a family of comparisons, of calling equal systems different."""
 
 SEED = 0
-"""Of all that is drawn: the same scores have the same intervals and p-values."""
+"""Of the signs that are drawn: the same scores have the same p-values."""
 
 Verdict = Literal["better", "worse", "undecided"]
 
@@ -46,12 +46,15 @@ class Difference(Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
 
-def fixed_differences(family: Sequence[Sequence[float]], seed: int = SEED) -> list[Difference]:
-    """Compare by these differences, one sequence a comparison, for a number of questions that was fixed beforehand."""
-    tests = [sign_flip_test(each, seed) if each else None for each in family]
+def fixed_differences(family: Sequence[Sequence[float]], span: float) -> list[Difference]:
+    """Compare by these differences, one sequence a comparison, for a number of questions that was fixed beforehand.
+
+    span: the largest possible difference.
+    """
+    tests = [sign_flip_test(each, SEED) if each else None for each in family]
     corrected = iter(holm([test.p_value for test in tests if test]))
     return [
-        _difference(each, difference_interval(each, seed), test, next(corrected) if test else None)
+        _difference(each, difference_interval(each, span), test, next(corrected) if test else None)
         for each, test in zip(family, tests, strict=True)
     ]
 

@@ -27,7 +27,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 class Standing(Struct, frozen=True, kw_only=True):
     """Where a candidate stands beside the best one.
 
-    differences: how much less it scores than the best, by question.
+    differences: how much less it scores than the best, by question; span: the most that this may be.
     p_value: that of the difference, corrected for the comparisons of all candidates; None of the best itself.
     """
 
@@ -35,6 +35,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     mean: float
     cost: float | None
     differences: tuple[float, ...]
+    span: float
     p_value: float | None
 
     @property
@@ -45,7 +46,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     @property
     def interval(self) -> DifferenceInterval | None:
         """The 95 % interval of that."""
-        return difference_interval(self.differences, SEED)
+        return difference_interval(self.differences, self.span)
 
     @property
     def is_worse(self) -> bool:
@@ -70,30 +71,31 @@ class Recommendation(Struct, frozen=True, kw_only=True):
         return next(each for each in self.standings if each.name == self.chosen)
 
 
-def recommend(candidates: Sequence[Candidate]) -> Recommendation:
+def recommend(candidates: Sequence[Candidate], span: float = 1.0) -> Recommendation:
     """Recommend one of at least one candidate.
 
     Which is the best is known from the scores only, so every pair counts as a comparison: their p-values are corrected
     together (Holm), and the best is called better with a probability of 5 % at most where all are equal. The best is
-    taken where any cost isn't known.
+    taken where any cost isn't known. span: the largest possible difference of two scores.
     """
     ranked = sorted(candidates, key=lambda each: (-each.mean, _costs(each), each.name))
     pairs = list(combinations(ranked, 2))
     corrected = holm([sign_flip_test(_differences(*pair), SEED).p_value for pair in pairs])
     of_best = {pair[1].name: p_value for pair, p_value in zip(pairs, corrected, strict=True) if pair[0] is ranked[0]}
-    standings = tuple(_standing(ranked[0], each, of_best.get(each.name)) for each in ranked)
+    standings = tuple(_standing(ranked[0], each, of_best.get(each.name), span) for each in ranked)
     alike = [each for each in standings if not each.is_worse]
     known = all(each.cost is not None for each in alike)
     chosen = min(alike, key=_costs) if known else standings[0]
     return Recommendation(standings=standings, chosen=chosen.name)
 
 
-def _standing(best: Candidate, other: Candidate, p_value: float | None) -> Standing:
+def _standing(best: Candidate, other: Candidate, p_value: float | None, span: float) -> Standing:
     return Standing(
         name=other.name,
         mean=other.mean,
         cost=other.cost,
         differences=tuple(_differences(best, other)),
+        span=span,
         p_value=p_value,
     )
 

@@ -19,6 +19,9 @@ QUANTILE = 0.975
 """Of either side of a 95 % interval."""
 
 
+Method = Literal["wilson", "student-t", "empirical-bernstein"]
+
+
 class ConfidenceInterval(Struct, frozen=True, kw_only=True):
     """A 95 % confidence interval of a mean; questions: the number of scores that it is the mean of.
 
@@ -28,7 +31,7 @@ class ConfidenceInterval(Struct, frozen=True, kw_only=True):
     low: float
     high: float
     questions: int
-    method: Literal["wilson", "student-t", "empirical-bernstein"]
+    method: Method
 
 
 def confidence_interval(

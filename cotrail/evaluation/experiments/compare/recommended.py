@@ -86,7 +86,8 @@ def _choices(of_datasets: Mapping[str, Sequence[ComparedRun]]) -> Iterator[Datas
         if metric and len(groups) > 1 and all(run.is_over for run in runs):
             unit: Unit = "tokens" if any(run.dollars is None for run in runs) else "dollars"
             candidates = [_candidate(name, group, metric.name, keys, unit) for name, group in groups.items()]
-            yield DatasetChoice(dataset=dataset, metric=metric, unit=unit, recommendation=recommend(candidates))
+            recommendation = recommend(candidates, metric.span)
+            yield DatasetChoice(dataset=dataset, metric=metric, unit=unit, recommendation=recommendation)
 
 
 def _primary(runs: Sequence[ComparedRun]) -> tuple[Metric | None, Sequence[str]]:

@@ -16,6 +16,7 @@ from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import per_run, totals
 from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
@@ -76,12 +77,11 @@ def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
 
 def _means(run: ComparedRun) -> dict[str, Value]:
     """The means of a run, with their intervals where they have one."""
-    return {
-        name: Mean(mean=mean, interval=Interval(low=interval.low, high=interval.high))
-        if mean is not None and (interval := run.intervals.get(name))
-        else mean
-        for name, mean in run.scores.items()
-    }
+    return {name: _mean(mean, run.intervals.get(name)) for name, mean in run.scores.items() if mean is not None}
+
+
+def _mean(mean: float, interval: ConfidenceInterval | None) -> Mean:
+    return Mean(mean=mean, interval=Interval(low=interval.low, high=interval.high) if interval else None)
 
 
 def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:

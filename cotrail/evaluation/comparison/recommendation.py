@@ -1,4 +1,9 @@
-"""Which system to take: the cheapest of those that the best one isn't shown to be better than."""
+"""Which system to take: the best one, or a cheaper one that is shown to be about as good.
+
+That no difference is shown says little with few questions, so it recommends nothing. A cheaper system is about as good
+where it is at most `MARGIN` behind the best with all that its interval leaves open: a test of non-inferiority
+(Piaggio et al. 2012, doi:10.1001/jama.2012.87802).
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -8,7 +13,12 @@ from msgspec import Struct
 
 from cotrail.evaluation.comparison.differences import ALPHA, SEED, holm
 from cotrail.evaluation.comparison.intervals import DifferenceInterval, difference_interval
+from cotrail.evaluation.comparison.power import questions_needed
 from cotrail.evaluation.comparison.sign_flips import sign_flip_test
+
+
+MARGIN = 0.02
+"""The difference of scores that doesn't matter, as a share of the largest possible one."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -53,6 +63,24 @@ class Standing(Struct, frozen=True, kw_only=True):
         """Whether the best candidate is shown to be better."""
         return self.p_value is not None and self.p_value <= ALPHA
 
+    @property
+    def is_as_good(self) -> bool:
+        """Whether it is the best, or shown to be at most `MARGIN` behind."""
+        return self.p_value is None or self.most_behind <= MARGIN * self.span
+
+    @property
+    def most_behind(self) -> float:
+        """How much less it may score than the best, by the upper end of the 95 % interval."""
+        if self.interval:
+            return self.interval.high
+        # All differences are equal; of questions that have others there is at most this share (the rule of three).
+        return self.behind + self.span * min(1.0, 3 / len(self.differences))
+
+    @property
+    def needed(self) -> int | None:
+        """The number of questions by which a difference like this one would be shown; see `questions_needed`."""
+        return questions_needed(self.differences)
+
 
 class Recommendation(Struct, frozen=True, kw_only=True):
     """The candidates, the best first, and the name of the one to take."""
@@ -75,17 +103,18 @@ def recommend(candidates: Sequence[Candidate], span: float = 1.0) -> Recommendat
     """Recommend one of at least one candidate.
 
     Which is the best is known from the scores only, so every pair counts as a comparison: their p-values are corrected
-    together (Holm), and the best is called better with a probability of 5 % at most where all are equal. The best is
-    taken where any cost isn't known. span: the largest possible difference of two scores.
+    together (Holm), and the best is called better with a probability of 5 % at most where all are equal. Of those that
+    are about as good the cheapest is taken, or the best where any cost isn't known. span: the largest possible
+    difference of two scores.
     """
     ranked = sorted(candidates, key=lambda each: (-each.mean, _costs(each), each.name))
     pairs = list(combinations(ranked, 2))
     corrected = holm([sign_flip_test(_differences(*pair), SEED).p_value for pair in pairs])
     of_best = {pair[1].name: p_value for pair, p_value in zip(pairs, corrected, strict=True) if pair[0] is ranked[0]}
     standings = tuple(_standing(ranked[0], each, of_best.get(each.name), span) for each in ranked)
-    alike = [each for each in standings if not each.is_worse]
-    known = all(each.cost is not None for each in alike)
-    chosen = min(alike, key=_costs) if known else standings[0]
+    good = [each for each in standings if each.is_as_good]
+    known = all(each.cost is not None for each in good)
+    chosen = min(good, key=_costs) if known else standings[0]
     return Recommendation(standings=standings, chosen=chosen.name)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.core.money import dollars
-from cotrail.evaluation.comparison.recommendation import Candidate, Recommendation, Standing, recommend
+from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, Recommendation, Standing, recommend
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, listing
 from cotrail.evaluation.metrics.metric import Metric
@@ -30,11 +30,12 @@ COLUMNS = (
     Column("dollars", "US dollars a question", "dollars"),
     Column("tokens", "Tokens a question", "count"),
     Column("standing", "Standing"),
+    Column("needed", "Needed", "count"),
 )
 NOTE = (
-    "To take is the cheapest run that the best one of its dataset isn't shown to be better than, by a paired "
-    "permutation test whose p-values are corrected for all pairs of runs (Holm). Not shown to be worse isn't equal: "
-    "the interval says how far it may be behind."
+    f"To take is the best run of a dataset, or a cheaper one that is as good: at most {100 * MARGIN:.0f} points behind "
+    "by the upper end of its interval. Worse: shown by a paired permutation test whose p-values are corrected for all "
+    "pairs of runs (Holm). Needed: the number of questions by which such a difference would be shown."
 )
 
 
@@ -65,16 +66,22 @@ def recommendation_table(found: Sequence[DatasetChoice]) -> ReportTable | None:
 
 
 def sentence(choice: DatasetChoice) -> str:
-    """The run to take, why, and what it costs."""
-    taken, best = choice.recommendation.taken, choice.recommendation.best
+    """The run to take, why, what it costs, and which cheaper ones aren't decided yet."""
+    found, taken, best = choice.recommendation, choice.recommendation.taken, choice.recommendation.best
     what = f"{100 * taken.mean:.1f} {choice.metric.title} for {_cost(taken, choice.unit)} a question"
-    if taken is best:
-        rivals = sum(not each.is_worse for each in choice.recommendation.standings) - 1
-        none = f"no difference from {count(rivals, 'other')} is shown, and none is cheaper"
-        why = none if rivals else "better than the others"
-    else:
-        why = f"{best.name} has {100 * best.mean:.1f} for {_cost(best, choice.unit)}, and isn't shown to be better"
-    return f"On {choice.dataset} take {taken.name}: {what}; {why}."
+    why = "the best" if taken is best else f"as good as {best.name}, for {_cost(best, choice.unit)}"
+    open_yet = [each for each in found.standings if not (each.is_worse or each.is_as_good) and _is_cheaper(each, taken)]
+    cheaper = f" {_undecided(open_yet[0], choice.unit)}" if open_yet else ""
+    return f"On {choice.dataset} take {taken.name}, {why}: {what}.{cheaper}"
+
+
+def _is_cheaper(one: Standing, other: Standing) -> bool:
+    return one.cost is not None and other.cost is not None and one.cost < other.cost
+
+
+def _undecided(standing: Standing, unit: Unit) -> str:
+    needed = "" if standing.needed is None else f"; about {count(standing.needed, 'question')} would show it"
+    return f"Whether {standing.name}, for {_cost(standing, unit)}, is worse isn't decided{needed}."
 
 
 def _choices(of_datasets: Mapping[str, Sequence[ComparedRun]]) -> Iterator[DatasetChoice]:
@@ -122,6 +129,7 @@ def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
             "p": standing.p_value,
             choice.unit: standing.cost,
             "standing": _standing(choice.recommendation, standing),
+            "needed": None if standing is choice.recommendation.best else standing.needed,
         },
         chosen=standing.name == choice.recommendation.chosen,
     )
@@ -130,7 +138,9 @@ def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
 def _standing(found: Recommendation, standing: Standing) -> str:
     if standing is found.best:
         return "best"
-    return "worse" if standing.is_worse else "not shown to be worse"
+    if standing.is_as_good:
+        return "as good"
+    return "worse" if standing.is_worse else "undecided"
 
 
 def _cost(standing: Standing, unit: Unit) -> str:

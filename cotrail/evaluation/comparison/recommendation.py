@@ -16,7 +16,6 @@ from cotrail.evaluation.comparison.intervals import DifferenceInterval, differen
 from cotrail.evaluation.comparison.power import questions_needed
 from cotrail.evaluation.comparison.sign_flips import sign_flip_test
 
-
 MARGIN = 0.02
 """The difference of scores that doesn't matter, as a share of the largest possible one."""
 

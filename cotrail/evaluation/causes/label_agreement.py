@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.causes.cause import Cause
 from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.judging.agreement import cohens_kappa
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 
 
@@ -47,21 +48,10 @@ def _agreement(annotator: str, pairs: Sequence[tuple[Cause, Cause]]) -> LabelAgr
         agreed=int(sum(same)),
         share=sum(same) / len(pairs),
         interval=confidence_interval(same),
-        kappa=_kappa(counts),
+        kappa=cohens_kappa(pairs).value,
         confusion={
             rule: {label: counts[rule, label] for label in Cause if counts[rule, label]}
             for rule in Cause
             if any(rule == each for each, _ in pairs)
         },
     )
-
-
-def _kappa(counts: Mapping[tuple[Cause, Cause], int]) -> float | None:
-    named = [cause for cause in Cause if any(cause in pair for pair in counts)]
-    if len(named) == 1:
-        return None
-    # Imported here, as it takes a second.
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    table = [[counts.get((rule, label), 0) for label in named] for rule in named]
-    return float(cohens_kappa(table, return_results=False))

@@ -3,18 +3,17 @@
 import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 
 from sqlalchemy import Connection
 
 from cotrail.core.ended_by import UNTIL
 from cotrail.errors import UnavailableError
 from cotrail.evaluation.metrics.question_scores import KindedScores
-from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.scorers import Scorable, scorer
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.schema.database import connect
 from cotrail.systems.registry import recorded_system
@@ -48,6 +47,16 @@ def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, K
     return {each.key: KindedScores(kinds=each.kinds, scores=each.scores) for each in asked}
 
 
+def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
+    """The scores of a run's question by the metrics of its dataset."""
+    return scorer(record, recorded_system)(question)
+
+
+def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:
+    """The same with the kinds of the question."""
+    return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
+
+
 def scored_of(record: RunRecord, outcomes: Iterable[Outcome]) -> Iterator[Scored]:
     """Score these questions of a run."""
     scores = scorer(record, recorded_system)
@@ -61,6 +70,9 @@ def _part(connection: Connection, record: RunRecord, ids: Sequence[int]) -> list
 
 def _together(connection: Connection, record: RunRecord, ids: Sequence[int], processes: int) -> list[Scored]:
     """Score the first part here and each other one in a process of its own, which sees the same snapshot."""
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+    from multiprocessing import get_context
+
     size = -(-len(ids) // processes)
     own, *others = (ids[start : start + size] for start in range(0, len(ids), size))
     url = connection.engine.url.render_as_string(hide_password=False)

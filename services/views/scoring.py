@@ -23,17 +23,13 @@ from cotrail.evaluation.metrics.question_scores import (
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT as REPEATS_CAVEAT
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
-from cotrail.evaluation.metrics.scorers import Scorable, scorer
-from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
 from cotrail.models.queries.outcomes import Outcome, leading, read_outcomes
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.repeats import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.scored_questions import Scored, scored_of, scored_questions, scores_by_question
-from cotrail.systems.registry import recorded_system
 
 
 class Stopping(Struct, frozen=True, kw_only=True):
@@ -104,16 +100,6 @@ def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
     scored = {run: scores_by_question(connection, read_run(connection, run)) for run in repeats}
     scores = {run: {key: each.scores for key, each in questions.items()} for run, questions in scored.items()}
     return repeated_scores(scores, repeats[run_id].times)
-
-
-def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
-    """The scores of a run's question by the metrics of its dataset."""
-    return scorer(record, recorded_system)(question)
-
-
-def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:
-    """The same with the kinds of the question."""
-    return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
 def _scores(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RunScores:

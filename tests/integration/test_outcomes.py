@@ -24,8 +24,7 @@ from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.tables import runs
 from cotrail.services.views import scored_questions as module
-from cotrail.services.views.scored_questions import scored_questions, scores_by_question
-from cotrail.services.views.scoring import kinded_scores
+from cotrail.services.views.scored_questions import kinded_scores, scored_questions, scores_by_question
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, completed, unsent
 

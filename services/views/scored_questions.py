@@ -1,5 +1,6 @@
 """The scores of every question of a run; those of a large one are computed by several processes at once."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ from cotrail.systems.registry import recorded_system
 
 MOST_PROCESSES = 4
 PART_QUESTIONS = 10_000
-"""A process has at least so many questions to score: its start takes as long as a few thousand."""
+"""A process has at least so many questions to score: its start takes as long as some thousands."""
 
 
 class Scored(KindedScores, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ def _together(connection: Connection, record: RunRecord, ids: Sequence[int], pro
     url = connection.engine.url.render_as_string(hide_password=False)
     snapshot = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
     # Forked, a process would share this one's connections and threads.
-    with ProcessPoolExecutor(len(others), get_context("spawn"), signal.signal, _DIE_SILENTLY) as pool:
+    with ProcessPoolExecutor(len(others), get_context("spawn"), _begin) as pool:
         parts = [pool.submit(_elsewhere, url, snapshot, record, part) for part in others]
         scored = _part(connection, record, own)
         try:
@@ -89,14 +90,16 @@ def _together(connection: Connection, record: RunRecord, ids: Sequence[int], pro
             ) from error
 
 
-_DIE_SILENTLY = (signal.SIGINT, signal.SIG_DFL)
-"""On Ctrl-C: this process says what there is to say."""
+def _begin() -> None:
+    """Prepare a process of its own: on Ctrl-C the first one says what there is to say, and scores have no cycles."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.disable()
 
 
 def _elsewhere(url: str, snapshot: str, record: RunRecord, ids: Sequence[int]) -> list[Scored]:
     """Score a part of a run's questions by a connection of its own to a snapshot."""
-    engine = connect(url)
-    with engine.connect() as connection:
+    with connect(url).connect() as connection:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")  # it can't hold up a worker
         return _part(connection, record, ids)

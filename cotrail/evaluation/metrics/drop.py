@@ -20,8 +20,10 @@ _LIST_MARKS = str.maketrans("", "", '"[]')
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBERS_BY_NAME = ("nan", "inf", "infinity")
 _TOKEN_END = re.compile(r"[ -]")
-_MOST_CACHED = 2**12
-"""Size of the caches of spans and words: answers share most of theirs."""
+_MOST_CACHED = 2**15
+"""Size of the caches of words: answers share most of theirs."""
+_MOST_SPANS = 64
+"""Size of the cache of normalized spans: an answer often is a published one."""
 _STATED = re.compile(r"\A.* answer is:? (.*)")
 
 
@@ -89,7 +91,7 @@ def _stated(text: str) -> str:
     return match[1].removesuffix(".") if match else text
 
 
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=_MOST_SPANS)
 def _normalized(span: str) -> str:
     tokens = map(_normalized_token, _TOKEN_END.split(repaired(span)))
     return " ".join(token for token in tokens if token)

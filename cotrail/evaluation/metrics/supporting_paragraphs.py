@@ -212,12 +212,14 @@ def _contents_among(paragraphs: Sequence[Paragraph | GoldParagraph], fold: Fold)
 
     Folding texts takes longer than all else in scoring, and only those of the same title need it, where they differ.
     """
-    contents = [(fold(each.title), each.text) for each in paragraphs]
-    if len(set(contents)) == len({title for title, _ in contents}):
-        return contents
+    titles = [fold(each.title) for each in paragraphs]
     texts: dict[str, str] = {}
-    unlike = {title for title, text in contents if texts.setdefault(title, text) != text}
-    return [(title, fold(text) if title in unlike else text) for title, text in contents]
+    unlike = {
+        title for title, each in zip(titles, paragraphs, strict=True) if texts.setdefault(title, each.text) != each.text
+    }
+    if not unlike:
+        return [(title, "") for title in titles]
+    return [(title, fold(each.text) if title in unlike else "") for title, each in zip(titles, paragraphs, strict=True)]
 
 
 def fold_of(scoring: Scoring) -> Fold:

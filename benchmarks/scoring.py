@@ -6,6 +6,7 @@ in any cache of Python's. Whole traces take so long that they are read of a shar
 """
 
 import json
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -69,14 +70,14 @@ def alone(engine: Engine, way: Callable[[Connection, str, int], None], run: str,
 
 
 def timed(url: str, way: Callable[[Connection, str, int], None], run: str, count: int) -> tuple[float, int]:
-    """In its own process: carries out a way; returns the seconds of the processor and the peak memory in MiB."""
+    """In its own process: carries out a way; returns the seconds of processors and this one's peak memory in MiB."""
     from cotrail.models.schema.database import connect
 
     with connect(url).connect() as connection:
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         way(connection, run, count)
-    # Of this program alone: what getrusage says includes the process that started this one.
-    return time.process_time(), int((machine.field("/proc/self/status", "VmHWM") or "0").split()[0]) // 1024
+    # The seconds are those of its own processes too. What getrusage says of memory includes the one that started this.
+    return sum(os.times()[:4]), int((machine.field("/proc/self/status", "VmHWM") or "0").split()[0]) // 1024
 
 
 def whole_run(connection: Connection, run: str, _: int) -> None:

@@ -27,7 +27,7 @@ from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs, w
 from cotrail.services.views.paragraph_names import names_in
 from cotrail.services.views.reasoning_trees import turns
 from cotrail.services.views.run_verdicts import verdicts_on
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.services.views.step_prompts import step_prompt
 from cotrail.services.views.tracing import QuestionStatus, TracedQuestion, read_question

@@ -107,7 +107,7 @@ _FOUND = (
 )
 _SEARCHED = select(paragraph_sets.c.question_id).where(_of_questions).distinct()
 _digest = func.jsonb_array_elements_text(questions.c.collected).table_valued("value").render_derived("collected")
-_found_so = paragraph_sets.c.question_id == questions.c.id, paragraph_sets.c.digest == _digest.c.value
+_found_so = paragraph_sets.c.question_id == questions.c.id, paragraph_sets.c.digest == _digest.c.value, _of_questions
 _MADE = (
     select(questions.c.id, _digest.c.value)
     .join_from(questions, _digest, true())
@@ -135,16 +135,17 @@ def _read(connection: Connection, ids: Sequence[int], cache: ParagraphCache) -> 
     rows = connection.execute(_QUESTIONS, {"ids": ids}).all()
     collected = {row.id: _texts.decode(row.collected) for row in rows if row.collected is not None}
     so_far = _collected_so_far(connection, [row.id for row in rows if row.collected is None])
-    known = cache.read(connection, set(chain.from_iterable(collected.values())))
-    made = {tuple(each) for each in connection.execute(_MADE, {"ids": list(collected)})}
+    for question, made in connection.execute(_MADE, {"ids": list(collected)}).all():
+        collected[question] = tuple(each for each in collected[question] if each != made)
+    known = cache.read(connection, chain.from_iterable(collected.values()))
     gold = {row.id: _gold.decode(row.gold) for row in rows}
     by_id = [each for each in collected if any(paragraph.by == "id" for paragraph in gold[each])]
     in_corpus = {tuple(found): name for *found, name in connection.execute(_FOUND, {"ids": by_id})} if by_id else {}
     for row in rows:
-        paragraphs = [known[each] for each in collected.get(row.id, ()) if each in known and (row.id, each) not in made]
+        paragraphs = tuple(filter(None, map(known.get, collected.get(row.id, ()))))
         if in_corpus:
-            paragraphs = [replace(each, id=in_corpus.get((row.id, each.id), each.id)) for each in paragraphs]
-        yield _outcome(row, gold[row.id], so_far.get(row.key) or tuple(paragraphs))
+            paragraphs = tuple(replace(each, id=in_corpus.get((row.id, each.id), each.id)) for each in paragraphs)
+        yield _outcome(row, gold[row.id], so_far.get(row.key) or paragraphs)
 
 
 def _collected_so_far(connection: Connection, ids: Sequence[int]) -> dict[str, tuple[Paragraph, ...]]:

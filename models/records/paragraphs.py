@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import TEXT, Connection, bindparam, func, select
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.models.schema.tables import paragraphs
@@ -13,7 +12,7 @@ MOST_CACHED_PARAGRAPHS = 15_000
 """The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
 collect, and a process rarely has more questions than that under way."""
 
-_digests = bindparam("digests", type_=ARRAY(TEXT))
+_digests = func.string_to_array(bindparam("digests", type_=TEXT), " ")  # sent as one text: psycopg is slow at lists
 _READ = select(paragraphs.c.digest, paragraphs.c.title, paragraphs.c.text).where(
     paragraphs.c.digest == func.any(_digests)
 )
@@ -38,9 +37,9 @@ class ParagraphCache:
             # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
             lately = list(cached)[-self._most // 2 :]
             cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
-        missing = sorted(digest for digest in needed if digest not in cached)
+        missing = sorted(needed.difference(cached))
         if missing:
-            for digest, title, text in connection.execute(_READ, {"digests": missing}).all():
+            for digest, title, text in connection.execute(_READ, {"digests": " ".join(missing)}):
                 cached[digest] = Paragraph(id=digest, title=title, text=text)
         return cached
 

@@ -21,7 +21,7 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.reports.costs import run_cost
-from cotrail.services.views.scoring import scores_by_question
+from cotrail.services.views.scored_questions import scores_by_question
 from cotrail.systems.registry import find_system, recorded_system
 from cotrail.systems.spec import SystemSpec
 

@@ -22,7 +22,7 @@ from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.answer_details import details_of
 from cotrail.services.views.question_records import question_record
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 from cotrail.services.views.verdicts import verdict_of
 
 Outcome = Literal["right", "wrong", "open", "unscored"]

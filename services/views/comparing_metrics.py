@@ -12,7 +12,7 @@ from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.views.judges import Judge, verdict_scores
-from cotrail.services.views.scoring import scores_by_question
+from cotrail.services.views.scored_questions import scores_by_question
 
 
 class MetricFacts(Struct, frozen=True, kw_only=True):

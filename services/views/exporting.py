@@ -16,7 +16,7 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
 from cotrail.services.views.run_verdicts import NO_VERDICTS, Verdict
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 from cotrail.services.views.shown_steps import ShownStep, facts_of, shown_steps
 
 Format = Literal["jsonl", "hotpotqa", "musique"]

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.models.queries.traces import read_questions
 from cotrail.services.runs.named_runs import find_run
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 
 
 class SampleAnswer(Struct, frozen=True, kw_only=True):

@@ -1,13 +1,12 @@
 """Scores of runs and of their questions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from cotrail.core.ended_by import UNTIL
 from cotrail.core.money import Spent
 from cotrail.core.questions import Question
 from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
@@ -18,23 +17,19 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval a
 from cotrail.evaluation.metrics.question_scores import (
     KindedScores,
     MeanScores,
-    mean_scores,
-    scores_by_kind,
+    kinded_means,
     usual_interval,
 )
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT as REPEATS_CAVEAT
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
-from cotrail.evaluation.metrics.scorers import Scorable, scorer
-from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
 from cotrail.models.queries.outcomes import Outcome, leading, read_outcomes
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.repeats import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.systems.registry import recorded_system
+from cotrail.services.views.scored_questions import Scored, scored_of, scored_questions, scores_by_question
 
 
 class Stopping(Struct, frozen=True, kw_only=True):
@@ -94,7 +89,7 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
 def read_scores(connection: Connection, run_id: str) -> RunScores:
     """The scores of a run as it stands."""
     record = read_run(connection, run_id)
-    return _scores(connection, record, read_outcomes(connection, run_id))
+    return _scores(connection, record, scored_questions(connection, record))
 
 
 def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
@@ -107,35 +102,9 @@ def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
     return repeated_scores(scores, repeats[run_id].times)
 
 
-def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
-    """The scores of a run's question by the metrics of its dataset."""
-    return scorer(record, recorded_system)(question)
-
-
-def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:
-    """The same with the kinds of the question."""
-    return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
-
-
-def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, KindedScores]:
-    """The scores of each question of a run as it stands, by its id, in the questions' order.
-
-    Those that a rule kept from being asked are left out.
-    """
-    scores = scorer(record, recorded_system)
-    return {
-        each.key: KindedScores(kinds=each.kinds, scores=scores(each))
-        for each in read_outcomes(connection, record.id)
-        if not each.ended_by.startswith(UNTIL)
-    }
-
-
-def _scores(connection: Connection, record: RunRecord, outcomes: Iterable[Outcome]) -> RunScores:
-    scores, statuses, scored = scorer(record, recorded_system), [], []
-    for each in outcomes:
-        statuses.append(each.status)
-        scored.append(KindedScores(kinds=each.kinds, scores=scores(each)))
-    return run_scores(record, read_progress(connection, record.id), scored, leading(statuses))
+def _scores(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RunScores:
+    progress = read_progress(connection, record.id)
+    return run_scores(record, progress, scored, leading(each.status for each in scored))
 
 
 def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
@@ -150,7 +119,7 @@ def _rescored(connection: Connection, run_id: str, dataset: str, official: Path 
     published = load_official(dataset, official, f"run {run_id}")
     corrected = replace(record, dataset=dataset)
     answered = (_answered(each, published) for each in read_outcomes(connection, run_id))
-    return _scores(connection, corrected, answered)
+    return _scores(connection, corrected, list(scored_of(corrected, answered)))
 
 
 def _answered(question: Outcome, published: Mapping[str, Question]) -> Outcome:
@@ -173,7 +142,7 @@ def run_scores(
         stop = rule.stops_after([each.scores[rule.metric] for each in asked])
         scored = asked[:stop]
         until = Stopping(rule=str(rule), met=stop is not None, questions=len(scored))
-    whole = mean_scores([question.scores for question in scored], interval)
+    whole, kinds = kinded_means(scored, interval)
     return RunScores(
         run=record.id,
         system=record.system,
@@ -183,7 +152,7 @@ def run_scores(
         failed=progress.questions[QuestionStatus.FAILED],
         metrics=whole.metrics,
         intervals=whole.intervals,
-        kinds=scores_by_kind(scored, interval),
+        kinds=kinds,
         steps=progress.steps,
         prompt_tokens=progress.tokens("prompt_tokens"),
         cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),

@@ -1,12 +1,14 @@
 """Outcomes against whole traces: what scores take of a question is the same, read without its steps."""
 
+import os
 from collections.abc import Iterator
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.made_run import make_run
@@ -21,7 +23,8 @@ from cotrail.models.queries.outcomes import read_outcomes
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.schema.tables import runs
-from cotrail.services.views.scoring import kinded_scores, scores_by_question
+from cotrail.services.views import scored_questions as module
+from cotrail.services.views.scored_questions import kinded_scores, scored_questions, scores_by_question
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, completed, unsent
 
@@ -102,3 +105,20 @@ def test_the_benchmark_s_run_has_the_same_scores_in_both_ways(engine: Engine) ->
         scores = scores_by_question(connection, read_run(connection, run))
         assert len(scores) == 60
         assert scores == by_traces(connection, run)
+
+
+def test_processes_that_score_a_run_together_see_one_snapshot_and_keep_the_order(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(engine, 60, 100)
+    with engine.connect() as connection:
+        connection.execution_options(isolation_level="REPEATABLE READ")
+        record = read_run(connection, run)
+        alone = scored_questions(connection, record)
+        with engine.begin() as other:
+            other.execute(text("SET LOCAL session_replication_role = 'replica'"))
+            other.execute(text("DELETE FROM questions"))
+        monkeypatch.setattr(module, "PART_QUESTIONS", 20)
+        monkeypatch.setattr(os, "cpu_count", lambda: 3)
+        assert scored_questions(connection, record) == alone
+    assert [each.key for each in alone] == [f"q{number}" for number in range(60)]

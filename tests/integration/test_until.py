@@ -28,7 +28,8 @@ from cotrail.services.runs.run_progress import run_progress
 from cotrail.services.runs.run_speed import WatchedRun
 from cotrail.services.runs.submission import check_measurable, in_random_order
 from cotrail.services.runs.watching import PartialScores, watch
-from cotrail.services.views.scoring import read_scores, scores_by_question
+from cotrail.services.views.scored_questions import scores_by_question
+from cotrail.services.views.scoring import read_scores
 from cotrail.systems.registry import find_system, recorded_system
 from cotrail.workers.stopping import Stopping
 from tests.integration.conftest import Cotrail, Query

@@ -24,7 +24,7 @@ from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.submission import prepare
 from cotrail.services.views.exporting import lines as lines_of
 from cotrail.services.views.gold_paragraphs import gold_paragraphs
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 from tests.unit.commands import Given
 from tests.unit.made_runs import question as made_question
 from tests.unit.made_runs import record

@@ -6,7 +6,7 @@ from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.views.exporting import trace
 from cotrail.services.views.gold_paragraphs import gold_paragraphs, where
 from cotrail.services.views.reports.run_report import run_page
-from cotrail.services.views.scoring import scores_of
+from cotrail.services.views.scored_questions import scores_of
 from tests.unit.made_results import COST
 from tests.unit.made_runs import OWLS, progress, question, record, search
 

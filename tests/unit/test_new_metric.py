@@ -12,7 +12,8 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.views.exporting import lines
 from cotrail.services.views.reports.run_report import run_page
 from cotrail.services.views.score_tables import kind_tables
-from cotrail.services.views.scoring import RunScores, kinded_scores, run_scores
+from cotrail.services.views.scored_questions import kinded_scores
+from cotrail.services.views.scoring import RunScores, run_scores
 from tests.extensions.brevity import BREVITY
 from tests.unit.made_results import COST
 from tests.unit.made_runs import progress, question, record

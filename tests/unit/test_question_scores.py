@@ -4,7 +4,7 @@ import pytest
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
+from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means, mean_scores
 from cotrail.systems.registry import find_system
 from tests.unit.scored import question_scores
 
@@ -91,7 +91,8 @@ def test_each_sort_of_kinds_has_the_means_of_its_kinds_those_of_most_questions_f
         scored(None, type="comparison", level="easy"),
         scored("ink"),
     ]
-    parts = scores_by_kind(questions)
+    whole, parts = kinded_means(questions)
+    assert whole == mean_scores([question.scores for question in questions])
     sizes = {sort: {kind: part.questions for kind, part in of.items()} for sort, of in parts.items()}
     assert sizes == {"type": {"comparison": 2, "bridge": 1}, "level": {"easy": 1, "hard": 1}}
     assert [list(of) for of in parts.values()] == [["comparison", "bridge"], ["easy", "hard"]]

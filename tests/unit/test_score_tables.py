@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.evaluation.metrics.question_scores import KindedScores, mean_scores, scores_by_kind
+from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means
 from cotrail.services.views.score_tables import SHOWN_KINDS, kind_tables
 from cotrail.services.views.scoring import RunScores
 from tests.unit.scored import question_scores
@@ -13,7 +13,7 @@ INK = Paragraph(id="1", title="Ink", text="Stains.")
 
 
 def run(scored: Sequence[KindedScores]) -> RunScores:
-    whole = mean_scores([question.scores for question in scored])
+    whole, kinds = kinded_means(scored)
     return RunScores(
         run="r",
         system="ircot",
@@ -23,7 +23,7 @@ def run(scored: Sequence[KindedScores]) -> RunScores:
         failed=0,
         metrics=whole.metrics,
         intervals=whole.intervals,
-        kinds=scores_by_kind(scored),
+        kinds=kinds,
         steps=0,
         prompt_tokens=0,
         cached_prompt_tokens=0,

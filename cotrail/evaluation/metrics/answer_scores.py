@@ -22,7 +22,7 @@ def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> 
     if not answers:
         return None
     scores = [agreement(prediction, answer) for answer in answers]
-    if agreement is span_scores:
+    if agreement is span_scores or len(scores) == 1:
         return max(scores)
     return AnswerScores(
         em=max(each.em for each in scores),

@@ -6,7 +6,9 @@ Both follow from the scores alone, without a seed. They take the questions for i
 dataset might have asked (Miller 2024, arXiv:2411.00640).
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from math import fsum, sqrt
 from statistics import NormalDist, fmean
 from typing import Literal
@@ -42,14 +44,14 @@ def confidence_interval(
     highest, lowest: the best and the worst possible score; infinity for counts.
     None without scores, and where all are equal and neither 0 nor 1: such scores don't show how much others differ.
     """
-    count, values = len(scores), set(scores)
-    if count and (lowest, highest) == (0, 1) and values <= {0, 1}:
-        low, high = _wilson(fmean(scores), count)
+    count, counts = len(scores), Counter(scores)  # most questions share theirs with many others
+    if count and (lowest, highest) == (0, 1) and counts.keys() <= {0, 1}:
+        low, high = _wilson(counts[1] / count, count)
         return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
-    if len(values) < 2:
+    if len(counts) < 2:
         return None
     mean = fmean(scores)
-    reach = _reach(scores, mean)
+    reach = _reach(counts, mean, count)
     low, high = max(mean - reach, lowest), min(mean + reach, highest)
     return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
 
@@ -62,9 +64,7 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
     return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
 
 
-def _reach(scores: Sequence[float], mean: float) -> float:
-    """How far the interval of Student's t reaches to either side of the mean."""
-    degrees = len(scores) - 1
-    squares = {score: (score - mean) ** 2 for score in set(scores)}  # most questions share theirs with many others
-    variance = fsum(map(squares.__getitem__, scores)) / degrees
-    return student_t_quantile(degrees, QUANTILE) * sqrt(variance / len(scores))
+def _reach(counts: Mapping[float, int], mean: float, count: int) -> float:
+    """How far the interval of Student's t reaches to either side of the mean; counts: of each score."""
+    squares = chain.from_iterable(repeat((score - mean) ** 2, times) for score, times in counts.items())
+    return student_t_quantile(count - 1, QUANTILE) * sqrt(fsum(squares) / (count - 1) / count)

@@ -5,13 +5,13 @@ Two definitions are in use, and they differ in both directions. By substring, "n
 """
 
 from collections.abc import Callable, Sequence
+from operator import contains
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.common.text_overlap import contained
 from cotrail.evaluation.metrics.drop import published_spans
 
 Covers = Callable[[str, str], bool]
-"""Says whether a prediction covers a published span, which has a word at least."""
+"""Says whether a prediction covers a published span, both normalized; the span has a word at least."""
 
 
 def cover_em(prediction: str, answers: Sequence[str]) -> float | None:
@@ -20,7 +20,7 @@ def cover_em(prediction: str, answers: Sequence[str]) -> float | None:
     The metric of Search-in-the-Chain (section 4.1) and of Self-Ask, and FlashRAG's `acc`. Here an answer of several
     spans (IIRC) must be covered in all of them, and one without words is covered by a prediction without words alone.
     """
-    return _covered(lambda said, span: contained(span, said), prediction, answers)
+    return _covered(contains, prediction, answers)
 
 
 def cover_em_words(prediction: str, answers: Sequence[str]) -> float | None:
@@ -34,12 +34,10 @@ def cover_em_words(prediction: str, answers: Sequence[str]) -> float | None:
 def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float | None:
     if not answers:
         return None
-
-    def is_covered(span: str) -> bool:
-        return covers(prediction, span) if normalized(span) else not normalized(prediction)
-
-    return float(any(all(map(is_covered, published_spans(answer))) for answer in answers))
+    said = normalized(prediction)
+    spans_of = (map(normalized, published_spans(answer)) for answer in answers)
+    return float(any(all(covers(said, span) if span else not said for span in spans) for spans in spans_of))
 
 
 def _has_words(prediction: str, span: str) -> bool:
-    return set(normalized(span).split()) <= set(normalized(prediction).split())
+    return set(span.split()) <= set(prediction.split())

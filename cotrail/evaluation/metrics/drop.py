@@ -18,9 +18,12 @@ from cotrail.evaluation.metrics.text_repair import repaired
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LIST_MARKS = str.maketrans("", "", '"[]')
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NUMBERS_BY_NAME = ("nan", "inf", "infinity")
 _TOKEN_END = re.compile(r"[ -]")
-_MOST_CACHED = 2**12
+_MOST_CACHED = 2**15
 """Size of the caches of words: answers share most of theirs."""
+_MOST_SPANS = 64
+"""Size of the cache of normalized spans: an answer often is a published one."""
 _STATED = re.compile(r"\A.* answer is:? (.*)")
 
 
@@ -41,7 +44,7 @@ def drop_scores(predicted: Sequence[str], gold: Sequence[str]) -> AnswerScores:
     EM: equal sets of spans of equal size. F1: spans are assigned one to one for the highest sum, unassigned ones count
     0; F1, precision and recall are rounded to two decimals, as the script does for each question.
     """
-    predictions, golds = [_normalized(each) for each in predicted], [_normalized(each) for each in gold]
+    predictions, golds = list(map(_normalized, predicted)), list(map(_normalized, gold))
     if predictions == golds and len(golds) == 1:
         return FULL_OVERLAP
     table = [[_match(set(span.split()), set(other.split())) for span in predictions] for other in golds]
@@ -88,6 +91,7 @@ def _stated(text: str) -> str:
     return match[1].removesuffix(".") if match else text
 
 
+@lru_cache(maxsize=_MOST_SPANS)
 def _normalized(span: str) -> str:
     tokens = map(_normalized_token, _TOKEN_END.split(repaired(span)))
     return " ".join(token for token in tokens if token)
@@ -105,6 +109,8 @@ def _normalized_token(token: str) -> str:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _is_number(text: str) -> bool:
+    if text.isalpha() and text.lower() not in _NUMBERS_BY_NAME:  # most words, and a refusal takes float long
+        return False
     try:
         float(text)
     except ValueError:
@@ -117,6 +123,8 @@ def _match(predicted: set[str], gold: set[str]) -> _Match:
 
     As in the script, an empty prediction has precision 1 and an empty gold span has recall 1.
     """
+    if predicted and gold and predicted.isdisjoint(gold):
+        return _NO_MATCH
     numbers = set(filter(_is_number, gold))
     if numbers and numbers.isdisjoint(predicted):
         return _NO_MATCH

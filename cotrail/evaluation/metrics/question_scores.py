@@ -57,16 +57,22 @@ def mean_scores(scores: Sequence[QuestionScores], interval: Interval = usual_int
     return _means(_columns(scores), range(len(scores)), interval)
 
 
-def scores_by_kind(
+def kinded_means(
     scored: Sequence[KindedScores], interval: Interval = usual_interval
-) -> dict[str, dict[str, MeanScores]]:
-    """The means over the questions of each kind, those of most questions first, by the name of that sort of kinds."""
+) -> tuple[MeanScores, dict[str, dict[str, MeanScores]]]:
+    """The means over these questions, and over those of each kind, by the name of that sort of kinds.
+
+    Of each sort, the kind of most questions comes first.
+    """
     places: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, question in enumerate(scored):
         for name, kind in question.kinds.items():
             places[name][kind].append(place)
-    columns = _columns([question.scores for question in scored]) if places else {}
-    return {name: {kind: _means(columns, of[kind], interval) for kind in _by_size(of)} for name, of in places.items()}
+    columns = _columns([question.scores for question in scored])
+    by_kind = {
+        name: {kind: _means(columns, of[kind], interval) for kind in _by_size(of)} for name, of in places.items()
+    }
+    return _means(columns, range(len(scored)), interval), by_kind
 
 
 def _columns(scores: Sequence[QuestionScores]) -> Columns:
@@ -78,7 +84,8 @@ def _columns(scores: Sequence[QuestionScores]) -> Columns:
 def _means(columns: Columns, places: Sequence[int], interval: Interval) -> MeanScores:
     """The means over the questions at these places."""
     known = {
-        name: [value for place in places if (value := column[place]) is not None] for name, column in columns.items()
+        name: [value for value in map(column.__getitem__, places) if value is not None]
+        for name, column in columns.items()
     }
     return MeanScores(
         questions=len(places),

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.scores import QuestionScores
 
@@ -60,7 +60,7 @@ def scorer(run: ScoredRun, find_recorded: FindRecorded, metrics: Iterable[str] =
     """
     system, scoring = find_recorded(run.system, run.system_version), scoring_of(run.dataset)
     answering = system is None or system.answers_with(run.settings)
-    named = {name: METRICS[name] for name in metrics}
+    named = {name: _shared(METRICS[name]) for name in metrics}
     if system is not None and system.judges:  # a verdict isn't an answer
         return lambda _: dict.fromkeys(named)
 
@@ -75,6 +75,17 @@ def scorer(run: ScoredRun, find_recorded: FindRecorded, metrics: Iterable[str] =
             stated=question.stated,
             answering=answering,
         )
-        return {name: metric.value(asked) for name, metric in named.items()}
+        return {name: value(asked) for name, value in named.items()}
 
     return scored
+
+
+def _shared(metric: Metric) -> Callable[[ScoredQuestion], float | None]:
+    """The metric's value, equal ones as one object: means look at those of many questions again and again."""
+    values: dict[float | None, float | None] = {}
+
+    def value(question: ScoredQuestion) -> float | None:
+        found = metric.value(question)
+        return values.setdefault(found, found)
+
+    return value

@@ -8,8 +8,8 @@ code knows by its rule (`get_pid_for_title_paragraph_text` in `commaqa/inference
 
 import re
 import string
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from functools import lru_cache, partial
 from itertools import chain
 
 from msgspec import Struct
@@ -28,7 +28,8 @@ _PUNCTUATION = string.punctuation.encode()
 _SPACES = re.compile(" +")
 
 _MOST_CACHED = 2**18
-"""Size of the cache of folded titles and texts: the runs of an experiment find mostly the same paragraphs."""
+"""Size of the caches of folded titles and texts that aren't plain: the runs of an experiment find mostly the same
+paragraphs."""
 
 Fold = Callable[[str], str]
 """Reduces a title or a text to the characters by which it is compared."""
@@ -56,13 +57,14 @@ class SupportScores(Struct, frozen=True, kw_only=True):
 class ComparedParagraphs(Struct, frozen=True, kw_only=True):
     """A question's collected and gold paragraphs, by what they are compared by; the pinned passage is in neither.
 
-    ranked: the keys of each collected paragraph, its content first. grades: of the gold ones, by their keys.
-    titles: of those of them that have one.
+    ranked: the contents of the collected ones. right: the keys of gold that each of them counts as, of most none.
+    grades: of the gold ones, by their keys. titles: of those of them that have one.
     """
 
-    ranked: Sequence[Sequence[Key]]
-    grades: Mapping[Key, int]
-    titles: frozenset[str]
+    ranked: Sequence[Content] = ()
+    right: Sequence[Sequence[Key]] = ()
+    grades: Mapping[Key, int] = {}
+    titles: frozenset[str] = frozenset()
 
 
 def compared_paragraphs(
@@ -72,19 +74,19 @@ def compared_paragraphs(
     pinned: GoldParagraph | None = None,
 ) -> ComparedParagraphs:
     """Return a question's paragraphs as they are compared; pinned: see `support_scores`."""
-    fold, found, wanted = fold_of(scoring), tuple(collected), counted(gold, pinned)
+    wanted = counted(gold, pinned)
     if not wanted:
-        return ComparedParagraphs(ranked=(), grades={}, titles=frozenset())
-    contents = _contents_among((*found, *wanted, *((pinned,) if pinned else ())), fold)
-    of_wanted, of_pinned = contents[len(found) : len(found) + len(wanted)], contents[len(found) + len(wanted) :]
-    ways = {each.by for each in wanted}
+        return ComparedParagraphs()
+    found = tuple(collected)
+    contents = _contents_among((*found, *wanted, *((pinned,) if pinned else ())), fold_of(scoring))
+    ranked, of_wanted = contents[: len(found)], contents[len(found) : len(found) + len(wanted)]
+    if pinned:
+        found, ranked = _without(contents[-1], found, ranked)
+    grades = {_key(each, content): each.grade for each, content in zip(wanted, of_wanted, strict=True)}
     return ComparedParagraphs(
-        ranked=[
-            _keys(each, content, ways)
-            for each, content in zip(found, contents, strict=False)
-            if content not in of_pinned
-        ],
-        grades={_key(each, content): each.grade for each, content in zip(wanted, of_wanted, strict=True)},
+        ranked=ranked,
+        right=_right(found, ranked, grades, {each.by for each in wanted}),
+        grades=grades,
         titles=frozenset(title for each, (title, _) in zip(wanted, of_wanted, strict=True) if each.title),
     )
 
@@ -110,16 +112,15 @@ def support_of(compared: ComparedParagraphs) -> SupportScores | None:
     wanted, titles = compared.grades.keys(), compared.titles
     if not wanted:
         return None
-    found = {keys[0]: keys for keys in compared.ranked}
-    right = sum(not wanted.isdisjoint(keys) for keys in found.values())
-    reached = wanted & set(chain.from_iterable(found.values()))
+    found = dict(zip(compared.ranked, compared.right, strict=True))
+    right, reached = sum(map(bool, found.values())), set(chain.from_iterable(found.values()))
     precision, recall = right / len(found) if found else 0.0, len(reached) / len(wanted)
     return SupportScores(
         em=float(right == len(found) and reached == wanted),
         f1=2 * precision * recall / (precision + recall) if right else 0.0,
         precision=precision,
         recall=recall,
-        title_recall=len(titles & {content[0] for content in found}) / len(titles) if titles else None,
+        title_recall=len(titles & {title for title, _ in found}) / len(titles) if titles else None,
     )
 
 
@@ -139,7 +140,7 @@ def judged(
 def judged_of(compared: ComparedParagraphs) -> tuple[Judged, ...]:
     """The same of paragraphs that are compared already."""
     ranks: dict[Key, int] = {}
-    for rank, keys in enumerate(compared.ranked, start=1):
+    for rank, keys in enumerate(compared.right, start=1):
         for key in keys:
             ranks.setdefault(key, rank)
     return tuple(Judged(grade, ranks.get(key)) for key, grade in compared.grades.items())
@@ -170,6 +171,26 @@ def _key(gold: GoldParagraph, content: Content) -> Key:
             return content[:1]
 
 
+def _right(
+    found: Sequence[Paragraph], contents: Sequence[Content], grades: Container[Key], ways: Set[str]
+) -> list[Sequence[Key]]:
+    """The keys of gold that each paragraph counts as; ways: those in which any gold paragraph is recognised."""
+    if ways == {"content"}:
+        return [(content,) if content in grades else () for content in contents]
+    return [
+        [key for key in _keys(each, content, ways) if key in grades]
+        for each, content in zip(found, contents, strict=True)
+    ]
+
+
+def _without(
+    pinned: Content, found: Sequence[Paragraph], contents: Sequence[Content]
+) -> tuple[tuple[Paragraph, ...], list[Content]]:
+    """The paragraphs of another content than the pinned passage's, and their contents."""
+    kept = [pair for pair in zip(found, contents, strict=True) if pair[1] != pinned]
+    return tuple(each for each, _ in kept), [content for _, content in kept]
+
+
 def _keys(paragraph: Paragraph, content: Content, ways: Container[str]) -> tuple[Key, ...]:
     """The content, and the other keys by which gold paragraphs are recognised in these ways."""
     by_id = (_id(paragraph),) if "id" in ways else ()
@@ -192,19 +213,18 @@ def _contents_among(paragraphs: Sequence[Paragraph | GoldParagraph], fold: Fold)
     Folding texts takes longer than all else in scoring, and only those of the same title need it, where they differ.
     """
     titles = [fold(each.title) for each in paragraphs]
-    first: dict[str, str] = {}
+    texts: dict[str, str] = {}
     unlike = {
-        title for title, each in zip(titles, paragraphs, strict=True) if first.setdefault(title, each.text) != each.text
+        title for title, each in zip(titles, paragraphs, strict=True) if texts.setdefault(title, each.text) != each.text
     }
-    return [
-        (title, fold(each.text) if title in unlike else each.text)
-        for title, each in zip(titles, paragraphs, strict=True)
-    ]
+    if not unlike:
+        return [(title, "") for title in titles]
+    return [(title, fold(each.text) if title in unlike else "") for title, each in zip(titles, paragraphs, strict=True)]
 
 
 def fold_of(scoring: Scoring) -> Fold:
     """Return the rule by which titles and texts of a dataset's paragraphs are compared."""
-    return _whole if scoring.any_script else _ascii
+    return _FOLD_WHOLE if scoring.any_script else _FOLD_ASCII
 
 
 def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
@@ -224,23 +244,23 @@ def answer_support_recall(collected: Iterable[Paragraph], answers: Sequence[str]
     """
     if not answers:
         return None
-    spans = published_spans(answers[0])
-    texts = [f"{each.title} {each.text}" for each in collected]
-    return sum(_stands_in(span, texts) for span in spans) / len(spans)
+    spans, found = published_spans(answers[0]), tuple(collected)
+    return sum(_stands_in(span, found) for span in spans) / len(spans)
 
 
-def _stands_in(span: str, texts: Sequence[str]) -> bool:
-    plain = _plain(span)
-    if any(plain in _plain(text) for text in texts):
+def _stands_in(span: str, paragraphs: Sequence[Paragraph]) -> bool:
+    # Mostly it stands there as it is. Beyond ASCII, the case of a character may depend on those around it.
+    if span.isascii() and any(span in each.text for each in paragraphs):
         return True
-    words = normalized(span)
-    return any(_has_normalized(words, text) for text in texts)
+    plain, words = _plain(span), normalized(span)
+    needed = [word.encode(errors="surrogatepass") for word in words.split()]
+    return any(_has(plain, words, needed, f"{each.title} {each.text}") for each in paragraphs)
 
 
-def _has_normalized(words: str, text: str) -> bool:
-    # Normalizing takes long, and each word of its result stands in the text without case and punctuation.
+def _has(plain: str, words: str, needed: Sequence[bytes], text: str) -> bool:
+    # Normalizing takes long, and where either is found, each word stands in the text without case and punctuation.
     bare = text.lower().encode(errors="surrogatepass").translate(None, _PUNCTUATION)
-    return all(word.encode(errors="surrogatepass") in bare for word in words.split()) and words in normalized(text)
+    return all(word in bare for word in needed) and (plain in _plain(text) or words in normalized(text))
 
 
 def content_key(title: str, text: str) -> str:
@@ -252,6 +272,13 @@ def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
     """Return whether the dataset marks the paragraph as needed, as in the recall."""
     keys = paragraph_keys(paragraph, _whole)
     return any(gold_key(each, _whole) in keys for each in gold)
+
+
+def _folded(otherwise: Fold, text: str) -> str:
+    """IRCoT's folding of plain text, on which both ways agree, and that of any other."""
+    if text.isascii() and text.isprintable() and "&" not in text:
+        return text.replace(" ", "").lower()
+    return otherwise(text)
 
 
 @lru_cache(maxsize=_MOST_CACHED)
@@ -266,6 +293,9 @@ def _whole(text: str) -> str:
     """IRCoT's folding, unless it removes more than half: texts in other scripts would all become equal."""
     whole, ascii_only = _SPACE.sub("", repaired(text).lower()), _SPACE.sub("", _ascii(text))
     return ascii_only if 2 * len(ascii_only) >= len(whole) else whole
+
+
+_FOLD_ASCII, _FOLD_WHOLE = partial(_folded, _ascii), partial(_folded, _whole)
 
 
 def _plain(text: str) -> str:

@@ -39,8 +39,8 @@ def _overlap(predicted: str, gold: str) -> AnswerScores:
         return FULL_OVERLAP
     em = float(predicted == gold)
     words, gold_words = predicted.split(), gold.split()
-    shared = (Counter(words) & Counter(gold_words)).total()
-    if shared == 0:
+    if set(words).isdisjoint(gold_words):
         return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
+    shared = (Counter(words) & Counter(gold_words)).total()
     precision, recall = shared / len(words), shared / len(gold_words)
     return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)

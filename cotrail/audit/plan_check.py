@@ -90,7 +90,7 @@ def whole_numbers(value: Any) -> Any:
     match value:
         case dict():
             return {key: whole_numbers(each) for key, each in value.items()}
-        case list():
+        case list() | tuple():
             return [whole_numbers(each) for each in value]
         case float() if value.is_integer():
             return int(Decimal(repr(value)))  # the digits that are written down, which aren't all of a large one's

@@ -544,7 +544,7 @@ def test_a_report_is_one_file_that_escapes_what_it_shows(
     assert "script-src 'sha256-" in page
     assert "&lt;script&gt;" in page
     assert "http" not in page.replace("http-equiv", "")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     assert page.count('<details class="q') == 33
     assert page.count("The original sets were by Bram Oldacre.") == 1
 

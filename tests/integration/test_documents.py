@@ -16,8 +16,8 @@ from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.runs.pruning import PrunedRuns
 from cotrail.services.runs.replaying import ReplayedRun
 from cotrail.services.runs.run_progress import RunProgress
+from cotrail.services.views.judged_scores import JudgedScores
 from cotrail.services.views.run_details import RunDetails
-from cotrail.services.views.scoring import RunScores
 from cotrail.services.views.step_prompts import StepPrompt
 from tests.integration.recorded import CANCELLED, PLAIN
 
@@ -39,7 +39,7 @@ def printed(store: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         (["runs"], list[ListedRun]),
         (["show", PLAIN], RunDetails),
         (["watch", PLAIN], RunProgress),
-        (["score", PLAIN], RunScores),
+        (["score", PLAIN], JudgedScores),
         (["replay", PLAIN], ReplayedRun),
         (["prune", PLAIN, CANCELLED, "--dry-run"], PrunedRuns),
         (["trace", PLAIN, "1", "--prompt", "1"], StepPrompt),

@@ -143,7 +143,6 @@ def test_what_is_stated_is_sealed_with_all_that_decides_the_run_and_its_digest_i
         "metric": "answer_f1",
         "alpha": 0.01,
         "smallest_difference": 0.05,
-        "test": "permutation",
     }
     assert plan["binding"]["seed"] == 7
     assert plan["binding"]["corpora"] == {"sample": row["corpus_revision"]}
@@ -172,7 +171,7 @@ def test_without_a_file_a_plan_of_the_main_metrics_is_sealed(submitted: Submitte
         ('[comparison]\nwiht = "a"', "there is no key `wiht` in `comparison` (did you mean with?)"),
         ("[comparison]\nalpha = 0.1", "the key `with` in `comparison` is missing"),
         ('[comparison]\nwith = "a"\nalpha = 1.5', "comparison.alpha"),
-        ('[comparison]\nwith = "a"\ntest = "bootstrp"', "(did you mean bootstrap?)"),
+        ('[comparison]\nwith = "a"\ntest = "bootstrap"', "there is no key `test` in `comparison`"),
         ('[comparison]\nwith = "latest"', "`latest` is another run tomorrow"),
         ("hypothesis = ", "isn't TOML"),
     ],

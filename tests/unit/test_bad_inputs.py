@@ -259,7 +259,7 @@ CASES = (
     variable("COTRAIL_SEARCH_SNIFF", "maybe", "neither true nor false"),
     Bad(arguments=("stack",), variables={"COTRAIL_HOME": "q.jsonl"}, said=("q.jsonl is a file; name a folder",)),
     # Other commands
-    command("compare", "RUN... is missing", "cotrail compare ircot-8b one-step-8b"),
+    command("compare", "is missing", "cotrail compare ircot-8b one-step-8b"),
     command("sumbit", "did you mean submit?"),
     command("zzzz", "there is no command 'zzzz'; see `cotrail --help`"),
     command("\x1b[31m", "there is no command '\\\\x1b[31m'"),

@@ -239,7 +239,7 @@ def test_a_run_as_planned_departs_in_nothing() -> None:
         ({"ends": {"limit: run money": 1}}, "a limit that the plan doesn't have ended questions: 1 limit: run money"),
         (
             {"ends": {"until: width(answer_f1) < 0.05": 1}},
-            "a limit that the plan doesn't have ended questions: 1 until: width",
+            "a limit that the plan doesn't have ended questions: 1 until: width(answer_f1) < 0.05",
         ),
         ({"retried": 2}, "2 questions had failed and were tried again"),
         ({"taken_over": 1}, "1 step of run None was taken over, recorded before this plan was sealed"),

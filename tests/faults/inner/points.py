@@ -150,7 +150,7 @@ def _in_transactions(at: At) -> None:
         (Ledger, "retry", Point.RETRYING),
         (Ledger, "hold", Point.HOLDING),
         (Ledger, "beat", Point.BEATING),
-        (submission, "submit", Point.SUBMITTING),
+        (submission, "submit_together", Point.SUBMITTING),
         (control, "cancel", Point.CANCELLING),
         (control, "resume", Point.RESUMING),
     ):

@@ -16,11 +16,12 @@ from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.cli.terminal.tables import print_tables
 from cotrail.common.humanize import count
 from cotrail.services.store import reading
-from cotrail.services.views.comparing import ComparedPair, Comparison, ComparisonRequest
+from cotrail.services.views.comparing import ComparisonRequest
 from cotrail.services.views.comparing import compare as compare_runs
 from cotrail.services.views.comparing_tables import comparison_tables
 from cotrail.services.views.comparing_traces import DifferingQuestion
 from cotrail.services.views.comparing_words import design, headline, pair_sentences, shown_score
+from cotrail.services.views.comparison import ComparedPair, Comparison
 from cotrail.services.views.reports.comparison_figures import write_front
 from cotrail.services.views.reports.comparison_page import comparison_page
 from cotrail.services.views.reports.sheets import sheet

@@ -12,13 +12,13 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.commands.sample import SAMPLE
-from cotrail.cli.commands.score import print_scores
 from cotrail.cli.terminal.files import write_text
 from cotrail.cli.terminal.growing_traces import growing_traces
 from cotrail.cli.terminal.local_stack import startable_stack
 from cotrail.cli.terminal.output import console, grid
 from cotrail.cli.terminal.pasting import pasteable
 from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
+from cotrail.cli.terminal.score_table import print_scores
 from cotrail.common.humanize import count, duration, number
 from cotrail.configuration.settings import settings
 from cotrail.services.lists import corpora

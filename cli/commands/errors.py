@@ -15,15 +15,8 @@ from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
 from cotrail.services.runs.named_runs import find_run
 from cotrail.services.store import reading
-from cotrail.services.views.causes import (
-    Cause,
-    CauseCount,
-    LabelAgreement,
-    RunErrors,
-    WrongAnswer,
-    check_questions,
-    run_errors,
-)
+from cotrail.services.views.causes import check_questions, run_errors
+from cotrail.services.views.run_errors import Cause, CauseCount, LabelAgreement, RunErrors, WrongAnswer
 
 
 def errors(

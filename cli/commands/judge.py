@@ -8,12 +8,12 @@ from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json, RunName, Tags, completing
 from cotrail.cli.request_options import limits_in
+from cotrail.cli.terminal.calibration_tables import print_calibration
 from cotrail.cli.terminal.estimates import print_estimate
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, summarize, warn_of_namesakes
 from cotrail.cli.terminal.submitting import warn
-from cotrail.cli.terminal.verdict_tables import print_calibration
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.runs import estimating, submission
@@ -111,7 +111,7 @@ def judge(
         judges = [prepare_judge(connection, request) for request in requests]
         if labels is not None:
             for each in judges:
-                check_labels(connection, each, labels)
+                check_labels(connection, each.judged[0], each.rubric, labels)
         estimates = [estimating.estimate(connection, each.prepared) for each in judges] if estimate else []
     if estimates:
         _print_estimates(estimates, json=json)

@@ -27,7 +27,8 @@ from cotrail.services.views.cause_labelling import (
     store_labels,
     summarize,
 )
-from cotrail.services.views.causes import Cause, CheckedQuestion, check_questions
+from cotrail.services.views.causes import check_questions
+from cotrail.services.views.run_errors import Cause, CheckedQuestion
 
 CAUSES = {str(number): cause for number, cause in enumerate(Cause, start=1)}
 """The causes by the keys that choose them."""

@@ -11,6 +11,7 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.repeats import print_repeats
+from cotrail.cli.terminal.score_table import print_scores, shown_range
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts
 from cotrail.common.humanize import count, number
 from cotrail.core.ended_by import shown_ends
@@ -23,13 +24,10 @@ from cotrail.services.views.plans import reporting_of
 from cotrail.services.views.score_tables import (
     CAVEAT,
     SEQUENTIAL_CAVEAT,
-    ConfidenceInterval,
     KindTable,
     kind_tables,
-    metric_rows,
     until_line,
 )
-from cotrail.services.views.scoring import RunScores
 
 
 def score(
@@ -102,34 +100,11 @@ def _print(screen: Console, scores: JudgedScores, planned: Sequence[str]) -> Non
             screen.print(table.note, style="dim")
 
 
-def print_scores(screen: Console, scores: RunScores) -> None:
-    """Prints the metrics, each with its interval and its definition."""
-    rows = [[row.name, number(row.mean), _range(row.interval, 3), row.definition] for row in metric_rows(scores)]
-    work = (
-        ("steps", scores.steps, "steps carried out"),
-        ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
-        ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
-        ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
-    )
-    rows += [[name, f"{value:,}", "", definition] for name, value, definition in work]
-    columns = (
-        Column(),
-        Column(title="value", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
-    print_rows(screen, columns, rows)
-
-
 def _print_kinds(screen: Console, table: KindTable) -> None:
     columns = [Column(title=table.sort), Column(title="questions", right=True)]
     columns += [Column(title=name) for name in table.metrics]
     rows = []
     for row in table.rows:
-        means = (f"{number(mean, 2)} {_range(interval, 2)}" for mean, interval in row.means)
+        means = (f"{number(mean, 2)} {shown_range(interval, 2)}" for mean, interval in row.means)
         rows.append([row.kind, f"{row.questions:,}", *means])
     print_rows(screen, columns, rows)
-
-
-def _range(interval: ConfidenceInterval | None, digits: int) -> str:
-    return "" if interval is None else f"{interval.low:.{digits}f}-{interval.high:.{digits}f}"

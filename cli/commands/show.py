@@ -11,7 +11,8 @@ from rich.text import Text
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Cell, Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
-from cotrail.cli.terminal.run_text import print_reasons, shown_state
+from cotrail.cli.terminal.run_states import shown_state
+from cotrail.cli.terminal.run_text import print_reasons
 from cotrail.common.humanize import count, duration
 from cotrail.core.budgets import left
 from cotrail.core.ended_by import shown_ends

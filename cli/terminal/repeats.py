@@ -5,7 +5,7 @@ from rich.console import Console
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import heading
 from cotrail.common.humanize import count, number
-from cotrail.services.views.scoring import REPEATS_CAVEAT, ConfidenceInterval, RepeatedScores
+from cotrail.services.views.run_scores import REPEATS_CAVEAT, ConfidenceInterval, RepeatedScores
 
 
 def print_repeats(screen: Console, scores: RepeatedScores) -> None:

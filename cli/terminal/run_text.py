@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.terminal.output import console, heading, print_json
@@ -12,26 +11,11 @@ from cotrail.common.printable_text import cut
 from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import shown_dollars
 from cotrail.services.runs.labels import namesakes_of
-from cotrail.services.runs.run_progress import Cause, RunProgress, RunState, read_reasons
+from cotrail.services.runs.run_progress import Cause, RunProgress, read_reasons
 from cotrail.services.runs.run_speed import blockage_line
-
-STYLES = {
-    RunState.RUNNING: "cyan",
-    RunState.PAUSED: "yellow",
-    RunState.BLOCKED: "bold red",
-    RunState.FINISHED: "green",
-    RunState.CANCELLED: "dim",
-    RunState.PRUNED: "dim",
-}
-"""The colours of runs' states on a terminal."""
 
 INCOMPLETE = 4
 """The exit code where questions ended without an answer."""
-
-
-def shown_state(state: RunState) -> Text:
-    """A run's state in its colour."""
-    return Text(state, style=STYLES[state])
 
 
 def summarize(engine: Engine, progress: RunProgress, *, json: bool) -> int:

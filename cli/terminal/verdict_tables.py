@@ -7,11 +7,10 @@ from rich.text import Text
 
 from cotrail.cli.terminal.columns import EMPTY_CELL, Cell, Column, print_rows
 from cotrail.cli.terminal.output import grid, heading
-from cotrail.cli.terminal.run_text import shown_state
+from cotrail.cli.terminal.run_states import shown_state
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import one_line
 from cotrail.core.money import spent_line
-from cotrail.services.views.calibrating import Calibration, RunCalibration
 from cotrail.services.views.run_verdicts import (
     Agreement,
     ConfidenceInterval,
@@ -51,7 +50,7 @@ def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
         Column(title="95 % interval", whole=True),
         Column(style="dim"),
     )
-    rows: list[list[Cell]] = [[verdict, *_share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
+    rows: list[list[Cell]] = [[verdict, *share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
     over = f"score over {count(judge.tally.judged, 'answer')} with a verdict"
     rows.append(["mean", number(judge.tally.mean), shown_interval(judge.tally.interval), over])
     print_rows(screen, columns, rows)
@@ -149,15 +148,6 @@ def verdict_lines(verdict: Verdict) -> Text:
     return text
 
 
-def print_calibration(screen: Console, found: RunCalibration) -> None:
-    """Prints each judge beside people's labels."""
-    screen.print(f"{found.run}: {found.labelled:,} of {count(found.questions, 'question')} labelled in {found.labels}")
-    for judge in found.judges:
-        screen.print()
-        screen.print(heading(judge.label), f"({judge.run})")
-        _print_calibrated(screen, judge.calibration)
-
-
 def shown_interval(interval: ConfidenceInterval | None) -> str:
     """An interval in words; empty where there is none."""
     return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
@@ -190,39 +180,6 @@ def _question_row(found: RunVerdicts, question: QuestionVerdicts) -> list[Cell]:
     return [question.question, *(said.get(judge.label, EMPTY_CELL) for judge in found.judges), remark]
 
 
-def _print_calibrated(screen: Console, found: Calibration) -> None:
-    without = found.labelled - found.compared
-    screen.print(
-        f"{count(found.compared, 'question')} with label and verdict, {without:,} with a label alone, "
-        f"{found.unlabelled:,} with a verdict alone"
-    )
-    shares = {
-        "same as the label": found.agreement,
-        "accuracy": found.accuracy,
-        "precision of right": found.precision,
-        "recall of right": found.recall,
-    }
-    rows: list[list[Cell]] = [[name, *_share_cells(share)] for name, share in shares.items()]
-    rows.append(["F1 of right", number(found.f1), "", ""])
-    kappa = found.kappa
-    bounds = "" if kappa.low is None else f"{kappa.low:.3f} to {kappa.high:.3f}"
-    rows.append(["Cohen's kappa", number(kappa.value), bounds, kappa.note])
-    if error := found.confidence:
-        bins = f"of {count(found.stated, 'stated confidence')} in {count(len(error.bins), 'bin')}"
-        rows.append(["calibration error", number(error.error), "", bins])
-    columns = (
-        Column(),
-        Column(title="value", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
-    print_rows(screen, columns, rows)
-    confused = [[each.label, each.verdict, f"{each.questions:,}"] for each in found.confusion]
-    screen.print()
-    print_rows(
-        screen, [Column(title="label"), Column(title="verdict"), Column(title="questions", right=True)], confused
-    )
-
-
-def _share_cells(share: Share) -> list[Cell]:
+def share_cells(share: Share) -> list[Cell]:
+    """A share, its interval, and what it is of."""
     return [number(share.value), shown_interval(share.interval), f"{share.hits:,} of {share.of:,}"]

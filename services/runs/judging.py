@@ -52,7 +52,7 @@ class PreparedJudge(Struct, frozen=True, kw_only=True):
 
     prepared: PreparedRun
     judged: tuple[str, ...]
-    rubric: str
+    rubric: Rubric
     left_out: int
 
 
@@ -98,7 +98,7 @@ def prepare_judge(connection: Connection, request: JudgeRequest) -> PreparedJudg
     return PreparedJudge(
         prepared=PreparedRun(submission=with_plan(composed, graded), questions=graded),
         judged=tuple(run.id for run in judged),
-        rubric=rubric.name,
+        rubric=rubric,
         left_out=judged[0].size - len(asked),
     )
 
@@ -108,7 +108,7 @@ def submitted(judge: PreparedJudge) -> SubmittedJudge:
     return SubmittedJudge(
         run=judge.prepared.submission.id,
         judged=judge.judged,
-        rubric=judge.rubric,
+        rubric=judge.rubric.name,
         model=judge.prepared.submission.model_name,
         questions=len(judge.prepared.questions),
         left_out=judge.left_out,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
@@ -13,7 +12,6 @@ from cotrail.evaluation.judging.calibration import calibration
 from cotrail.evaluation.judging.labels import Label, read_labels
 from cotrail.models.queries.judgements import read_judged
 from cotrail.models.queries.runs import RunRecord
-from cotrail.services.runs.judging import PreparedJudge
 from cotrail.services.views.judges import Judge, judges_of, scores_of
 from cotrail.systems.judge.rubric import Rubric
 
@@ -62,12 +60,11 @@ def calibrate(connection: Connection, record: RunRecord, path: Path) -> RunCalib
     )
 
 
-def check_labels(connection: Connection, judge: PreparedJudge, path: Path) -> None:
-    """Refuse labels that a judge couldn't be calibrated by: see `calibrate`."""
-    rubric = msgspec.convert(judge.prepared.submission.settings["rubric"], Rubric)
+def check_labels(connection: Connection, run_id: str, rubric: Rubric, path: Path) -> None:
+    """Refuse labels of a run by which a judge with this rubric couldn't be calibrated: see `calibrate`."""
     if rubric.asks == "pair":
         raise InputError("a preference can't be calibrated: labels are of one answer alone; leave out --calibrate")
-    read_labels(path, {each.key for each in read_judged(connection, judge.judged[0])}, scores_of(rubric))
+    read_labels(path, {each.key for each in read_judged(connection, run_id)}, scores_of(rubric))
 
 
 def _knows(judge: Judge, labels: Mapping[str, Label]) -> bool:

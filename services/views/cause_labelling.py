@@ -14,8 +14,8 @@ from cotrail.models.commands.annotating import forget_cause_label, record_cause_
 from cotrail.models.queries.cause_labels import read_cause_labels
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import read_question
-from cotrail.services.views.causes import CheckedQuestion, WrongAnswer
 from cotrail.services.views.question_records import question_record
+from cotrail.services.views.run_errors import CheckedQuestion, WrongAnswer
 
 
 class GoldCase(Struct, frozen=True, kw_only=True):

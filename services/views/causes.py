@@ -1,19 +1,12 @@
 """Error analysis of a run: the cause of each wrong answer, and what people say of it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.evaluation.causes.cause import Cause as Cause
-from cotrail.evaluation.causes.cause import Explanation, Sign
-from cotrail.evaluation.causes.cause_counts import CauseCount as CauseCount
+from cotrail.evaluation.causes.cause import Explanation
 from cotrail.evaluation.causes.cause_counts import cause_counts
-from cotrail.evaluation.causes.cause_label import CauseLabel as CauseLabel
-from cotrail.evaluation.causes.explaining import explain
-from cotrail.evaluation.causes.label_agreement import LabelAgreement as LabelAgreement
 from cotrail.evaluation.causes.label_agreement import label_agreements
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.cause_labels import read_cause_labels
@@ -21,60 +14,9 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.answer_details import details_of
-from cotrail.services.views.question_records import question_record
+from cotrail.services.views.question_records import explained
+from cotrail.services.views.run_errors import Cause, CauseLabel, CheckedQuestion, Outcome, RunErrors, WrongAnswer
 from cotrail.services.views.scored_questions import scores_of
-from cotrail.services.views.verdicts import verdict_of
-
-Outcome = Literal["right", "wrong", "open", "unscored"]
-"""Of a question: `open`, it has steps to come; `unscored`, nothing published says whether its answer is right. A
-question without an answer that has no steps to come is wrong."""
-
-
-class WrongAnswer(Struct, frozen=True, kw_only=True):
-    """A wrong answer with its cause.
-
-    number: of the question in the run, from 1; answer: None where there is none.
-    facts: behind the cause, in a sentence; signs: all causes that apply, the cause first.
-    labels: what people say of it.
-    """
-
-    question_id: str
-    number: int
-    question: str
-    kinds: Mapping[str, str]
-    answers: tuple[str, ...]
-    answer: str | None
-    cause: Cause
-    facts: str
-    signs: tuple[Sign, ...]
-    labels: tuple[CauseLabel, ...] = ()
-
-
-class CheckedQuestion(Struct, frozen=True, kw_only=True):
-    """A question that was looked at; wrong: where its answer is."""
-
-    outcome: Outcome
-    wrong: WrongAnswer | None = None
-
-
-class RunErrors(Struct, frozen=True, kw_only=True):
-    """The wrong answers of a run by their causes.
-
-    outcomes: the number of questions by how they came out.
-    causes: all of them in the order of precedence; none where no answer is wrong.
-    kinds: how many wrong answers of each kind of questions have a cause, by that sort of kinds and the kind.
-    agreements: with each person who labelled causes.
-    """
-
-    run: str
-    system: str
-    dataset: str
-    questions: int
-    outcomes: dict[Outcome, int]
-    causes: tuple[CauseCount, ...]
-    kinds: dict[str, dict[str, dict[Cause, int]]]
-    wrong: tuple[WrongAnswer, ...]
-    agreements: tuple[LabelAgreement, ...]
 
 
 def check_questions(connection: Connection, run: RunRecord) -> Iterator[CheckedQuestion]:
@@ -84,7 +26,7 @@ def check_questions(connection: Connection, run: RunRecord) -> Iterator[CheckedQ
         labels[label.question_id].append(label)
     for number, question in enumerate(read_questions(connection, run.id), start=1):
         scores = scores_of(run, question)
-        explanation = explained(run, question, scores)
+        explanation = explained(run, question, details_of(run, question), scores)
         if explanation is None:
             yield CheckedQuestion(outcome=_outcome(question, scores))
         else:
@@ -111,17 +53,6 @@ def run_errors(run: RunRecord, checked: Iterable[CheckedQuestion]) -> RunErrors:
         wrong=tuple(wrong),
         agreements=tuple(label_agreements({each.question_id: each.cause for each in wrong}, labels)),
     )
-
-
-def explained(run: RunRecord, question: TracedQuestion, scores: QuestionScores) -> Explanation | None:
-    """Why a question's answer is wrong or missing; None where it is right, while it is open, and where nothing tells.
-
-    Of long answers no metric tells whether they are right.
-    """
-    if scores["answer_em"] is None or scores["rouge_l"] is not None or question.status == QuestionStatus.OPEN:
-        return None
-    right = verdict_of(question, details_of(run, question), scores) == "right"
-    return explain(question_record(run, question, right=right))
 
 
 def _outcome(question: TracedQuestion, scores: QuestionScores) -> Outcome:

@@ -9,22 +9,18 @@ from sqlalchemy import Connection
 
 from cotrail.errors import InputError
 from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
-from cotrail.evaluation.comparison.outcomes import Outcomes, outcomes
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+from cotrail.evaluation.comparison.outcomes import outcomes
+from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.records.labels import read_labels
-from cotrail.services.views.comparing_costs import CostFront, RunCosts, cost_front, read_costs
-from cotrail.services.views.comparing_kinds import KindDifference, kind_differences
-from cotrail.services.views.comparing_metrics import (
-    MetricColumns,
-    MetricFacts,
-    check_names,
-    compared_metrics,
-    metric_columns,
-    paired,
-)
-from cotrail.services.views.comparing_questions import SharedQuestions, Standing, shared_questions
-from cotrail.services.views.comparing_traces import DifferingQuestion, Traces
+from cotrail.services.views.compared_costs import CostFront, cost_front
+from cotrail.services.views.compared_values import MetricColumns, MetricFacts, paired
+from cotrail.services.views.comparing_costs import read_costs
+from cotrail.services.views.comparing_kinds import kind_differences
+from cotrail.services.views.comparing_metrics import check_names, compared_metrics, metric_columns
+from cotrail.services.views.comparing_questions import SharedQuestions, shared_questions
+from cotrail.services.views.comparing_traces import Traces
+from cotrail.services.views.comparison import ComparedPair, ComparedRun, Comparison, RunScore
 from cotrail.services.views.plans import unplanned_of
 
 MOST_TRACED = 20
@@ -41,73 +37,6 @@ class ComparisonRequest(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...]
     against: str | None = None
     metrics: tuple[str, ...] = ()
-
-
-class RunScore(Struct, frozen=True, kw_only=True):
-    """The mean of a metric over the compared questions that have it, with its 95 % interval."""
-
-    mean: float | None
-    interval: ConfidenceInterval | None
-
-
-class ComparedRun(Struct, frozen=True, kw_only=True):
-    """A run; name: its own where it has one that no other compared run has, otherwise its id.
-
-    costs: of the whole run so far; costs_per_question: those divided by its ended questions.
-    unplanned: what of this comparison its sealed plan doesn't have; None where that plan names no comparison.
-    """
-
-    id: str
-    name: str
-    system: str
-    model: str
-    dataset: str
-    standing: Standing
-    scores: Mapping[str, RunScore]
-    costs: RunCosts
-    costs_per_question: RunCosts | None
-    unplanned: tuple[str, ...] | None
-
-
-class ComparedPair(Struct, frozen=True, kw_only=True):
-    """Two runs, by id: all differences are those of the first from the second.
-
-    differences: by metric; outcomes: by the primary one. shown: questions whose outcome differs, with the step at which
-    the traces part: up to `MOST_TRACED` wins, then as many losses, those with the largest differences first.
-    """
-
-    first: str
-    second: str
-    differences: Mapping[str, Difference]
-    outcomes: Outcomes
-    shown: tuple[DifferingQuestion, ...]
-
-
-class Comparison(Struct, frozen=True, kw_only=True):
-    """Runs compared on the questions that all of them have.
-
-    is_fixed: whether the number of questions was fixed beforehand; otherwise the intervals hold at every stop.
-    questions: how many are compared; left_out: how many shared ones aren't yet.
-    metrics: the first is the primary one. kinds: differences of it by kind of question, an exploration.
-    """
-
-    is_fixed: bool
-    questions: int
-    left_out: int
-    metrics: tuple[MetricFacts, ...]
-    runs: tuple[ComparedRun, ...]
-    pairs: tuple[ComparedPair, ...]
-    kinds: tuple[KindDifference, ...]
-    front: CostFront | None
-
-    @property
-    def primary(self) -> MetricFacts:
-        """The metric that decides."""
-        return self.metrics[0]
-
-    def run(self, run_id: str) -> ComparedRun:
-        """The run of that id."""
-        return next(each for each in self.runs if each.id == run_id)
 
 
 Tell = Callable[[str], None]

@@ -1,9 +1,7 @@
-"""Metrics by which runs are compared: which there are, and every question's value."""
+"""The metrics of runs that are compared, and what judges say of them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import isinf
 
-from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.nearest import guess
@@ -11,42 +9,9 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.models.queries.runs import RunRecord
+from cotrail.services.views.compared_values import MetricColumn, MetricColumns, MetricFacts
 from cotrail.services.views.judges import Judge, verdict_scores
 from cotrail.services.views.scored_questions import scores_by_question
-
-
-class MetricFacts(Struct, frozen=True, kw_only=True):
-    """What runs are compared by: a metric, or what a judge says.
-
-    highest, lowest: the best and the worst value; infinity for a number of things, which is no score.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    highest: float
-    lowest: float
-
-    @property
-    def is_count(self) -> bool:
-        """Return whether it is a number of things, and no score."""
-        return isinf(self.highest)
-
-    @property
-    def span(self) -> float:
-        """The largest difference that two values may have."""
-        return self.highest - self.lowest
-
-
-class MetricColumn(Struct, frozen=True, kw_only=True):
-    """A metric of a run, with its value of each question by its id; None where the question has none."""
-
-    metric: MetricFacts
-    values: Mapping[str, float | None]
-
-
-MetricColumns = Mapping[str, MetricColumn]
-"""The columns of a run by the names of the metrics."""
 
 
 def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
@@ -91,13 +56,6 @@ def compared_metrics(
             "wait for them, or name what to compare by with --metric"
         )
     return usual
-
-
-def paired(first: MetricColumns, second: MetricColumns, metric: str, keys: Collection[str]) -> dict[str, float]:
-    """The first run's value less the second's, by question, where both have one; in the order of the questions."""
-    ours, theirs = first[metric].values, second[metric].values
-    pairs = ((key, ours.get(key), theirs.get(key)) for key in keys)
-    return {key: one - other for key, one, other in pairs if one is not None and other is not None}
 
 
 def _shared(columns: Mapping[str, MetricColumns], keys: Collection[str]) -> dict[str, MetricFacts]:

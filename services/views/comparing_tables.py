@@ -15,9 +15,9 @@ from cotrail.evaluation.experiments.report_tables import (
     listing,
 )
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.services.views.comparing import ComparedRun, Comparison
-from cotrail.services.views.comparing_costs import RunCosts
-from cotrail.services.views.comparing_metrics import MetricFacts
+from cotrail.services.views.compared_costs import RunCosts
+from cotrail.services.views.compared_values import MetricFacts
+from cotrail.services.views.comparison import ComparedRun, Comparison
 
 _VERDICTS = {"better": "better", "worse": "worse", "undecided": "not shown"}
 

@@ -4,8 +4,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from cotrail.models.queries.runs import read_run
+from cotrail.services.views.run_scores import RunScores
 from cotrail.services.views.run_verdicts import JudgeVerdicts, judge_verdicts, own_verdicts
-from cotrail.services.views.scoring import RunScores
 
 
 class JudgedScores(RunScores, frozen=True, kw_only=True):

@@ -1,6 +1,8 @@
-"""A recorded question as the rules for the causes of errors read it."""
+"""A recorded question as the rules for the causes of errors read it, and what they say."""
 
 from collections.abc import Iterator
+
+from msgspec import Struct
 
 from cotrail.common.printable_text import cut
 from cotrail.core.actions.entail import Entail
@@ -9,14 +11,31 @@ from cotrail.core.actions.generate import Prompted, Read, seen_paragraphs
 from cotrail.core.actions.kind import UnreadAction
 from cotrail.core.results import Entailed, Extracted, Generated
 from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.causes.cause import Explanation
+from cotrail.evaluation.causes.explaining import explain
 from cotrail.evaluation.causes.question_record import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.factual_errors import sentences_of
+from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.views.verdicts import verdict_of
 
 LONGEST_REASON = 200
 """Characters of a failure's message: servers answer with whole pages."""
+
+
+def explained(
+    run: RunRecord, question: TracedQuestion, details: Struct | None, scores: QuestionScores
+) -> Explanation | None:
+    """Why a question's answer is wrong or missing; None where it is right, while it is open, and where nothing tells.
+
+    Of long answers no metric tells whether they are right. details: see `verdict_of`.
+    """
+    if scores["answer_em"] is None or scores["rouge_l"] is not None or question.status == QuestionStatus.OPEN:
+        return None
+    right = verdict_of(question, details, scores) == "right"
+    return explain(question_record(run, question, right=right))
 
 
 def question_record(run: RunRecord, question: TracedQuestion, *, right: bool) -> QuestionRecord:

@@ -10,7 +10,7 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval a
 from cotrail.evaluation.metrics.question_scores import CAVEAT as CAVEAT
 from cotrail.evaluation.metrics.question_scores import MeanScores
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
-from cotrail.services.views.scoring import RunScores, Stopping
+from cotrail.services.views.run_scores import RunScores, Stopping
 
 SEQUENTIAL_CAVEAT = (
     "The questions are in a random order, and the means are over the first of them, up to where the rule stopped the "

@@ -27,8 +27,9 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.cause_labels import read_cause_labels
 from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.tables import cause_labels, questions
-from cotrail.services.views.causes import Cause, RunErrors, check_questions, run_errors
+from cotrail.services.views.causes import check_questions, run_errors
 from cotrail.services.views.reports.run_report import run_report
+from cotrail.services.views.run_errors import Cause, RunErrors
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail
 from tests.integration.stepping import LEASE, close_runs, unsent

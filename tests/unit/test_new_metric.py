@@ -7,13 +7,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from cotrail.cli.commands.score import print_scores
+from cotrail.cli.terminal.score_table import print_scores
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.views.exporting import lines
 from cotrail.services.views.reports.run_report import run_page
+from cotrail.services.views.run_scores import RunScores
 from cotrail.services.views.score_tables import kind_tables
 from cotrail.services.views.scored_questions import kinded_scores
-from cotrail.services.views.scoring import RunScores, run_scores
+from cotrail.services.views.scoring import run_scores
 from tests.extensions.brevity import BREVITY
 from tests.unit.made_results import COST
 from tests.unit.made_runs import progress, question, record

@@ -4,8 +4,8 @@ from pathlib import Path
 from textwrap import fill
 
 from cotrail.evaluation.experiments.charts import Chart, Panel, Series, point_of_share
-from cotrail.services.views.causes import RunErrors
 from cotrail.services.views.reports.figures import write_one
+from cotrail.services.views.run_errors import RunErrors
 
 WIDTH = 7.5
 """Inches, in which the names of all causes have room."""

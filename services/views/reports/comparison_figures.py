@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
-from cotrail.services.views.comparing import ComparedRun, Comparison
-from cotrail.services.views.comparing_costs import CostFront, Measure
+from cotrail.services.views.compared_costs import CostFront, Measure
+from cotrail.services.views.comparison import ComparedRun, Comparison
 from cotrail.services.views.reports.figures import COLOURS, INK, PAPER, SOFT, drawing_style
 from cotrail.services.views.reports.figures_in_pages import page_drawing
 

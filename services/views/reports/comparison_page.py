@@ -6,10 +6,10 @@ from importlib.metadata import version
 
 from msgspec import Struct
 
-from cotrail.services.views.comparing import ComparedPair, Comparison
 from cotrail.services.views.comparing_tables import comparison_tables
 from cotrail.services.views.comparing_traces import DifferingQuestion
 from cotrail.services.views.comparing_words import design, headline, pair_sentence, pair_sentences, shown_score
+from cotrail.services.views.comparison import ComparedPair, Comparison
 from cotrail.services.views.reports.comparison_figures import page_differences, page_front
 from cotrail.services.views.reports.pages import page
 from cotrail.services.views.reports.sheets import sheet

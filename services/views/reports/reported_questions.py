@@ -16,9 +16,9 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.answer_details import details_of
-from cotrail.services.views.causes import explained
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
 from cotrail.services.views.paragraph_names import names_in
+from cotrail.services.views.question_records import explained
 from cotrail.services.views.reasoning_trees import ShownTree, shown_tree, turns
 from cotrail.services.views.reports.paragraph_links import anchor_of
 from cotrail.services.views.reports.reported_steps import ReportedStep, reported_step
@@ -142,7 +142,7 @@ def reported_question(
         weighing=weighed,
         details=other,
         ended_by=question.ended_by,
-        explanation=explained(record, question, row),
+        explanation=explained(record, question, details, row),
         cause_labels=tuple(cause_labels),
     )
 

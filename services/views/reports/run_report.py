@@ -40,9 +40,10 @@ from cotrail.services.views.reports.reported_questions import (
     reported_question,
 )
 from cotrail.services.views.reports.reported_verdicts import ReportedVerdicts, reported_verdicts
+from cotrail.services.views.run_scores import RunScores
 from cotrail.services.views.score_tables import SEQUENTIAL_CAVEAT, kind_tables, until_line
 from cotrail.services.views.scored_questions import kinded_scores
-from cotrail.services.views.scoring import RunScores, run_scores
+from cotrail.services.views.scoring import run_scores
 
 UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
 

@@ -53,8 +53,9 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     @property
     def dollars(self) -> float | None:
         """What a question cost on average; None where a price isn't known, and where other runs paid for steps."""
-        spent = self.cost.spent.dollars
-        return None if spent is None or self.cost.adopted.steps else float(spent) / self.questions
+        spent = self.cost.spent
+        unknown = spent.dollars is None or spent.unpriced or self.cost.adopted.steps
+        return None if spent.dollars is None or unknown else float(spent.dollars) / self.questions
 
     @property
     def retrieval_count(self) -> int | None:

@@ -1,0 +1,47 @@
+"""What runs are compared by, and its value of every question."""
+
+from collections.abc import Collection, Mapping
+from math import isinf
+
+from msgspec import Struct
+
+
+class MetricFacts(Struct, frozen=True, kw_only=True):
+    """What runs are compared by: a metric, or what a judge says.
+
+    highest, lowest: the best and the worst value; infinity for a number of things, which is no score.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    highest: float
+    lowest: float
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether it is a number of things, and no score."""
+        return isinf(self.highest)
+
+    @property
+    def span(self) -> float:
+        """The largest difference that two values may have."""
+        return self.highest - self.lowest
+
+
+class MetricColumn(Struct, frozen=True, kw_only=True):
+    """A metric of a run, with its value of each question by its id; None where the question has none."""
+
+    metric: MetricFacts
+    values: Mapping[str, float | None]
+
+
+MetricColumns = Mapping[str, MetricColumn]
+"""The columns of a run by the names of the metrics."""
+
+
+def paired(first: MetricColumns, second: MetricColumns, metric: str, keys: Collection[str]) -> dict[str, float]:
+    """The first run's value less the second's, by question, where both have one; in the order of the questions."""
+    ours, theirs = first[metric].values, second[metric].values
+    pairs = ((key, ours.get(key), theirs.get(key)) for key in keys)
+    return {key: one - other for key, one, other in pairs if one is not None and other is not None}

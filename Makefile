@@ -70,6 +70,7 @@ bench: install-dev
 	$(RUN)/python -m benchmarks.limits --output $(RESULTS)/limits.json
 	$(RUN)/python -m benchmarks.limits_run --output $(RESULTS)/limits_run.json
 	$(RUN)/python -m benchmarks.scoring --output $(RESULTS)/scoring.json
+	$(RUN)/python -m benchmarks.equal_systems --output $(RESULTS)/equal_systems.json
 	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
 	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
 	$(RUN)/python -m benchmarks.plots

@@ -4,7 +4,6 @@ import pytest
 from sqlalchemy import Engine
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.models.records import paragraphs
 from cotrail.models.records.contents import save_paragraphs
 from cotrail.models.records.paragraphs import ParagraphCache
 
@@ -12,12 +11,11 @@ STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="T
 
 
 @pytest.fixture
-def kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> ParagraphCache:
+def kept(engine: Engine) -> ParagraphCache:
     """Those of a process that keeps four at most."""
-    monkeypatch.setattr(paragraphs, "MOST_CACHED_PARAGRAPHS", 4)
     with engine.begin() as connection:
         save_paragraphs(connection, STORED)
-    return ParagraphCache()
+    return ParagraphCache(most=4)
 
 
 def test_only_so_many_are_kept_and_these_are_the_latest(engine: Engine, kept: ParagraphCache) -> None:

@@ -7,6 +7,7 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 from cotrail.evaluation.comparison.differences import (
@@ -98,13 +99,14 @@ def test_the_other_direction_is_the_mirror_image(family: list[list[float]]) -> N
 
 @settings(max_examples=20)
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=12))
-def test_holms_correction_by_hand(p_values: list[float]) -> None:
+def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1].tolist())
+
+
+def test_holms_correction_by_hand() -> None:
     """The smallest is multiplied by the number of tests, the next by one less, and none is below the one before it."""
-    by_hand, before = {}, 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
-        before = max(before, min(1.0, p_values[place] * (len(p_values) - rank)))
-        by_hand[place] = before
-    assert holm(p_values) == pytest.approx([by_hand[place] for place in range(len(p_values))])
+    assert holm([0.03, 0.01, 0.04, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
+    assert holm([]) == []
 
 
 def test_only_the_corrected_p_value_decides() -> None:

@@ -17,9 +17,11 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.repeated_steps import draw_steps
 from cotrail.models.commands.forking import fork
 from cotrail.models.queries.repeated_steps import read_candidates
+from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import Runs
 from cotrail.services.runs.forking import prepare_fork
 from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.runs.planning import with_plan
 from cotrail.systems.registry import find_system
 
 MODEL_KINDS = tuple(filter(has_prompt, KINDS))
@@ -68,14 +70,22 @@ def repeat_steps(
         origin = find_run(connection, run)
         shots = Runs(find_system).plan(connection, origin.id).shots
         candidates = read_candidates(connection, origin.id, chosen)
-    if not candidates:
-        raise InputError(f"run {origin.id} has no {' or '.join(chosen)} step with a result yet; --kind names others")
-    drawn = RepeatedSteps(
-        run=origin.id, kinds=chosen, share=share, seed=seed, steps=draw_steps(candidates, share, seed)
-    )
+        if not candidates:
+            raise InputError(
+                f"run {origin.id} has no {' or '.join(chosen)} step with a result yet; --kind names others"
+            )
+        steps = draw_steps(candidates, share, seed)
+        questions = read_submitted(connection, origin.id, steps.keys())
+    drawn = RepeatedSteps(run=origin.id, kinds=chosen, share=share, seed=seed, steps=steps)
     submission = prepare_fork(origin, shots, {}, None)
     provenance = {**submission.provenance, REPEATED_STEPS: msgspec.to_builtins(drawn)}
-    fork(engine, replace(submission, provenance=provenance), drawn.steps, find_system, drawn.steps.keys())
+    fork(
+        engine,
+        with_plan(replace(submission, provenance=provenance), questions),
+        drawn.steps,
+        find_system,
+        drawn.steps.keys(),
+    )
     return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
 
 

@@ -82,6 +82,7 @@ def test_a_share_of_the_questions_is_drawn_and_a_step_of_each(origin: Engine, co
     sealed = read_repeated_steps(row["provenance"])
     assert sealed is not None
     assert (sealed.run, sealed.share, sealed.seed, sealed.kinds) == (ORIGIN, 0.4, 3, ("reason", "read", "judge"))
+    assert row["provenance"]["plan"]["questions"]["count"] == len(sealed.steps)
     assert (row["origin"], row["seed"], row["reuse"]) == (ORIGIN, 0, False)
     assert set(sealed.steps.values()) <= set(MODEL_STEPS)
     assert len(set(sealed.steps.values())) > 1

@@ -113,7 +113,7 @@ def _ask(engine: Engine, record: RunRecord, annotator: str, sampled: int, seed: 
         chains = _sampled(connection, record, sampled, seed)
     screen = console()
     session = AnnotationSession(engine, record.id, annotator, chains)
-    while (place := session.place) is not None:
+    while (place := session.next) is not None:
         show_sentence(screen, session, place)
         key, note = ask_key(screen)
         if key == "q":

@@ -75,7 +75,7 @@ def _checked(connection: Connection, record: RunRecord) -> Iterable[CheckedQuest
 
 def _ask(engine: Engine, record: RunRecord, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
     screen, session = console(), LabellingSession(engine, record.id, annotator, cases)
-    while (case := session.case) is not None:
+    while (case := session.next) is not None:
         _show(screen, case, session.left)
         key, note = _ask_key(screen)
         if key == "q":

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cotrail.audit.asked_questions import asked_questions
+from cotrail.audit.asked_questions import AskedQuestions, asked_questions
 from cotrail.audit.plan_check import PLAN, json_digest, whole_numbers
 from cotrail.core.budgets import Budgets
 from cotrail.core.questions import Question
@@ -15,7 +15,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.stop_rules import UNTIL
 from cotrail.evaluation.plans.plan import Plan
-from cotrail.evaluation.plans.plan_file import PlanFile, planned_metrics, read_plan_file
+from cotrail.evaluation.plans.plan_file import PlanFile, PlannedMetrics, planned_metrics, read_plan_file
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.records.runs import BUDGETS
 from cotrail.services.runs.requests import read_toml_file
@@ -34,12 +34,23 @@ def with_plan(submission: Submission, questions: Sequence[Question], stated: Pla
 
     It has to be otherwise complete: whatever decides the run is in its plan.
     """
-    plan = _plan(submission, questions, stated)
+    [planned] = with_plans([submission], questions, stated)
+    return planned
+
+
+def with_plans(
+    repeats: Sequence[Submission], questions: Sequence[Question], stated: PlanFile = NOTHING_STATED
+) -> list[Submission]:
+    """The same of the repeats of a run, which ask the same questions."""
+    metrics, asked = planned_metrics(stated, _unanswered(repeats[0], questions)), asked_questions(questions)
+    return [_sealing(each, _plan(each, asked, metrics, stated.hypothesis)) for each in repeats]
+
+
+def _sealing(submission: Submission, plan: Plan) -> Submission:
     return replace(submission, provenance={**submission.provenance, PLAN: whole_numbers(msgspec.to_builtins(plan))})
 
 
-def _plan(submission: Submission, questions: Sequence[Question], stated: PlanFile) -> Plan:
-    planned = planned_metrics(stated, _unanswered(submission, questions))
+def _plan(submission: Submission, asked: AskedQuestions, planned: PlannedMetrics, hypothesis: str) -> Plan:
     request = submission.provenance.get("request", {})
     return Plan(
         system=submission.system,
@@ -48,7 +59,7 @@ def _plan(submission: Submission, questions: Sequence[Question], stated: PlanFil
         demonstrations={form: shots.digest for form, shots in submission.shots.items()},
         binding=submission.binding,
         dataset=submission.dataset,
-        questions=asked_questions(questions),
+        questions=asked,
         limit=request.get("limit"),
         budgets=msgspec.convert(submission.provenance.get(BUDGETS, {}), Budgets),
         repeat=read_repeat(submission.provenance),
@@ -56,7 +67,7 @@ def _plan(submission: Submission, questions: Sequence[Question], stated: PlanFil
         metrics=planned.metrics,
         primary=planned.primary,
         comparison=planned.comparison,
-        hypothesis=stated.hypothesis,
+        hypothesis=hypothesis,
         experiment=submission.experiment,
         cell=submission.cell,
         origin=submission.origin,

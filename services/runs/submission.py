@@ -1,6 +1,6 @@
 """Submission of runs: everything that a request names is checked before anything is written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
 from cotrail.services.runs.composing import check_evidence, compose
-from cotrail.services.runs.planning import read_stated, with_plan
+from cotrail.services.runs.planning import read_stated, with_plans
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
 from cotrail.services.runs.repeats import are_alike, repeated
@@ -49,16 +49,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     check_splitter(system.settings)
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
-    path, official = Path(request.questions), Path(request.official) if request.official else None
-    lookup = partial(paragraphs_in, corpora.values())
-    questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
-    missing = 0
-    if corpora:
-        if system.needs.evidence:
-            check_evidence(questions, path)
-        titled = partial(titled_in, corpora.values())
-        questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
-        missing = len(coverage(questions, titled, lookup).missing)
+    questions, missing = _read_questions(request, system, corpora)
     written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
     composed = compose(
         request,
@@ -74,8 +65,7 @@ def prepare(request: RunRequest) -> PreparedRun:
     if rule := rule_of(composed.provenance):
         questions = in_random_order(questions, request.seed)
         check_measurable(rule, composed, questions)
-    stated = read_stated(request.plan)
-    first, *further = (with_plan(each, questions, stated) for each in repeated(composed, request.repeat))
+    first, *further = with_plans(list(repeated(composed, request.repeat)), questions, read_stated(request.plan))
     return PreparedRun(
         submission=first,
         questions=questions,
@@ -83,6 +73,22 @@ def prepare(request: RunRequest) -> PreparedRun:
         further=tuple(further),
         alike=request.repeat > 1 and are_alike(composed, system.needs),
     )
+
+
+def _read_questions(
+    request: RunRequest, system: ConfiguredSystem, corpora: Mapping[str, Corpus]
+) -> tuple[tuple[Question, ...], int]:
+    """The questions of the request's file, and how many of their gold paragraphs the corpora lack."""
+    path, official = Path(request.questions), Path(request.official) if request.official else None
+    lookup = partial(paragraphs_in, corpora.values())
+    questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
+    if not corpora:
+        return questions, 0
+    if system.needs.evidence:
+        check_evidence(questions, path)
+    titled = partial(titled_in, corpora.values())
+    questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
+    return questions, len(coverage(questions, titled, lookup).missing)
 
 
 def submit(engine: Engine, prepared: PreparedRun) -> str:

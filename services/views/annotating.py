@@ -8,9 +8,10 @@ from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts
 from cotrail.models.commands.annotating import forget_annotation, record_annotations
 from cotrail.models.queries.annotations import Chain, read_marks
 from cotrail.services.views.annotations import Place
+from cotrail.services.views.marking import Marking
 
 
-class AnnotationSession:
+class AnnotationSession(Marking[Place]):
     """The sentences that an annotator hasn't marked yet, one after the other."""
 
     def __init__(self, engine: Engine, run_id: str, annotator: str, chains: Sequence[Chain]) -> None:
@@ -19,18 +20,7 @@ class AnnotationSession:
         with engine.connect() as connection:
             marked = {(mark.question_id, mark.position) for mark in read_marks(connection, run_id, annotator)}
         places = [(chain.question_id, position) for chain in chains for position in facts(chain.sentences)]
-        self._open = [place for place in places if place not in marked]
-        self._passed = 0
-
-    @property
-    def place(self) -> Place | None:
-        """The sentence to judge next; None where none is left."""
-        return self._open[self._passed] if self._passed < len(self._open) else None
-
-    @property
-    def left(self) -> int:
-        """The number of sentences to judge."""
-        return len(self._open) - self._passed
+        super().__init__([place for place in places if place not in marked])
 
     def chain(self, question_id: str) -> Chain:
         """The chain of that question."""
@@ -40,18 +30,13 @@ class AnnotationSession:
         """Stores the judgement of a sentence, and passes on to the next one."""
         with self._engine.begin() as connection:
             record_annotations(connection, self._run_id, [self._mark(place, is_true=is_true, note=note)])
-        self._passed += 1
-
-    def skip(self) -> None:
-        """Leaves the sentence for another time."""
-        self._passed += 1
+        self.skip()
 
     def undo(self) -> None:
         """Goes back to the sentence before, and takes its mark away."""
-        if self._passed:
-            self._passed -= 1
+        if (place := self.back()) is not None:
             with self._engine.begin() as connection:
-                forget_annotation(connection, self._run_id, self._mark(self._open[self._passed], is_true=True))
+                forget_annotation(connection, self._run_id, self._mark(place, is_true=True))
 
     def _mark(self, place: Place, *, is_true: bool, note: str = "") -> SentenceMark:
         key, position = place

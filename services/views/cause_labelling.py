@@ -14,6 +14,7 @@ from cotrail.models.commands.annotating import forget_cause_label, record_cause_
 from cotrail.models.queries.cause_labels import read_cause_labels
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import read_question
+from cotrail.services.views.marking import Marking
 from cotrail.services.views.question_records import question_record
 from cotrail.services.views.run_errors import CheckedQuestion, WrongAnswer
 
@@ -82,44 +83,27 @@ def _case(connection: Connection, run: RunRecord, wrong: WrongAnswer) -> Case:
     )
 
 
-class LabellingSession:
+class LabellingSession(Marking[Case]):
     """The wrong answers that an annotator hasn't labelled yet, one after the other."""
 
     def __init__(self, engine: Engine, run_id: str, annotator: str, cases: Sequence[Case]) -> None:
         self._engine, self._run_id, self._annotator = engine, run_id, annotator
         with engine.connect() as connection:
             labelled = {label.question_id for label in read_cause_labels(connection, run_id, annotator)}
-        self._open = [case for case in cases if case.wrong.question_id not in labelled]
-        self._passed = 0
-
-    @property
-    def case(self) -> Case | None:
-        """The answer to label next; None where none is left."""
-        return self._open[self._passed] if self._passed < len(self._open) else None
-
-    @property
-    def left(self) -> int:
-        """The number of answers to label."""
-        return len(self._open) - self._passed
+        super().__init__([case for case in cases if case.wrong.question_id not in labelled])
 
     def label(self, case: Case, cause: Cause, note: str) -> None:
         """Stores the label of an answer, and passes on to the next one."""
         label = CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note)
         with self._engine.begin() as connection:
             record_cause_labels(connection, self._run_id, [label])
-        self._passed += 1
-
-    def skip(self) -> None:
-        """Leaves the answer for another time."""
-        self._passed += 1
+        self.skip()
 
     def undo(self) -> None:
         """Goes back to the answer before, and takes its label away."""
-        if self._passed:
-            self._passed -= 1
-            before = self._open[self._passed].wrong.question_id
+        if (case := self.back()) is not None:
             with self._engine.begin() as connection:
-                forget_cause_label(connection, self._run_id, before, self._annotator)
+                forget_cause_label(connection, self._run_id, case.wrong.question_id, self._annotator)
 
 
 def rows_of(connection: Connection, run: RunRecord, annotator: str, cases: Iterable[Case]) -> list[CauseRow]:

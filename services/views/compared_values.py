@@ -1,36 +1,17 @@
 """What runs are compared by, and its value of every question."""
 
 from collections.abc import Collection, Mapping
-from math import isinf
 
 from msgspec import Struct
 
-
-class MetricFacts(Struct, frozen=True, kw_only=True):
-    """What runs are compared by: a metric, or what a judge says.
-
-    highest, lowest: the best and the worst value; infinity for a number of things, which is no score.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    highest: float
-    lowest: float
-
-    @property
-    def is_count(self) -> bool:
-        """Return whether it is a number of things, and no score."""
-        return isinf(self.highest)
-
-    @property
-    def span(self) -> float:
-        """The largest difference that two values may have."""
-        return self.highest - self.lowest
+from cotrail.evaluation.metrics.metric import MetricFacts
 
 
 class MetricColumn(Struct, frozen=True, kw_only=True):
-    """A metric of a run, with its value of each question by its id; None where the question has none."""
+    """A metric of a run, or what a judge says of it.
+
+    values: of each question by its id; None where the question has none.
+    """
 
     metric: MetricFacts
     values: Mapping[str, float | None]

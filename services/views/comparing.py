@@ -11,10 +11,11 @@ from cotrail.errors import InputError
 from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
 from cotrail.evaluation.comparison.outcomes import outcomes
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
+from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.records.labels import read_labels
 from cotrail.services.views.compared_costs import CostFront, cost_front
-from cotrail.services.views.compared_values import MetricColumns, MetricFacts, paired
+from cotrail.services.views.compared_values import MetricColumns, paired
 from cotrail.services.views.comparing_costs import read_costs
 from cotrail.services.views.comparing_kinds import kind_differences
 from cotrail.services.views.comparing_metrics import check_names, compared_metrics, metric_columns

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.evaluation.comparison.differences import Difference, anytime_differences, fixed_differences
-from cotrail.services.views.compared_values import MetricColumns, MetricFacts, paired
+from cotrail.evaluation.metrics.metric import MetricFacts
+from cotrail.services.views.compared_values import MetricColumns, paired
 from cotrail.services.views.comparing_questions import SharedQuestions
 
 MOST_KINDS = 20

@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.metrics.metric import Metric
+from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.models.queries.runs import RunRecord
-from cotrail.services.views.compared_values import MetricColumn, MetricColumns, MetricFacts
+from cotrail.services.views.compared_values import MetricColumn, MetricColumns
 from cotrail.services.views.judges import Judge, verdict_scores
 from cotrail.services.views.scored_questions import scores_by_question
 
@@ -18,7 +18,7 @@ def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
     """All metrics of a run's questions as it stands, then what its judges say, by their labels."""
     scored = scores_by_question(connection, record)
     columns = {
-        name: MetricColumn(metric=_facts(metric), values={key: each.scores[name] for key, each in scored.items()})
+        name: MetricColumn(metric=metric.facts, values={key: each.scores[name] for key, each in scored.items()})
         for name, metric in METRICS.items()
     }
     return columns | {column.metric.name: column for column in _judged(connection, record)}
@@ -81,12 +81,6 @@ def _refuse(columns: Mapping[str, MetricColumns], name: str) -> None:
     if name not in judges:
         raise UnknownNameError(f"none of the runs has a judge {name!r}{guess(name, judges)}; `cotrail judge` adds one")
     raise InputError(f"not all of the runs have the judge {name} by the same rubric; `cotrail judge` adds it")
-
-
-def _facts(metric: Metric) -> MetricFacts:
-    return MetricFacts(
-        name=metric.name, title=metric.title, meaning=metric.meaning, highest=metric.highest, lowest=metric.lowest
-    )
 
 
 def _judged(connection: Connection, record: RunRecord) -> Iterator[MetricColumn]:

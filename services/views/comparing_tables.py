@@ -15,8 +15,8 @@ from cotrail.evaluation.experiments.report_tables import (
     listing,
 )
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.views.compared_costs import RunCosts
-from cotrail.services.views.compared_values import MetricFacts
 from cotrail.services.views.comparison import ComparedRun, Comparison
 
 _VERDICTS = {"better": "better", "worse": "worse", "undecided": "not shown"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from cotrail.common.humanize import count
 from cotrail.evaluation.comparison.differences import Difference
 from cotrail.evaluation.comparison.power import POWER
-from cotrail.services.views.compared_values import MetricFacts
+from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.views.comparison import ComparedPair, ComparedRun, Comparison
 from cotrail.services.views.reports.sheets import NUMBERS
 

@@ -7,8 +7,8 @@ from msgspec import Struct
 from cotrail.evaluation.comparison.differences import Difference
 from cotrail.evaluation.comparison.outcomes import Outcomes
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.views.compared_costs import CostFront, RunCosts
-from cotrail.services.views.compared_values import MetricFacts
 from cotrail.services.views.comparing_kinds import KindDifference
 from cotrail.services.views.comparing_questions import Standing
 from cotrail.services.views.comparing_traces import DifferingQuestion

@@ -44,7 +44,12 @@ def scores_by_question(connection: Connection, record: RunRecord) -> dict[str, K
 
     Those that a rule kept from being asked are left out.
     """
-    asked = (each for each in scored_questions(connection, record) if not each.ended_by.startswith(UNTIL))
+    return by_question(scored_questions(connection, record))
+
+
+def by_question(scored: Iterable[Scored]) -> dict[str, KindedScores]:
+    """The same of questions that are scored already."""
+    asked = (each for each in scored if not each.ended_by.startswith(UNTIL))
     return {each.key: KindedScores(kinds=each.kinds, scores=each.scores) for each in asked}
 
 

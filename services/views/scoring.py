@@ -24,7 +24,7 @@ from cotrail.models.queries.repeats import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.run_scores import RunScores, Stopping
-from cotrail.services.views.scored_questions import Scored, scored_of, scored_questions, scores_by_question
+from cotrail.services.views.scored_questions import Scored, by_question, scored_of, scored_questions, scores_by_question
 
 
 def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
@@ -36,9 +36,11 @@ def score(connection: Connection, run: str, *, dataset: str | None = None, offic
     official: that dataset's own file, which has all answers.
     """
     run_id = resolve_run(connection, run)
-    if dataset is None:
-        return replace(read_scores(connection, run_id), repeats=read_repeats(connection, run_id))
-    return _rescored(connection, run_id, dataset, official)
+    if dataset is not None:
+        return _rescored(connection, run_id, dataset, official)
+    record = read_run(connection, run_id)
+    scored = scored_questions(connection, record)
+    return replace(_scores(connection, record, scored), repeats=_repeats(connection, record, scored))
 
 
 def read_scores(connection: Connection, run_id: str) -> RunScores:
@@ -47,14 +49,15 @@ def read_scores(connection: Connection, run_id: str) -> RunScores:
     return _scores(connection, record, scored_questions(connection, record))
 
 
-def read_repeats(connection: Connection, run_id: str) -> RepeatedScores | None:
-    """The scores of a run's repeats together, itself included; None where it has none."""
-    repeats = runs_of(connection, read_run(connection, run_id))
+def _repeats(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RepeatedScores | None:
+    """The scores of a run's repeats together, itself included; None where it has none. scored: its own questions."""
+    repeats = runs_of(connection, record)
     if not repeats:
         return None
-    scored = {run: scores_by_question(connection, read_run(connection, run)) for run in repeats}
-    scores = {run: {key: each.scores for key, each in questions.items()} for run, questions in scored.items()}
-    return repeated_scores(scores, repeats[run_id].times)
+    own = {record.id: by_question(scored)}
+    questions = {run: own.get(run) or scores_by_question(connection, read_run(connection, run)) for run in repeats}
+    scores = {run: {key: each.scores for key, each in of.items()} for run, of in questions.items()}
+    return repeated_scores(scores, repeats[record.id].times)
 
 
 def _scores(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RunScores:

@@ -70,8 +70,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     @property
     def most_behind(self) -> float:
         """How much less it may score than the best, by the upper end of the 95 % interval."""
-        if self.interval:
-            return self.interval.high
+        if interval := self.interval:
+            return interval.high
         # All differences are equal; of questions that have others there is at most this share (the rule of three).
         return self.behind + self.span * min(1.0, 3 / len(self.differences))
 

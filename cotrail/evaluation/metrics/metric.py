@@ -77,36 +77,50 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
         return judged_of(self.paragraphs)
 
 
-class Metric(Struct, frozen=True, kw_only=True):
-    """A metric of questions; a run's is the mean over those that have it.
+class MetricFacts(Struct, frozen=True, kw_only=True):
+    """What there is to know of a metric, or of what a judge says, beside how it is computed.
 
     name: in JSON and in tables of the terminal; title: in figures and on pages; meaning: of the mean, for a reader.
-    of: what is judged. An unfinished question scores 0 for its answer, and for its paragraphs what they are worth.
-    score: its value for a question; None where the dataset publishes nothing to compare with.
     highest: the best possible value; infinity for a number of things, which is no score. lowest: the worst.
-    rank: its place among the main metrics, which pages and tables by kind show; None for the others.
-    zero_or_one: whether a question scores 0 or 1 and nothing between.
     """
 
     name: str
     title: str
     meaning: str
-    of: Literal["answer", "paragraphs"]
-    score: Callable[[ScoredQuestion], float | None]
     highest: float = 1.0
     lowest: float = 0.0
-    rank: int | None = None
-    zero_or_one: bool = False
 
     @property
     def is_count(self) -> bool:
-        """Return whether it is a number of things, and no score from 0 to 1."""
+        """Return whether it is a number of things, and no score."""
         return isinf(self.highest)
 
     @property
     def span(self) -> float:
         """The largest difference that two values may have."""
         return self.highest - self.lowest
+
+    @property
+    def facts(self) -> "MetricFacts":
+        """These alone."""
+        return MetricFacts(
+            name=self.name, title=self.title, meaning=self.meaning, highest=self.highest, lowest=self.lowest
+        )
+
+
+class Metric(MetricFacts, frozen=True, kw_only=True):
+    """A metric of questions; a run's is the mean over those that have it.
+
+    of: what is judged. An unfinished question scores 0 for its answer, and for its paragraphs what they are worth.
+    score: its value for a question; None where the dataset publishes nothing to compare with.
+    rank: its place among the main metrics, which pages and tables by kind show; None for the others.
+    zero_or_one: whether a question scores 0 or 1 and nothing between.
+    """
+
+    of: Literal["answer", "paragraphs"]
+    score: Callable[[ScoredQuestion], float | None]
+    rank: int | None = None
+    zero_or_one: bool = False
 
     def value(self, question: ScoredQuestion) -> float | None:
         """The value for a question, finished or not."""

@@ -98,9 +98,10 @@ def _width(text: str, metric: Metric) -> float:
         width = float(text)
     except ValueError:
         raise InputError(f"{text!r} is no number: write a width, such as 0.05") from None
-    widest = metric.highest - metric.lowest
-    if not isfinite(width) or not 0 < width < widest:
-        raise InputError(f"a width of {text} can't be a rule: {metric.name} needs one above 0 and below {widest:g}")
+    if not isfinite(width) or not 0 < width < metric.span:
+        raise InputError(
+            f"a width of {text} can't be a rule: {metric.name} needs one above 0 and below {metric.span:g}"
+        )
     return width
 
 

@@ -16,7 +16,7 @@ from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.evaluation.metrics.metric import Metric
-from cotrail.evaluation.metrics.question_scores import CAVEAT
+from cotrail.evaluation.metrics.question_scores import CAVEAT, KindedScores
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.plans.deviations import unplanned
 from cotrail.models.queries.cause_labels import read_cause_labels
@@ -136,13 +136,7 @@ def run_page(
     plan = plan or RunPlan(run=record.id, sealed=record.created_at)
     scored = [kinded_scores(record, question) for question in questions]
     scores = run_scores(record, progress, scored, leading(question.status for question in questions))
-    labelled: dict[str, list[CauseLabel]] = defaultdict(list)
-    for label in cause_labels:
-        labelled[label.question_id].append(label)
-    reported = [
-        reported_question(record, place, question, of.scores, labelled[question.key])
-        for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
-    ]
+    reported = _reported(record, questions, scored, cause_labels)
     legend = _legend(reported)
     paragraphs = reported_paragraphs(record, questions)
     html = page(
@@ -156,16 +150,7 @@ def run_page(
         plan=plan,
         planned=list(planned(plan)),
         scores=scores,
-        metrics=[
-            (
-                _title(metric, plan),
-                _value(metric, scores.metrics[metric.name]),
-                metric.meaning,
-                _interval(metric, scores),
-            )
-            for metric in _shown(reported)
-            if scores.metrics[metric.name] is not None
-        ],
+        metrics=list(_tiles(reported, scores, plan)),
         caveat=_caveat(scores) if _scored(scores) else judging.unscored or UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
@@ -184,6 +169,32 @@ def run_page(
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
     return RunReportPage(html=html, questions=len(questions))
+
+
+def _reported(
+    record: RunRecord,
+    questions: Sequence[TracedQuestion],
+    scored: Sequence[KindedScores],
+    cause_labels: Iterable[CauseLabel],
+) -> list[ReportedQuestion]:
+    """The questions as the page shows them, with what people say of the causes of their errors."""
+    labelled: dict[str, list[CauseLabel]] = defaultdict(list)
+    for label in cause_labels:
+        labelled[label.question_id].append(label)
+    return [
+        reported_question(record, place, question, of.scores, labelled[question.key])
+        for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
+    ]
+
+
+def _tiles(
+    reported: Sequence[ReportedQuestion], scores: RunScores, plan: RunPlan
+) -> Iterator[tuple[str, str, str, str]]:
+    """The main metrics that the run has: title, value, meaning and interval."""
+    for metric in _shown(reported):
+        if scores.metrics[metric.name] is not None:
+            value, interval = _value(metric, scores.metrics[metric.name]), _interval(metric, scores)
+            yield _title(metric, plan), value, metric.meaning, interval
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:

@@ -22,6 +22,9 @@ class Entry(Struct, frozen=True):
     negative_numbers: bool = False
     """Whether an argument may begin with a dash."""
 
+    served: bool = False
+    """Whether a server can carry it out (`cotrail --server`)."""
+
 
 COMMANDS = (
     Entry(
@@ -74,7 +77,7 @@ COMMANDS = (
         "index:index",
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
     ),
-    Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id."),
+    Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id.", served=True),
     Entry(
         WORK,
         "fork",
@@ -100,14 +103,19 @@ COMMANDS = (
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
     ),
     Entry(
-        WORK, "pause", "control:pause", "Pause a run: no further step begins; steps under way finish and are recorded."
+        WORK,
+        "pause",
+        "control:pause",
+        "Pause a run: no further step begins; steps under way finish and are recorded.",
+        served=True,
     ),
-    Entry(WORK, "resume", "control:resume", "Continue a paused run, and try its blocked questions again."),
+    Entry(WORK, "resume", "control:resume", "Continue a paused run, and try its blocked questions again.", served=True),
     Entry(
         WORK,
         "retry",
         "control:retry",
         "Try a run's failed and blocked questions again, from the step that they stopped at.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -115,8 +123,9 @@ COMMANDS = (
         "control:prioritize",
         "Have a run's questions begun before those of runs with a lower number.",
         negative_numbers=True,
+        served=True,
     ),
-    Entry(WORK, "cancel", "control:cancel", "End a run permanently; its record stays."),
+    Entry(WORK, "cancel", "control:cancel", "End a run permanently; its record stays.", served=True),
     Entry(
         WORK,
         "prune",
@@ -161,7 +170,7 @@ COMMANDS = (
         "datasets:datasets",
         "List the datasets; of one, its files, where to get them, its metric and its corpus.",
     ),
-    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first."),
+    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first.", served=True),
     Entry(
         RESULTS,
         "label",
@@ -173,6 +182,7 @@ COMMANDS = (
         "show",
         "show:show",
         "Show a run: its configuration, where its questions and steps stand, and what went wrong.",
+        served=True,
     ),
     Entry(
         RESULTS,

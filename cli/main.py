@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from cotrail.cli.command_table import COMMANDS
 from cotrail.cli.lazy_group import LazyGroup
 from cotrail.cli.plain_help import leave_out_types
 from cotrail.cli.terminal.output import console
@@ -61,12 +62,38 @@ def _print_version(show: bool) -> None:  # noqa: FBT001 - as typer calls it
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            envvar="COTRAIL_SERVER",
+            help="Have the command be carried out by a cotrail server, with the token in COTRAIL_TOKEN.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
+    if server is not None:
+        _go_through(context, server)
+
+
+def _go_through(context: typer.Context, server: str) -> None:
+    """Have the command be carried out by a server; InputError where it works on this machine alone."""
+    from cotrail.client.door import RemoteDoor
+    from cotrail.services.operations.operation import through
+
+    command = next((each for each in COMMANDS if each.name == context.invoked_subcommand), None)
+    if command is not None and not command.served:
+        raise InputError(
+            f"`cotrail {command.name}` works on this machine alone; leave out --server, and COTRAIL_SERVER"
+        )
+    context.with_resource(through(RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", ""))))
 
 
 def main() -> None:

@@ -6,6 +6,12 @@ CotrailError
 │   ├── DatasetError           a question file
 │   ├── DemonstrationError     a demonstration file
 │   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
+├── RefusedError             who asks may not do this
+│   ├── UnauthenticatedError   no token, or none that is valid
+│   ├── ForbiddenError         the token doesn't allow it
+│   ├── QuotaExceededError     the project's quota is used up
+│   └── TooManyRequestsError   too many requests in a short time
+├── ConflictError            it contradicts what is there: a key that was used for another request, a stale version
 ├── BundleError              an audit bundle is damaged, or the file isn't one
 ├── UnavailableError         a required server or process doesn't answer
 │   ├── BusyError              it answers, and takes no further requests at the moment
@@ -55,6 +61,34 @@ class DemonstrationError(InputError):
 
 class UnknownNameError(InputError):
     """Unknown name; the message lists the known ones."""
+
+
+class RefusedError(CotrailError):
+    """The one who asks may not do this."""
+
+
+class UnauthenticatedError(RefusedError):
+    """There is no token, or it isn't valid."""
+
+
+class ForbiddenError(RefusedError):
+    """The token doesn't allow it."""
+
+
+class QuotaExceededError(RefusedError):
+    """The project's quota is used up."""
+
+
+class TooManyRequestsError(RefusedError):
+    """Too many requests came in a short time; seconds: when to try again."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class ConflictError(CotrailError):
+    """It contradicts what is there."""
 
 
 class BundleError(CotrailError):

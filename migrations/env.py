@@ -6,14 +6,18 @@ reads them.
 
 from alembic import context
 from sqlalchemy import create_engine, pool, text
+from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from cotrail.models.schema.batch_tables import Batch
 from cotrail.models.schema.database import CONNECTION_SETTINGS
 from cotrail.models.schema.reader import provide_reader
+from cotrail.models.schema.tables import TransactionNumber
 
 LOCK = 0x6D696772
 """Key of the advisory lock that lets one process at a time migrate; the others then find nothing to do."""
 
+# So that Alembic can compare columns of this type.
+ischema_names["xid8"] = TransactionNumber
 attributes = context.config.attributes
 engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
 with engine.connect() as connection:

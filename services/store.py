@@ -8,8 +8,10 @@ from threading import Lock
 from sqlalchemy import Connection, Engine
 
 from cotrail.configuration.settings import settings
+from cotrail.models.records.projects import PROJECT
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.refusals import explained
+from cotrail.services.access.actor import actor
 
 _opened: dict[str, Engine] = {}
 _opening = Lock()
@@ -19,10 +21,12 @@ _opening = Lock()
 def open_store() -> Iterator[Engine]:
     """The engine on the database that the settings name: one pool of connections for all threads of the process.
 
+    Its connections see what the one sees in whose name the thread works (`cotrail.services.access.actor`).
+
     Raises, from within the block too, UnavailableError where it can't be used, InputError where it can't hold a value.
     """
     with explained():
-        yield _engine(settings().database)
+        yield _engine(settings().database).execution_options(**{PROJECT: actor().project})
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.services.runs import control
+from cotrail.services.operations import runs
 from cotrail.services.runs.control import ControlledRun, PrioritizedRun, Report, RetriedRun
-from cotrail.services.store import open_store
 
 
 def _check_priority(number: int) -> int:
@@ -28,8 +27,7 @@ def _check_priority(number: int) -> int:
 
 def pause(run: RunName, *, json: Json = False) -> None:
     """Pause a run: no further step begins; steps under way finish and are recorded."""
-    with open_store() as engine:
-        paused = control.pause(engine, run)
+    paused = runs.pause(run)
     _report(paused, f"paused. `cotrail resume {paused.run}` continues it.", json=json)
 
 
@@ -38,8 +36,8 @@ def resume(run: RunName, *, json: Json = False) -> None:
 
     Where it is interrupted, doing it again completes it.
     """
-    with open_store() as engine, _counting("tried again") as report:
-        resumed = control.resume(engine, run, report)
+    with _counting("tried again") as report:
+        resumed = runs.resume(run, report)
     _report(resumed, f"continues. `cotrail watch {resumed.run}` shows it.", json=json)
 
 
@@ -53,8 +51,8 @@ def retry(
     """Try a run's failed and blocked questions again, from the step that they stopped at."""
     # Neither option means both, as both options do.
     both = failed == blocked
-    with open_store() as engine, _counting("tried again") as report:
-        retried = control.retry(engine, run, report, failed=failed or both, blocked=blocked or both)
+    with _counting("tried again") as report:
+        retried = runs.retry(run, failed=failed or both, blocked=blocked or both, report=report)
     if json:
         print_json(retried)
         return
@@ -77,8 +75,7 @@ def prioritize(
     json: Json = False,
 ) -> None:
     """Have a run's questions begun before those of runs with a lower number."""
-    with open_store() as engine:
-        prioritized = control.prioritize(engine, run, number)
+    prioritized = runs.prioritize(run, number)
     _report(prioritized, f"has priority {number}.", json=json)
 
 
@@ -87,8 +84,8 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 
     Where it is interrupted, doing it again or the maintenance process completes it.
     """
-    with open_store() as engine, _counting("cancelled") as report:
-        cancelled = control.cancel(engine, run, report)
+    with _counting("cancelled") as report:
+        cancelled = runs.cancel(run, report)
     _report(cancelled, "cancelled. What is recorded stays.", json=json)
 
 

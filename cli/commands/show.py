@@ -17,12 +17,12 @@ from cotrail.common.humanize import count, duration
 from cotrail.core.budgets import left
 from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
-from cotrail.services.lists.run_list import ListedRun, read_filter, read_page
+from cotrail.services.lists.run_list import ListedRun
+from cotrail.services.operations import runs as operations
 from cotrail.services.runs.run_speed import blockage_line, outage_line
-from cotrail.services.store import reading
 from cotrail.services.views.reports.configuration import configuration, local
 from cotrail.services.views.reports.costs import outcomes
-from cotrail.services.views.run_details import RunDetails, describe_run
+from cotrail.services.views.run_details import RunDetails
 
 LIMIT = 20
 """The number of runs listed by default."""
@@ -51,9 +51,7 @@ def runs(
 
     Example: `cotrail runs --filter state=finished --filter tag=baseline --limit 50`
     """
-    conditions = [read_filter(each) for each in filters or ()]
-    with reading() as connection:
-        page = read_page(connection, conditions, limit=limit, after=after)
+    page = operations.index(filters or (), limit=limit, after=after)
     if json:
         print_json(page.runs)
     elif page.runs:
@@ -69,8 +67,7 @@ def runs(
 
 def show(run: RunName, *, json: Json = False) -> None:
     """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
-    with reading() as connection:
-        details = describe_run(connection, run)
+    details = operations.show(run)
     if json:
         print_json(details)
         return

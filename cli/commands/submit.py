@@ -12,15 +12,22 @@ from cotrail.cli.request_options import with_request_options
 from cotrail.cli.terminal.estimates import print_estimate
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
-from cotrail.cli.terminal.submitting import warn
+from cotrail.cli.terminal.run_text import summarize
+from cotrail.cli.terminal.submitting import celery_app, print_warnings
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
-from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.prepared_run import PreparedRun, plan_of
-from cotrail.services.runs.requests import REQUIRED_FIELDS, check_keys, make_request, overruled, read_run_file
-from cotrail.services.store import open_store, reading
+from cotrail.services.operations import runs
+from cotrail.services.runs.requests import (
+    REQUIRED_FIELDS,
+    RunRequest,
+    check_keys,
+    make_request,
+    overruled,
+    read_run_file,
+)
+from cotrail.services.runs.submitted import Submitted
+from cotrail.services.store import open_store
 from cotrail.systems.registry import find_system
 
 
@@ -54,12 +61,11 @@ def submit(
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
     values = overruled(values, options)
     _check_named(values)
-    prepared = submission.prepare(make_request(values, places))
+    request = make_request(values, places)
     if estimate:
-        with reading() as connection:
-            print_estimate(estimating.estimate(connection, prepared), json=json)
+        print_estimate(runs.estimate(request), json=json)
         return
-    _submit(prepared, wait=wait, json=json)
+    _submit(request, wait=wait, json=json)
 
 
 def _read(run_file: Path) -> dict[str, Any]:
@@ -82,19 +88,17 @@ def _check_named(values: Mapping[str, Any]) -> None:
     raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 
-def _submit(prepared: PreparedRun, *, wait: bool, json: bool) -> None:
-    warn(prepared)
+def _submit(request: RunRequest, *, wait: bool, json: bool) -> None:
+    submitted = runs.submit(request, celery_app)
+    print_warnings(submitted)
+    if not wait:
+        _print_submitted(submitted, json=json)
+        return
+    for run in () if json else submitted.runs:
+        console().print(f"Submitted {run.run} with {count(run.questions, 'question')}.", soft_wrap=True)
+        console().print(f"plan {run.plan}", soft_wrap=True)
     with open_store() as engine:
-        submission.submit(engine, prepared)
-        for run in prepared.runs:
-            warn_of_namesakes(engine, run.id, run.labels.name)
-        if not wait:
-            _print_submitted(prepared, json=json)
-            return
-        for run in () if json else prepared.runs:
-            console().print(f"Submitted {run.id} with {count(len(prepared.questions), 'question')}.", soft_wrap=True)
-            console().print(f"plan {plan_of(run)}", soft_wrap=True)
-        raise typer.Exit(max([_wait(engine, run.id, json=json) for run in prepared.runs]))
+        raise typer.Exit(max([_wait(engine, run.run, json=json) for run in submitted.runs]))
 
 
 def _wait(engine: Engine, run: str, *, json: bool) -> int:
@@ -102,17 +106,17 @@ def _wait(engine: Engine, run: str, *, json: bool) -> int:
     return summarize(engine, follow(engine, run, stderr=json), json=json)
 
 
-def _print_submitted(prepared: PreparedRun, *, json: bool) -> None:
-    size, times = len(prepared.questions), len(prepared.runs)
-    for run in prepared.runs:
+def _print_submitted(submitted: Submitted, *, json: bool) -> None:
+    first, times = submitted.runs[0], len(submitted.runs)
+    for run in submitted.runs:
         if json:
-            print_json({"run": run.id, "questions": size, "plan": plan_of(run)})
+            print_json(run)
         else:
-            typer.echo(run.id)
+            typer.echo(run.run)
     if json:
         return
     often = f", {times} times" if times > 1 else ""
-    hint = f"{count(size, 'question')} in the queue{often}. `cotrail watch {prepared.submission.id}` shows progress."
+    hint = f"{count(first.questions, 'question')} in the queue{often}. `cotrail watch {first.run}` shows progress."
     console(stderr=True).print(hint, style="dim", soft_wrap=True)
-    for run in prepared.runs:
-        console(stderr=True).print(f"plan {plan_of(run)}", style="dim", soft_wrap=True)
+    for run in submitted.runs:
+        console(stderr=True).print(f"plan {run.plan}", style="dim", soft_wrap=True)

@@ -37,9 +37,13 @@ def summarize(engine: Engine, progress: RunProgress, *, json: bool) -> int:
 
 def warn_of_namesakes(engine: Engine, run: str, name: str | None) -> None:
     """Says where a name that a run has just got no longer finds one run."""
-    if not name:
-        return
-    if others := namesakes_of(engine, run, name):
+    if name:
+        print_namesakes(name, namesakes_of(engine, run, name))
+
+
+def print_namesakes(name: str | None, others: Sequence[str]) -> None:
+    """The same where it is known which other runs have the name."""
+    if others:
         message = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
         console(stderr=True).print(message, style="yellow", soft_wrap=True)
 

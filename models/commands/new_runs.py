@@ -12,6 +12,7 @@ from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
+from cotrail.models.records.projects import own_project
 from cotrail.models.schema.rows import Rows, insert_computed, recordset
 from cotrail.models.schema.seals import question_opened, run_opened
 from cotrail.models.schema.tables import questions, runs
@@ -66,7 +67,7 @@ _NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_aske
 
 def insert_run(connection: Connection, submission: Submission, size: int) -> bool:
     """Insert a run without its questions; returns False where the experiment's cell has a run already."""
-    row = _run_row(submission) | {"size": size, "opened": ""}
+    row = _run_row(submission) | {"project": own_project(connection), "size": size, "opened": ""}
     return connection.execute(_NEW_RUN, row).scalar() is not None
 
 

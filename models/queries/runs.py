@@ -14,6 +14,7 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.queries.run_filters import RunFilter, conditions, searches
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
 from cotrail.models.schema.tables import questions, run_labels, runs
 
@@ -102,8 +103,9 @@ def resolve_run(connection: Connection, text: str) -> str:
     if not text:  # every id begins so
         raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
     if text == LATEST:
-        if newest := connection.execute(select(runs.c.id).order_by(*_NEWEST).limit(1)).scalar():
-            return str(newest)
+        newest = select(runs.c.id).where(*in_project(connection, runs)).order_by(*_NEWEST).limit(1)
+        if found := connection.execute(newest).scalar():
+            return str(found)
         raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
     by_name = _found(connection, runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.name == text)))
     whole = _found(connection, runs.c.id == text)
@@ -121,13 +123,15 @@ def resolve_run(connection: Connection, text: str) -> str:
 
 def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
     """Return the ids of the newest few of these runs."""
-    return list(connection.execute(select(runs.c.id).where(condition).order_by(*_NEWEST).limit(6)).scalars())
+    found = select(runs.c.id).where(condition, *in_project(connection, runs)).order_by(*_NEWEST).limit(6)
+    return list(connection.execute(found).scalars())
 
 
 def _newest_names(connection: Connection) -> list[str]:
     """Return the ids and names of the newest runs."""
     newest = select(runs.c.id, run_labels.c.name).outerjoin(run_labels, run_labels.c.run_id == runs.c.id)
-    rows = connection.execute(newest.order_by(*_NEWEST).limit(COMPARED_RUNS))
+    own = newest.where(*in_project(connection, runs))
+    rows = connection.execute(own.order_by(*_NEWEST).limit(COMPARED_RUNS))
     return [name for row in rows for name in row if name is not None]
 
 
@@ -139,7 +143,8 @@ def list_runs(
     filters: all have to hold; limit: at most this many; after: only those behind the run of this id.
     """
     stopped = stopped_runs(connection)
-    query = select(runs).where(*_chosen(filters, stopped, after)).order_by(*_NEWEST).limit(limit)
+    chosen = *in_project(connection, runs), *_chosen(filters, stopped, after)
+    query = select(runs).where(*chosen).order_by(*_NEWEST).limit(limit)
     records = [_record(row) for row in connection.execute(query).mappings()]
     ids = [record.id for record in records]
     counts, labels = _counts(connection, ids), read_labels(connection, ids)
@@ -156,7 +161,8 @@ def list_runs(
 
 def count_runs(connection: Connection, filters: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
     """Return how many runs `list_runs` would return without a limit."""
-    query = select(func.count()).select_from(runs).where(*_chosen(filters, stopped_runs(connection), after))
+    chosen = *in_project(connection, runs), *_chosen(filters, stopped_runs(connection), after)
+    query = select(func.count()).select_from(runs).where(*chosen)
     return int(connection.execute(query).scalar_one())
 
 

@@ -113,3 +113,21 @@ class BatchState(StrEnum):
 
 
 OPEN_BATCHES = (BatchState.FORMING, BatchState.SENT)
+
+
+class JobState(StrEnum):
+    """The state of a job."""
+
+    QUEUED = "queued"
+    """It waits for a process to carry it out."""
+    RUNNING = "running"
+    """A process has claimed it under a lease."""
+    FINISHED = "finished"
+    """Its result is recorded."""
+    FAILED = "failed"
+    """Its error is recorded."""
+    CANCELLED = "cancelled"
+    """Somebody cancelled it before it ended."""
+
+
+OPEN_JOBS = (JobState.QUEUED, JobState.RUNNING)

@@ -5,6 +5,9 @@
                              ├──── sentences         (what a Reason step wrote)
                              └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
     demonstrations: the examples that prompts begin with, once by digest
+    projects ──< runs, experiments, tokens, jobs       (whose they are, where several teams share a service)
+    activities: who asked the service for what; idempotency_keys: what was submitted under which key
+    webhook_deliveries: what other programs are to be told of runs
 
 A step in state `ready` is its own outbox row: while it is unclaimed, its message may be sent again
 (docs/architecture.md).
@@ -33,12 +36,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import UserDefinedType
 
-from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.states import AttemptOutcome, DesiredState, JobState, QuestionStatus, StepState
 
 Json = dict[str, Any]
 now = text("now()")
 no_entries, no_keys = text("'[]'"), text("'{}'")
+
+DEFAULT_PROJECT = "default"
+"""The project of what was submitted on the command line, or before there were projects."""
 
 
 class Base(DeclarativeBase):
@@ -65,6 +72,7 @@ class Base(DeclarativeBase):
         QuestionStatus: String,
         StepState: String,
         AttemptOutcome: String,
+        JobState: String,
     }
 
 
@@ -83,15 +91,44 @@ def _ended_or_without(state: str, *columns: str) -> CheckConstraint:
     return CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
 
 
+class TransactionNumber(UserDefinedType[int]):
+    """PostgreSQL's `xid8`: the number of a transaction, which none has again."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        """The type's name in SQL."""
+        return "xid8"
+
+
+class Project(Base):
+    """A team's own part of a service: its runs, corpora and experiments, and its quotas."""
+
+    __tablename__ = "projects"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    corpora: Mapped[list[str] | None]
+    """The corpora of others that it may search too; NULL: all."""
+    models: Mapped[list[str] | None]
+    """The models that it may use; NULL: all."""
+    open_questions: Mapped[int | None]
+    """The most questions that may be open at once."""
+    money: Mapped[Decimal | None]
+    """The most that its runs may spend, in US dollars."""
+
+
 class Experiment(Base):
     """Runs that belong together; those that reuse steps do so among themselves."""
 
     __tablename__ = "experiments"
+    __table_args__ = (Index("experiments_project_idx", "project"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
     plan: Mapped[Json]
     """The experiment's file as it was read, every default spelled out."""
+    project: Mapped[str] = mapped_column(ForeignKey("projects.name"), server_default=DEFAULT_PROJECT)
 
 
 class Run(Base):
@@ -102,6 +139,7 @@ class Run(Base):
         one_of("desired_state", DesiredState),
         Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
         Index("runs_created_at_id_idx", "created_at", "id"),
+        Index("runs_project_created_at_id_idx", "project", "created_at", "id"),
         Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
         Index(
             "runs_judged_idx",
@@ -113,6 +151,7 @@ class Run(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
+    project: Mapped[str] = mapped_column(ForeignKey("projects.name"), server_default=DEFAULT_PROJECT)
     experiment_id: Mapped[str | None] = mapped_column(ForeignKey("experiments.id", ondelete="CASCADE"))
     cell: Mapped[str | None]
     """The run's name within its experiment."""
@@ -126,6 +165,8 @@ class Run(Base):
     """True where its language model answers from a server or a script: its steps wait for no model that computes."""
     batched: Mapped[bool] = mapped_column(server_default=false())
     """True where its language model is asked in batches, as far as its provider offers them."""
+    asked: Mapped[bool] = mapped_column(server_default=false())
+    """True where somebody waits for the answer: its steps go before those of all other runs."""
     size: Mapped[int]
     """The number of its questions."""
     origin: Mapped[str | None]
@@ -183,6 +224,7 @@ class Question(Base):
         _ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
         Index("questions_standing_idx", "run_id", "status", "id"),
+        Index("questions_run_id_changed_in_id_idx", "run_id", "changed_in", "id"),
         Index("questions_ended_idx", "run_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")),
     )
 
@@ -222,6 +264,8 @@ class Question(Base):
     """The digest of the question as it was submitted, and of its run's configuration."""
     digest: Mapped[str | None]
     """The digest of the question as it ended, and of all its steps."""
+    changed_in: Mapped[int | None] = mapped_column(TransactionNumber)
+    """The transaction that changed its status last; a trigger writes it."""
 
 
 class RunConsumption(Base):
@@ -256,7 +300,7 @@ class Step(Base):
             "digest",
         ),
         Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
-        Index("steps_run_id_idx", "run_id"),
+        Index("steps_run_id_ended_in_id_idx", "run_id", "ended_in", "id"),
         Index("steps_waiting_idx", "run_id", "id", postgresql_where=text("state = 'waiting'")),
         Index("steps_unsent_idx", "kind", "id", postgresql_where=text("state = 'ready' AND sent_at IS NULL")),
         Index("steps_sent_idx", "kind", "sent_at", postgresql_where=text("state = 'ready' AND sent_at IS NOT NULL")),
@@ -299,6 +343,8 @@ class Step(Base):
     """The digest of the question's record before the steps that were yielded together with this one."""
     digest: Mapped[str | None]
     """The digest of the step as it ended, `previous` included."""
+    ended_in: Mapped[int | None] = mapped_column(TransactionNumber)
+    """The transaction in which a step that has ended did so; a trigger writes it."""
 
 
 class Attempt(Base):
@@ -409,6 +455,110 @@ class CauseLabel(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
 
 
+class Token(Base):
+    """A secret that lets a program, or a person who signed in, use the service."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    project: Mapped[str] = mapped_column(ForeignKey("projects.name"))
+    name: Mapped[str]
+    scopes: Mapped[list[str]]
+    digest: Mapped[str] = mapped_column(unique=True)
+    """The SHA-256 of the secret, which nothing stores."""
+    person: Mapped[str | None]
+    """Who signed in; NULL for a token of a program's."""
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    created_by: Mapped[str]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    used_at: Mapped[datetime | None]
+
+
+class Activity(Base):
+    """Who asked the service to change what."""
+
+    __tablename__ = "activities"
+    __table_args__ = (Index("activities_project_id_idx", "project", "id"),)
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    at: Mapped[datetime] = mapped_column(server_default=now)
+    project: Mapped[str]
+    actor: Mapped[str]
+    token_id: Mapped[str | None]
+    operation: Mapped[str]
+    subject: Mapped[str | None]
+    """The run, corpus or other thing that was named."""
+    status: Mapped[int]
+    """HTTP's status code of the answer."""
+    request_id: Mapped[str]
+
+
+class IdempotencyKey(Base):
+    """What was made under a key that a client chose, so that the same request again makes nothing more."""
+
+    __tablename__ = "idempotency_keys"
+
+    project: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    request: Mapped[str]
+    """The digest of the request."""
+    made: Mapped[list[str]]
+    """The ids of what the request made."""
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+
+
+class Job(Base):
+    """Work that isn't a run's, in a queue: indexing a corpus, conducting an experiment."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        one_of("state", JobState),
+        Index("jobs_project_created_at_id_idx", "project", "created_at", "id"),
+        Index("jobs_open_idx", "created_at", "id", postgresql_where=text("state IN ('queued', 'running')")),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    project: Mapped[str] = mapped_column(ForeignKey("projects.name"))
+    kind: Mapped[str]
+    request: Mapped[Json]
+    state: Mapped[JobState] = mapped_column(server_default="queued")
+    progress: Mapped[int] = mapped_column(server_default="0")
+    result: Mapped[Json | None]
+    error: Mapped[Json | None]
+    """Why it failed: `type` and `message`."""
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    epoch: Mapped[int] = mapped_column(server_default="0")
+    """Fencing token: how often it was claimed."""
+    worker: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+
+
+class WebhookDelivery(Base):
+    """An event of a run that a configured endpoint is to be told of; written where the event is."""
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (
+        Index("webhook_deliveries_run_id_idx", "run_id"),
+        Index("webhook_deliveries_next_at_idx", "next_at", postgresql_where=text("next_at IS NOT NULL")),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    endpoint: Mapped[str]
+    """The endpoint's name in the configuration."""
+    event: Mapped[Json]
+    created_at: Mapped[datetime] = mapped_column(server_default=now)
+    attempts: Mapped[int] = mapped_column(server_default="0")
+    next_at: Mapped[datetime | None] = mapped_column(server_default=now)
+    """When it is tried next; NULL once it was delivered, or given up."""
+    delivered_at: Mapped[datetime | None]
+    problem: Mapped[str | None]
+    """Why the last attempt failed."""
+
+
 experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
     cast(Table, table.__table__)
     for table in (
@@ -429,3 +579,6 @@ run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)
 cause_labels = cast(Table, CauseLabel.__table__)
+projects, tokens, activities, idempotency_keys, jobs, webhook_deliveries = (
+    cast(Table, table.__table__) for table in (Project, Token, Activity, IdempotencyKey, Job, WebhookDelivery)
+)

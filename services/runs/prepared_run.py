@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from cotrail.audit.plan_check import PLAN, plan_digest
+from cotrail.common.humanize import count
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission
 from cotrail.services.runs.provenance import STAND_INS
@@ -37,6 +38,18 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
         """Where something stands in for what the paper has, and why; and where repeats are in vain."""
         stand_ins = tuple(self.submission.provenance.get(STAND_INS, ()))
         return (*stand_ins, ALIKE) if self.alike else stand_ins
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the run lacks, before its notes."""
+        if not self.missing_gold:
+            return self.notes
+        missing = (
+            f"{count(self.missing_gold, 'gold paragraph')} of these questions not in the corpus "
+            f"{' or '.join(self.submission.binding.corpora)}: paragraph recall can't reach 1. "
+            "`cotrail data build` makes a corpus that has them."
+        )
+        return (missing, *self.notes)
 
 
 def plan_of(run: Submission) -> str:

@@ -1,6 +1,6 @@
 """Requests for runs: their fields and bounds, given by options, a TOML file or a client of the API."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import FieldInfo, fields, replace
 
 from cotrail.common import nearest
 from cotrail.common.numbers import Positive
@@ -223,6 +223,10 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The files that the request names, by its fields."""
         paths = {field: getattr(self, field) for field in PATH_FIELDS}
         return {field: Path(name) for field, name in paths.items() if name and not _is_bundled(field, name)}
+
+    def with_files(self, move: Callable[[str], str]) -> "RunRequest":
+        """The same request with its files in the places that `move` gives."""
+        return replace(self, **{field: move(str(path)) for field, path in self.files.items()})
 
 
 PATH_FIELDS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")

@@ -52,7 +52,7 @@ def test_threads_share_a_pool_and_not_a_connection() -> None:
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(asked, range(4)))
     assert len({pid for pid, _ in found}) == 4
-    assert len({id(engine) for _, engine in found}) == 1
+    assert len({id(engine.pool) for _, engine in found}) == 1
 
 
 def test_a_connection_that_the_server_ended_meanwhile_is_replaced(store: Engine) -> None:

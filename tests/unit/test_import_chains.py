@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("cli", "configuration", "migrations", "models", "services", "tasks", "workers")
-LONGEST_CHAIN = 12
+FOLDERS = ("api", "cli", "client", "configuration", "migrations", "models", "services", "tasks", "workers")
+LONGEST_CHAIN = 14
 
 
 def module_files() -> dict[str, Path]:

@@ -1,0 +1,112 @@
+"""Errors over HTTP: problem+json (RFC 9457), in the words of the command line, with a page of the docs as type."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from msgspec import Struct
+
+from cotrail import errors
+from cotrail.common.slugs import slug
+from cotrail.configuration.settings import settings
+from cotrail.errors import CotrailError
+
+AnyRequest = Request[Any, Any, Any]
+
+logger = logging.getLogger(__name__)
+
+PAGE = "https://github.com/cotrail/cotrail/blob/main/docs/api-errors.md#"
+"""The page of the docs that describes each type of problem, under a heading of its name."""
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUSES: dict[type[CotrailError], HTTPStatus] = {
+    errors.UnknownNameError: HTTPStatus.NOT_FOUND,
+    errors.InputError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.ForbiddenError: HTTPStatus.FORBIDDEN,
+    errors.QuotaExceededError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.TooManyRequestsError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ConflictError: HTTPStatus.CONFLICT,
+    errors.BundleError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.BlockedError: HTTPStatus.CONFLICT,
+}
+"""The status of each kind of error; a kind that isn't here has that of the next one above it."""
+
+
+class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong with a request.
+
+    type: the page that describes such problems; title: what they have in common; detail: what to do about this one.
+    notes: lines to copy, such as a table for a file; request_id: of the request, for the service's logs.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    notes: tuple[str, ...] = ()
+
+
+def of_error(request: AnyRequest, error: CotrailError) -> Response[Problem]:
+    """The answer where an operation refused or failed."""
+    kind = next((each for each in type(error).__mro__ if each in STATUSES), CotrailError)
+    status = STATUSES.get(kind, HTTPStatus.INTERNAL_SERVER_ERROR)
+    if kind is CotrailError:
+        logger.error("an operation failed: %s", error, exc_info=error)
+    notes = tuple(map(_discreet, getattr(error, "__notes__", ())))
+    seconds = getattr(error, "seconds", None)
+    headers = {} if seconds is None else {"Retry-After": str(max(1, round(seconds)))}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _answer(request, slug(kind.__name__), status, _discreet(str(error)), notes, headers)
+
+
+def of_http(request: AnyRequest, error: HTTPException) -> Response[Problem]:
+    """The answer where a request can't be read, or no route has its path."""
+    status = HTTPStatus(error.status_code)
+    extra = error.extra if isinstance(error.extra, list) else []
+    told = "; ".join(f"`{each['key']}`: {each['message']}" for each in extra if {"key", "message"} <= each.keys())
+    return _answer(
+        request,
+        status.phrase.lower().replace(" ", "-"),
+        status,
+        told or error.detail or status.phrase,
+        (),
+        error.headers,
+    )
+
+
+def of_bug(request: AnyRequest, error: Exception) -> Response[Problem]:
+    """The answer where the service itself is at fault."""
+    logger.error("a request failed", exc_info=error)
+    told = "the service failed; its log has the reason under this request id"
+    return _answer(request, "internal-error", HTTPStatus.INTERNAL_SERVER_ERROR, told, (), None)
+
+
+def _answer(
+    request: AnyRequest,
+    name: str,
+    status: HTTPStatus,
+    detail: str,
+    notes: tuple[str, ...],
+    headers: Mapping[str, str] | None,
+) -> Response[Problem]:
+    problem = Problem(
+        type=f"{PAGE}{name}",
+        title=name.replace("-", " "),
+        status=status,
+        detail=detail,
+        notes=notes,
+        request_id=request.scope["state"].get("request_id", ""),
+    )
+    return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _discreet(message: str) -> str:
+    return settings().secrets.hidden(message)

@@ -1,0 +1,78 @@
+"""Calls of operations as requests over HTTP, and their answers as records or errors."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from cotrail import errors
+from cotrail.common.slugs import slug
+from cotrail.errors import CotrailError, UnavailableError
+from cotrail.services.operations.files import moved
+from cotrail.services.operations.operation import Operation
+
+PREFIX = "/v1"
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A request: method, path, query and body."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+
+
+class _Problem(Struct, frozen=True, kw_only=True):
+    """What a server says went wrong (`cotrail.api.problems`)."""
+
+    type: str = ""
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def call_of(operation: Operation[Any, Any], arguments: Mapping[str, Any], upload: Callable[[str], str]) -> Call:
+    """The request for an operation; upload: sends a file and returns the digest that stands for it."""
+    sent = {name: moved(value, upload) for name, value in arguments.items()}
+    places = {name: quote(str(sent.pop(name)), safe="") for name in operation.in_path}
+    path = f"{PREFIX}{operation.path.format(**places)}"
+    if operation.method not in ("POST", "PUT", "PATCH"):
+        return Call(method=operation.method, path=path, query=tuple(_query(sent)))
+    content = sent[operation.whole_body] if operation.whole_body else sent
+    body = msgspec.json.encode(content, enc_hook=str) if operation.has_body else None
+    return Call(method=operation.method, path=path, body=body)
+
+
+def answer_of(operation: Operation[Any, Any], content: bytes) -> Any:
+    """The operation's answer."""
+    return msgspec.json.decode(content, type=operation.answer_type)
+
+
+def error_of(status: int, content: bytes) -> CotrailError:
+    """The error that an answer tells of: of the same kind as where the operation is carried out here."""
+    try:
+        problem = msgspec.json.decode(content, type=_Problem)
+    except msgspec.DecodeError:
+        return UnavailableError(f"the server answered with status {status}, and not as cotrail does; check the address")
+    kind = _KINDS.get(problem.type.rpartition("#")[2], CotrailError)
+    error = kind(problem.detail, 1.0) if kind is errors.TooManyRequestsError else kind(problem.detail)
+    for note in problem.notes:
+        error.add_note(note)
+    return error
+
+
+def _query(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in arguments.items():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if each is not None:
+                yield name, str(each).lower() if isinstance(each, bool) else str(each)
+
+
+def _slugs() -> dict[str, type[CotrailError]]:
+    kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CotrailError)]
+    return {slug(each.__name__): each for each in kinds}
+
+
+_KINDS = _slugs()

@@ -1,0 +1,27 @@
+"""The project in whose name a connection works, and what of the store is the project's."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table
+
+from cotrail.models.schema.tables import DEFAULT_PROJECT
+
+PROJECT = "cotrail_project"
+"""The execution option of connections that names the project; without it, all projects are seen."""
+
+
+def project_of(connection: Connection) -> str | None:
+    """Return the project that the connection is confined to; None where it sees all."""
+    name: str | None = connection.get_execution_options().get(PROJECT)
+    return name
+
+
+def own_project(connection: Connection) -> str:
+    """Return the project that what is made through this connection belongs to."""
+    return project_of(connection) or DEFAULT_PROJECT
+
+
+def in_project(connection: Connection, table: Table) -> list[ColumnElement[bool]]:
+    """Return the condition that rows of the table are the project's, for WHERE; nothing where all are seen."""
+    name: Any = project_of(connection)
+    return [] if name is None else [table.c.project == name]

@@ -1,0 +1,1 @@
+"""Who asks, in the name of which project, and what that allows."""

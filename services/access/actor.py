@@ -1,0 +1,62 @@
+"""The one who asks: a program with a token, a person who signed in, or whoever is at the machine itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Scope(StrEnum):
+    """What a token allows; each includes those before it."""
+
+    READ = "read"
+    """To look at runs, corpora, models, scores, traces."""
+    SUBMIT = "submit"
+    """To begin work: runs, questions, corpora, experiments."""
+    OPERATE = "operate"
+    """To change or end what others began: pause, cancel, retry, prune, remove."""
+    ADMIN = "admin"
+    """To manage tokens and projects."""
+
+
+class Actor(Struct, frozen=True, kw_only=True):
+    """Who asks.
+
+    project: the one whose things are seen and made; None: all are seen, and the default project's are made.
+    token: the id of the token; idempotency: the key of the request and the digest of what it asks for.
+    """
+
+    name: str
+    project: str | None
+    scopes: frozenset[Scope]
+    token: str | None = None
+    idempotency: tuple[str, str] | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """Whether this is allowed."""
+        return scope in self.scopes
+
+
+ALL_SCOPES = frozenset(Scope)
+
+LOCAL = Actor(name="local", project=None, scopes=ALL_SCOPES)
+"""Whoever runs a command on the machine itself."""
+
+_current: ContextVar[Actor] = ContextVar("actor", default=LOCAL)
+
+
+def actor() -> Actor:
+    """The one in whose name this thread works."""
+    return _current.get()
+
+
+@contextmanager
+def acting(who: Actor) -> Iterator[None]:
+    """Have the block work in that one's name."""
+    token = _current.set(who)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,1 @@
+"""What can be asked of cotrail, whichever the door: each operation is a function, and its route over HTTP."""

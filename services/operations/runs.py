@@ -1,0 +1,127 @@
+"""Runs: submitted, listed, shown, steered, scored."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+from sqlalchemy import Engine
+
+from cotrail.services.access.actor import Scope
+from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
+from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.runs import control, estimating, labels, submission
+from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RetriedRun
+from cotrail.services.runs.control import Report as _Report
+from cotrail.services.runs.estimating import Estimate
+from cotrail.services.runs.labels import LabelledRun, namesakes_of
+from cotrail.services.runs.prepared_run import PreparedRun, plan_of
+from cotrail.services.runs.requests import Priority, RunRequest
+from cotrail.services.runs.submitted import Submitted, SubmittedRun
+from cotrail.services.runs.waves import waves_in_words
+from cotrail.services.runs.worker_keys import check_worker_keys
+from cotrail.services.store import open_store, reading
+from cotrail.services.views.run_details import RunDetails, describe_run
+
+Report = Annotated[_Report, HERE]
+App = Annotated[Callable[[], Any], HERE]
+"""Makes the Celery app, by which workers are asked which keys they have."""
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+
+
+def current_app() -> Any:
+    """The Celery app of this process (`cotrail.workers.celery_app`)."""
+    import celery
+
+    return celery.current_app
+
+
+def _silent(_: int) -> None:
+    """Reports nothing."""
+
+
+@operation("GET", "/runs", Scope.READ)
+def index(filters: Sequence[str] = (), limit: Limit | None = None, after: str | None = None) -> RunListPage:
+    """List runs, the newest first.
+
+    filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
+    """
+    conditions = [read_filter(each) for each in filters]
+    with reading() as connection:
+        return read_page(connection, conditions, limit=limit, after=after)
+
+
+@operation("GET", "/runs/{run}", Scope.READ)
+def show(run: str) -> RunDetails:
+    """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
+    with reading() as connection:
+        return describe_run(connection, run)
+
+
+@operation("POST", "/runs", Scope.SUBMIT, status=201)
+def submit(request: RunRequest, app: App = current_app) -> Submitted:
+    """Submit a run to the queue. Everything is checked before anything is written."""
+    prepared = submission.prepare(request)
+    warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
+    with open_store() as engine:
+        submission.submit(engine, prepared)
+        return _submitted(engine, prepared, warnings)
+
+
+@operation("POST", "/runs/estimate", Scope.SUBMIT)
+def estimate(request: RunRequest) -> Estimate:
+    """Say what a run may take and cost, and don't submit it."""
+    prepared = submission.prepare(request)
+    with reading() as connection:
+        return estimating.estimate(connection, prepared)
+
+
+@operation("POST", "/runs/{run}/pause", Scope.OPERATE)
+def pause(run: str) -> ControlledRun:
+    """Pause a run: no further step begins; steps under way finish and are recorded."""
+    with open_store() as engine:
+        return control.pause(engine, run)
+
+
+@operation("POST", "/runs/{run}/resume", Scope.OPERATE)
+def resume(run: str, report: Report = _silent) -> ControlledRun:
+    """Continue a paused run, and try its blocked questions again."""
+    with open_store() as engine:
+        return control.resume(engine, run, report)
+
+
+@operation("POST", "/runs/{run}/retry", Scope.OPERATE)
+def retry(run: str, *, failed: bool = True, blocked: bool = True, report: Report = _silent) -> RetriedRun:
+    """Try a run's failed and blocked questions again, from the step that they stopped at."""
+    with open_store() as engine:
+        return control.retry(engine, run, report, failed=failed, blocked=blocked)
+
+
+@operation("PUT", "/runs/{run}/priority", Scope.OPERATE)
+def prioritize(run: str, priority: Priority) -> PrioritizedRun:
+    """Have a run's questions begun before those of runs with a lower number."""
+    with open_store() as engine:
+        return control.prioritize(engine, run, priority)
+
+
+@operation("POST", "/runs/{run}/cancel", Scope.OPERATE)
+def cancel(run: str, report: Report = _silent) -> ControlledRun:
+    """End a run permanently; its record stays."""
+    with open_store() as engine:
+        return control.cancel(engine, run, report)
+
+
+@operation("PATCH", "/runs/{run}/labels", Scope.SUBMIT)
+def label(run: str, *, name: str | None = None, add: Sequence[str] = (), remove: Sequence[str] = ()) -> LabelledRun:
+    """Name and tag a run; name: its new one, empty to take the former one away, none to leave it."""
+    with open_store() as engine:
+        return labels.label(engine, run, name=name, add=add, remove=remove)
+
+
+def _submitted(engine: Engine, prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+    size, name = len(prepared.questions), prepared.submission.labels.name
+    return Submitted(
+        runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
+        warnings=warnings,
+        waves=waves_in_words(prepared) if prepared.submission.batched else None,
+        namesakes={run.id: tuple(namesakes_of(engine, run.id, name)) for run in prepared.runs} if name else {},
+    )

@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Struct
 
+from cotrail.api.access import idempotency_key
 from cotrail.api.guards import needs
+from cotrail.services.operations.once import once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -54,18 +57,25 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     body = _body_type(operation) if operation.has_body else None
 
     def carry_out(**given: Any) -> Any:
-        return operation.function(**given, **_fields(operation, given.pop(_BODY, None)))
+        body = given.pop(_BODY, None)
+        return once(operation, {**given, **_fields(operation, body)}, idempotency_key.get())
 
     named = operation.in_path if body else operation.parameters
-    parameters = [operation.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
+    parameters = [_parameter(operation, name) for name in named]
     if body:
-        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
+        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=JSONBody[body]))
     carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         parameters, return_annotation=operation.answer_type
     )
     carry_out.__annotations__ = _annotations(parameters) | {"return": operation.answer_type}
     carry_out.__name__ = operation.name.replace(".", "_")
     return carry_out
+
+
+def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
+    parameter = operation.parameters[name]
+    place: Any = FromPath if name in operation.in_path else FromQuery
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=place[parameter.annotation])
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

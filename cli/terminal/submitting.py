@@ -20,7 +20,7 @@ def print_warnings(submitted: Submitted) -> None:
 def warn(prepared: PreparedRun) -> None:
     """The same of a run that isn't submitted yet."""
     warnings = (*prepared.warnings, *check_worker_keys(celery_app, prepared.submission.binding))
-    _print(warnings, waves_in_words(prepared) if prepared.submission.batched else None)
+    _print(warnings, waves_in_words(prepared.submission) if prepared.submission.batched else None)
 
 
 def _print(warnings: tuple[str, ...], waves: str | None) -> None:

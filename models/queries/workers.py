@@ -6,8 +6,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
 from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import questions, steps
+from cotrail.models.schema.tables import questions, runs, steps
 
 
 class StepUnderWay(Struct, frozen=True, kw_only=True):
@@ -43,6 +44,7 @@ _UNDER_WAY = (
         func.extract("epoch", func.now() - steps.c.started_at).label("seconds"),
     )
     .join(questions, questions.c.id == steps.c.question_id)
+    .join(runs, runs.c.id == steps.c.run_id)
     .where(steps.c.state == StepState.RUNNING)
     .order_by(steps.c.started_at, steps.c.id)
 )
@@ -57,9 +59,8 @@ _MAINTENANCE = text(
 
 def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:
     """Return the steps that workers hold, the oldest first."""
-    return [
-        StepUnderWay(**{**row, "seconds": float(row["seconds"])}) for row in connection.execute(_UNDER_WAY).mappings()
-    ]
+    own = _UNDER_WAY.where(*in_project(connection, runs))
+    return [StepUnderWay(**{**row, "seconds": float(row["seconds"])}) for row in connection.execute(own).mappings()]
 
 
 def read_maintenance(connection: Connection) -> list[MaintenanceSession]:

@@ -4,7 +4,11 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs",)
+MODULES = (
+    "projects",
+    "runs",
+    "tokens",
+)
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

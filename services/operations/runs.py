@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
-from sqlalchemy import Engine
+from msgspec.structs import replace
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
@@ -13,11 +13,10 @@ from cotrail.services.runs import control, estimating, labels, submission
 from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RetriedRun
 from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
-from cotrail.services.runs.labels import LabelledRun, namesakes_of
-from cotrail.services.runs.prepared_run import PreparedRun, plan_of
+from cotrail.services.runs.labels import LabelledRun
 from cotrail.services.runs.requests import Priority, RunRequest
-from cotrail.services.runs.submitted import Submitted, SubmittedRun
-from cotrail.services.runs.waves import waves_in_words
+from cotrail.services.runs.submitted import Submitted
+from cotrail.services.runs.submitted_before import read_submission
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
@@ -57,14 +56,19 @@ def show(run: str) -> RunDetails:
         return describe_run(connection, run)
 
 
-@operation("POST", "/runs", Scope.SUBMIT, status=201)
+def _submitted_before(runs: Sequence[str]) -> Submitted:
+    with reading() as connection:
+        return read_submission(connection, runs)
+
+
+@operation("POST", "/runs", Scope.SUBMIT, status=201, again=_submitted_before)
 def submit(request: RunRequest, app: App = current_app) -> Submitted:
     """Submit a run to the queue. Everything is checked before anything is written."""
     prepared = submission.prepare(request)
     warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
     with open_store() as engine:
         submission.submit(engine, prepared)
-        return _submitted(engine, prepared, warnings)
+    return replace(_submitted_before([each.id for each in prepared.runs]), warnings=warnings)
 
 
 @operation("POST", "/runs/estimate", Scope.SUBMIT)
@@ -115,13 +119,3 @@ def label(run: str, *, name: str | None = None, add: Sequence[str] = (), remove:
     """Name and tag a run; name: its new one, empty to take the former one away, none to leave it."""
     with open_store() as engine:
         return labels.label(engine, run, name=name, add=add, remove=remove)
-
-
-def _submitted(engine: Engine, prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
-    size, name = len(prepared.questions), prepared.submission.labels.name
-    return Submitted(
-        runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
-        warnings=warnings,
-        waves=waves_in_words(prepared) if prepared.submission.batched else None,
-        namesakes={run.id: tuple(namesakes_of(engine, run.id, name)) for run in prepared.runs} if name else {},
-    )

@@ -20,6 +20,7 @@ from sqlalchemy.exc import OperationalError
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import Settings, settings
+from cotrail.configuration.webhooks import read_webhooks
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
@@ -48,6 +49,7 @@ from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import announce, withdraw
 from cotrail.workers.retention import Retention
 from cotrail.workers.stopping import Stopping
+from cotrail.workers.webhooks import Webhooks
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +84,8 @@ class Maintenance:
         self._admitting = Backoff(settings.sweep_seconds / MOST_ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
-        self.closing = Closing(self.engine)
+        self.webhooks = Webhooks(self.engine, read_webhooks(settings.home / "webhooks.toml"))
+        self.closing = Closing(self.engine, self.webhooks.closed)
         self.retention = Retention(self.engine, settings.retention_days)
         self.stopping_rules = Stopping(self.engine)
         self._judging_from = 0.0
@@ -114,6 +117,8 @@ class Maintenance:
         with self.engine.begin() as connection:
             due += take_suspect(connection)
         self.closing.start_due()
+        stay()
+        self.webhooks.start_due()
         stay()
         return _sent(due) + self.admit()
 

@@ -83,6 +83,7 @@ COMMANDS = (
         "fork",
         "fork:fork",
         "Start a new run that takes over recorded steps of another one and computes only what follows.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -101,6 +102,7 @@ COMMANDS = (
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -176,6 +178,7 @@ COMMANDS = (
         "label",
         "label:label",
         "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
+        served=True,
     ),
     Entry(
         RESULTS,
@@ -189,24 +192,28 @@ COMMANDS = (
         "plan",
         "plan:plan",
         "Show a run's plan, sealed before its first step, and where the run departed from it.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "trace",
         "trace:trace",
         "Show how a question was answered: each search with what it found, each sentence, and the answer.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "replay",
         "replay:replay",
         "Run the system's code over a run's recorded steps, and report where it diverges.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "score",
         "score:score",
         "Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.",
+        served=True,
     ),
     Entry(
         RESULTS,

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json, RunName, Tags, completing
 from cotrail.cli.request_options import limits_in
@@ -125,12 +124,12 @@ def _submit(judges: list[PreparedJudge], labels: Path | None, *, wait: bool, jso
         for each in judges:
             warn(each.prepared)
             submission.submit(engine, each.prepared)
-            warn_of_namesakes(engine, each.prepared.submission.id, each.prepared.submission.labels.name)
+            warn_of_namesakes(each.prepared.submission.id, each.prepared.submission.labels.name)
         begun = [submitted(each) for each in judges]
         if not wait and labels is None:
             _print_submitted(begun, json=json)
             return
-        ended = _follow_each(engine, begun, json=json)
+        ended = _follow_each(begun, json=json)
     if labels is not None:
         _calibrate(judges[0].judged[0], labels, json=json)
     elif json:
@@ -148,15 +147,15 @@ def _calibrate(run: str, labels: Path, *, json: bool) -> None:
         print_calibration(console(), found)
 
 
-def _follow_each(engine: Engine, begun: list[SubmittedJudge], *, json: bool) -> list[RunProgress]:
+def _follow_each(begun: list[SubmittedJudge], *, json: bool) -> list[RunProgress]:
     """Shows the progress of one run after the other; returns how they ended."""
     ended = []
     for judge in begun:
         if not json:
             console().print(_summary(judge), soft_wrap=True)
-        ended.append(follow(engine, judge.run, stderr=json))
+        ended.append(follow(judge.run, stderr=json))
         if not json:
-            summarize(engine, ended[-1], json=False)
+            summarize(ended[-1], json=False)
     return ended
 
 

@@ -4,7 +4,16 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs",)
+MODULES = (
+    "forks",
+    "plans",
+    "progress",
+    "questions",
+    "repeats",
+    "replays",
+    "runs",
+    "scores",
+)
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

@@ -96,6 +96,7 @@ COMMANDS = (
         "repeat",
         "repeat:repeat",
         "Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.",
+        served=True,
     ),
     Entry(
         WORK,

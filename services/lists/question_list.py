@@ -11,9 +11,9 @@ from cotrail.core.ended_by import by_failure
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.results import Failure
 from cotrail.models.queries.listed_questions import list_questions
+from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import find_question
 from cotrail.models.schema.states import QuestionStatus as QuestionStatus
-from cotrail.services.runs.named_runs import resolve_run
 
 
 class ListedQuestion(Struct, frozen=True, kw_only=True):

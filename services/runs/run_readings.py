@@ -85,10 +85,12 @@ class _Remembered:
         """Those of a run, new ones where it wasn't read before; raises UnknownNameError, InputError."""
         key = self._key(connection, record)
         with self._lock:
-            scores = self._scores[key] = self._scores.pop(key, None) or PartialScores(record)
+            if key not in self._scores:
+                self._scores[key] = PartialScores(record)
+            self._scores.move_to_end(key)
             while len(self._scores) > REMEMBERED:
                 self._scores.popitem(last=False)
-            return scores
+            return self._scores[key]
 
     def forget(self, connection: Connection, record: RunRecord) -> None:
         """Read those of this run anew the next time: questions that have ended may be asked again then."""

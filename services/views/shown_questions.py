@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from cotrail.core.questions import JudgedAnswer
 from cotrail.core.results import Failure
 from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.named_runs import RunRecord, find_run
 from cotrail.services.views import exporting
 from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs
 from cotrail.services.views.paragraph_names import names_in
@@ -17,7 +17,7 @@ from cotrail.services.views.reasoning_trees import turns
 from cotrail.services.views.run_verdicts import Verdict, verdicts_on
 from cotrail.services.views.scored_questions import scores_of
 from cotrail.services.views.shown_steps import ShownStep, shown_steps
-from cotrail.services.views.tracing import read_question
+from cotrail.services.views.tracing import TracedQuestion, read_question
 
 
 class ShownQuestion(Struct, frozen=True, kw_only=True):
@@ -54,6 +54,11 @@ def show_question(connection: Connection, run: str, question: str) -> ShownQuest
     """A question as it stands; question: its id or, where none has it, its number in the run, from 1."""
     record = find_run(connection, run)
     traced = read_question(connection, record.id, question)
+    return shown_question(record, traced, verdicts_on(connection, record, traced.key))
+
+
+def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ShownQuestion:
+    """The same of a question that is read already; verdicts: what judges say of its answer."""
     graded = bool(traced.judged)
     return ShownQuestion(
         run=record.id,
@@ -73,7 +78,7 @@ def show_question(connection: Connection, run: str, question: str) -> ShownQuest
         turns=turns(record, traced),
         details=traced.details,
         names={} if traced.details is None else names_in(traced),
-        verdicts=verdicts_on(connection, record, traced.key),
+        verdicts=verdicts,
     )
 
 

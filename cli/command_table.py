@@ -90,6 +90,7 @@ COMMANDS = (
         "judge",
         "judge:judge",
         "Have language models grade the answers of a run that has ended, by a rubric.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -221,18 +222,21 @@ COMMANDS = (
         "compare",
         "compare:compare",
         "Say which of several runs on the same questions is better, by how much, how sure that is, where and why.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "errors",
         "errors:errors",
         "Say why a run's wrong answers are wrong, by rules over what is recorded.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "verdicts",
         "verdicts:verdicts",
         "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
+        served=True,
     ),
     Entry(
         RESULTS,

@@ -5,7 +5,10 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "comparisons",
+    "errors",
     "forks",
+    "judging",
     "plans",
     "progress",
     "questions",
@@ -13,6 +16,7 @@ MODULES = (
     "replays",
     "runs",
     "scores",
+    "verdicts",
 )
 """The modules beside this one that define operations."""
 

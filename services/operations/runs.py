@@ -63,7 +63,7 @@ def submit(request: RunRequest, app: App = current_app) -> Submitted:
     warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
     with open_store() as engine:
         submission.submit(engine, prepared)
-    return _submitted(prepared, warnings)
+    return submitted_as(prepared, warnings)
 
 
 @operation("POST", "/runs/estimate", Scope.SUBMIT)
@@ -123,7 +123,8 @@ def namesakes(run: str) -> tuple[str, ...]:
         return labels.namesakes_of(connection, run)
 
 
-def _submitted(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+    """What is said of a run that was just submitted, with its repeats."""
     size, name = len(prepared.questions), prepared.submission.labels.name
     return Submitted(
         runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),

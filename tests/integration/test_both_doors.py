@@ -32,8 +32,15 @@ engine = "openai"
 url = "http://localhost:8000/v1"
 model = "costless"
 context = 8192
+
+[models.further]
+engine = "openai"
+url = "http://localhost:8000/v1"
+model = "further"
+api = "chat"
+context = 8192
 """
-"""The model of the recorded runs, so that they can be forked."""
+"""The model of the recorded runs, so that they can be forked, and another one."""
 
 JUDGES_RUN = "first judge"
 
@@ -108,6 +115,13 @@ READ = (
     ("plan", recorded.PLAIN),
     ("plan", "good"),
     ("replay", recorded.PLAIN),
+    ("compare", "good", "bad"),
+    ("compare", "good", "bad", "--metric", "answer_f1", "--against", "good"),
+    ("errors", "bad", "--questions", "--kinds"),
+    ("errors", recorded.PLAIN),
+    ("verdicts", judged.RUN),
+    ("verdicts", judged.RUN, "--questions"),
+    ("judge", judged.RUN, "--model", "further", "--estimate"),
 )
 """Commands that change nothing."""
 
@@ -138,6 +152,15 @@ REFUSED = (
     ("fork", recorded.PLAIN, "--set", "nothing=1"),
     ("repeat", "nowhere"),
     ("repeat", recorded.PLAIN, "--kind", "nothing"),
+    ("compare", "good"),
+    ("compare", "good", "nowhere"),
+    ("compare", "good", "bad", "--metric", "nothing"),
+    ("errors", "nowhere"),
+    ("verdicts", "nowhere"),
+    ("verdicts", JUDGES_RUN),
+    ("judge", "nowhere"),
+    ("judge", JUDGES_RUN),
+    ("judge", judged.RUN, "--rubric", "preference"),
 )
 """Commands that are refused."""
 
@@ -153,6 +176,7 @@ MADE = (
     ("fork", recorded.PLAIN, "--set", "retrieval_count=3"),
     ("fork", recorded.PLAIN, "--at", "1", "--question", "q0"),
     ("repeat", "good", "--share", "100%", "--no-wait"),
+    ("judge", judged.RUN, "--model", "further"),
 )
 """Commands that begin runs."""
 

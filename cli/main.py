@@ -93,7 +93,8 @@ def _go_through(context: typer.Context, server: str) -> None:
         raise InputError(
             f"`cotrail {command.name}` works on this machine alone; leave out --server, and COTRAIL_SERVER"
         )
-    context.with_resource(through(RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", ""))))
+    door = context.with_resource(RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", "")))
+    context.with_resource(through(door))
 
 
 def main() -> None:

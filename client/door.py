@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx2
 from httpx2 import HTTPError
@@ -23,7 +23,7 @@ CONNECT_SECONDS = 10.0
 class RemoteDoor:
     """Carries out operations on a server.
 
-    url: its address, without `/v1`; token: a token of its, empty for none.
+    url: its address, without `/v1`; token: a token of its, empty for none. With `with`, its connections end.
     """
 
     def __init__(self, url: str, token: str = "") -> None:
@@ -32,6 +32,12 @@ class RemoteDoor:
         self._http = httpx2.Client(
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10)
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""

@@ -4,7 +4,20 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs",)
+MODULES = (
+    "comparisons",
+    "errors",
+    "forks",
+    "judging",
+    "plans",
+    "progress",
+    "questions",
+    "repeats",
+    "replays",
+    "runs",
+    "scores",
+    "verdicts",
+)
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

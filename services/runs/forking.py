@@ -1,6 +1,6 @@
 """Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,10 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     name: str | None = None
     tags: tuple[str, ...] = ()
     plan: str | None = None
+
+    def with_files(self, move: Callable[[str], str]) -> "ForkRequest":
+        """The same request with its file in the place that `move` gives."""
+        return self if self.plan is None else replace(self, plan=move(self.plan))
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):

@@ -2,14 +2,17 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Struct
 
 from cotrail.api.guards import needs
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -51,21 +54,31 @@ def _summary(operation: Operation[Any, Any]) -> str:
 
 def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     """The operation as a function with the signature that Litestar reads."""
-    body = _body_type(operation) if operation.has_body else None
+    body_type = _body_type(operation) if operation.has_body else None
 
     def carry_out(**given: Any) -> Any:
-        return operation.function(**given, **_fields(operation, given.pop(_BODY, None)))
+        body = given.pop(_BODY, None)
+        arguments = given | _fields(operation, body)
+        return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
 
-    named = operation.in_path if body else operation.parameters
-    parameters = [operation.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
-    if body:
-        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
+    named = operation.in_path if body_type else operation.parameters
+    parameters = [_parameter(operation, name) for name in named]
+    if body_type:
+        parameters.append(
+            inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[body_type, Body()])
+        )
     carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         parameters, return_annotation=operation.answer_type
     )
     carry_out.__annotations__ = _annotations(parameters) | {"return": operation.answer_type}
     carry_out.__name__ = operation.name.replace(".", "_")
     return carry_out
+
+
+def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
+    given = operation.parameters[name]
+    place = PathParameter() if name in operation.in_path else QueryParameter()
+    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from litestar.params import JSONBody, PathParameter, QueryParameter
 from msgspec import Struct
 
 from cotrail.api.guards import needs
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -57,7 +59,7 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     def carry_out(**given: Any) -> Any:
         body = given.pop(_BODY, None)
         arguments = given | _fields(operation, body)
-        return operation.function(**arguments)
+        return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
 
     named = operation.in_path if body_type else operation.parameters
     parameters = [_parameter(operation, name) for name in named]

@@ -78,6 +78,7 @@ COMMANDS = (
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
     ),
     Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id.", served=True),
+    Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued.", served=True),
     Entry(
         WORK,
         "fork",

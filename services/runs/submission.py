@@ -39,7 +39,8 @@ def prepare(request: RunRequest) -> PreparedRun:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
-    if empty := next((field for field in PATH_FIELDS if getattr(request, field) == ""), None):
+    empty = next((field for field in PATH_FIELDS if getattr(request, field) == ""), None)
+    if empty and request.asked is None:
         raise InputError(f"`{empty}` is empty; name a file, or leave it out")
     if request.sets and not (request.demonstrations or request.title_demonstrations):
         raise InputError(
@@ -54,13 +55,14 @@ def prepare(request: RunRequest) -> PreparedRun:
     questions, missing = _read_questions(request, system, corpora)
     later = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
     written = without_unused(_as_recorded(request), *later)
+    kept = written.keys() - {*LABEL_FIELDS, "question"}
     composed = compose(
         request,
         system,
         corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system),
         provenance={
-            "request": {key: value for key, value in written.items() if key not in LABEL_FIELDS},
+            "request": {key: value for key, value in written.items() if key in kept},
             **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
@@ -87,7 +89,9 @@ def _as_recorded(request: RunRequest) -> RunRequest:
 def _read_questions(
     request: RunRequest, system: ConfiguredSystem, corpora: Mapping[str, Corpus]
 ) -> tuple[tuple[Question, ...], int]:
-    """The questions of the request's file, and how many of their gold paragraphs the corpora lack."""
+    """The questions of the request's file, and how many of their gold paragraphs the corpora lack; or the one asked."""
+    if request.asked is not None:
+        return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = partial(paragraphs_in, corpora.values())
     questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]

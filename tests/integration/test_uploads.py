@@ -143,9 +143,8 @@ def server(home: Path, tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def door(server: Server) -> Iterator[RemoteDoor]:
-    door = RemoteDoor(server.url)
-    yield door
-    door.close()
+    with RemoteDoor(server.url) as door:
+        yield door
 
 
 def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody, PathParameter, QueryParameter
+from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Struct
 
 from cotrail.api.guards import needs
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -57,13 +59,14 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     def carry_out(**given: Any) -> Any:
         body = given.pop(_BODY, None)
         arguments = given | _fields(operation, body)
-        return operation.function(**arguments)
+        return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
 
     named = operation.in_path if body_type else operation.parameters
     parameters = [_parameter(operation, name) for name in named]
     if body_type:
-        body: Any = JSONBody[body_type]  # type: ignore[valid-type, misc]
-        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
+        parameters.append(
+            inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[body_type, Body()])
+        )
     carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         parameters, return_annotation=operation.answer_type
     )

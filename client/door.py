@@ -1,15 +1,14 @@
 """The door to a server: operations that are called in this process are carried out there."""
 
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 from httpx2 import HTTPError
 
-from cotrail.client.calls import PREFIX, Call, answer_of, call_of, error_of
-from cotrail.errors import InputError, UnavailableError
+from cotrail.client.calls import Call, answer_of, call_of, error_of
+from cotrail.client.uploading import Uploading
+from cotrail.errors import UnavailableError
 from cotrail.services.operations.operation import Operation
 
 R = TypeVar("R")
@@ -23,7 +22,7 @@ CONNECT_SECONDS = 10.0
 class RemoteDoor:
     """Carries out operations on a server.
 
-    url: its address, without `/v1`; token: a token of its, empty for none. With `with`, its connections end.
+    url: its address, without `/v1`; token: a token of its, empty for none.
     """
 
     def __init__(self, url: str, token: str = "") -> None:
@@ -33,31 +32,25 @@ class RemoteDoor:
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10)
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
         answer: R = answer_of(operation, self._send(call_of(operation, arguments, self.upload)))
         return answer
 
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
     def upload(self, path: str) -> str:
-        """Send a file, unless the server has it; returns the digest that stands for it in requests."""
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        query = (("name", Path(path).name),)
-        self._send(Call(method="PUT", path=f"{PREFIX}/files/{digest}", query=query, body=content))
-        return digest
+        """Send a file or a folder, unless the server has it; returns the reference that stands for it in requests."""
+        return Uploading(self._send).upload(path)
 
     def _send(self, call: Call) -> bytes:
         try:
-            response = self._http.request(call.method, call.path, params=list(call.query), content=call.body)
+            headers = {**dict(call.headers), **({} if call.body is None else {"Content-Type": call.media_type})}
+            response = self._http.request(
+                call.method, call.path, params=list(call.query), content=call.body, headers=headers
+            )
         except HTTPError as error:
             raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
         if response.status_code >= 400:

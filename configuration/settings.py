@@ -131,6 +131,12 @@ class Settings(BaseSettings):
     retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
 
+    upload_bytes: Annotated[int, Field(ge=1)] = 16 * 2**30
+    """The largest file that the service takes, in bytes."""
+
+    upload_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] = 30
+    """The number of days after its last use at which an uploaded file is removed."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,6 +188,11 @@ class Settings(BaseSettings):
     def knowledge_path(self) -> Path:
         """The folder of the knowledge sources that were built."""
         return self.home / "knowledge"
+
+    @property
+    def files_path(self) -> Path:
+        """The folder of uploaded files."""
+        return self.home / "files"
 
     @property
     def search_server(self) -> SearchServer | None:

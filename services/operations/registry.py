@@ -16,6 +16,7 @@ MODULES = (
     "replays",
     "runs",
     "scores",
+    "uploads",
     "verdicts",
 )
 """The modules beside this one that define operations."""

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.common.unusual_fields import without_unused
@@ -21,6 +22,7 @@ from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule, r
 from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
+from cotrail.services.data.uploaded_files import uploaded_name
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.planning import read_stated, with_plans
 from cotrail.services.runs.prepared_run import PreparedRun
@@ -50,7 +52,8 @@ def prepare(request: RunRequest) -> PreparedRun:
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
     questions, missing = _read_questions(request, system, corpora)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    later = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    written = without_unused(_as_recorded(request), *later)
     composed = compose(
         request,
         system,
@@ -73,6 +76,12 @@ def prepare(request: RunRequest) -> PreparedRun:
         further=tuple(further),
         alike=request.repeat > 1 and are_alike(composed, system.needs),
     )
+
+
+def _as_recorded(request: RunRequest) -> RunRequest:
+    """The request with uploaded files by their names."""
+    names = {field: uploaded_name(path) for field, path in request.files.items()}
+    return replace(request, **{field: name for field, name in names.items() if name is not None})
 
 
 def _read_questions(

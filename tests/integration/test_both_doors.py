@@ -14,7 +14,7 @@ from cotrail.errors import CotrailError
 from cotrail.models.schema.database import connect
 from tests.integration import compared, judged, recorded
 from tests.integration.conftest import made_database
-from tests.integration.serving import serving
+from tests.integration.served_here import serving
 
 Said = tuple[str, str, int]
 """What a command prints, what it says beside it, and its exit code."""

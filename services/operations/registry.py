@@ -5,14 +5,17 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "audits",
     "comparisons",
     "errors",
+    "exports",
     "forks",
     "judging",
     "plans",
     "progress",
     "questions",
     "repeats",
+    "reports",
     "replays",
     "runs",
     "scores",

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody, PathParameter, QueryParameter
+from litestar.params import Body, PathParameter, QueryParameter
+from litestar.response import Stream
 from msgspec import Struct
 
 from cotrail.api.guards import needs
+from cotrail.api.streams import streamed
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
@@ -31,6 +33,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         _path(operation),
         http_method=HttpMethod(operation.method),
         status_code=operation.status,
+        media_type=operation.media_type,
         guards=[needs(operation.scope)],
         opt={"operation": operation.name, "scope": operation.scope},
         operation_id=operation.name,
@@ -59,17 +62,18 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     def carry_out(**given: Any) -> Any:
         body = given.pop(_BODY, None)
         arguments = given | _fields(operation, body)
-        return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+        answer = operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+        return streamed(answer, operation.media_type) if operation.answers == "stream" else answer
 
     named = operation.in_path if body_type else operation.parameters
     parameters = [_parameter(operation, name) for name in named]
     if body_type:
-        body: Any = JSONBody[body_type]  # type: ignore[valid-type, misc]
-        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
-    carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        parameters, return_annotation=operation.answer_type
-    )
-    carry_out.__annotations__ = _annotations(parameters) | {"return": operation.answer_type}
+        parameters.append(
+            inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[body_type, Body()])
+        )
+    answer_type = Stream if operation.answers == "stream" else operation.answer_type
+    carry_out.__signature__ = inspect.Signature(parameters, return_annotation=answer_type)  # type: ignore[attr-defined]
+    carry_out.__annotations__ = _annotations(parameters) | {"return": answer_type}
     carry_out.__name__ = operation.name.replace(".", "_")
     return carry_out
 

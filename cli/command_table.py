@@ -257,15 +257,24 @@ COMMANDS = (
         "annotate:annotate",
         "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
     ),
-    Entry(RESULTS, "export", "export:export", "Write a run's answers, and the chains and paragraphs behind them."),
+    Entry(
+        RESULTS,
+        "export",
+        "export:export",
+        "Write a run's answers, and the chains and paragraphs behind them.",
+        served=True,
+    ),
     Entry(
         RESULTS,
         "report",
         "report:report",
         "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
+        served=True,
     ),
     Entry(
         RESULTS, "sql", "sql:sql", "Open the database in psql, for reading only; docs/store.md describes the tables."
     ),
-    Entry(RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts."),
+    Entry(
+        RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts.", served=True
+    ),
 )

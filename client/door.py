@@ -1,7 +1,8 @@
 """The door to a server: operations that are called in this process are carried out there."""
 
-from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 import httpx2
 from httpx2 import HTTPError
@@ -22,39 +23,48 @@ CONNECT_SECONDS = 10.0
 class RemoteDoor:
     """Carries out operations on a server.
 
-    url: its address, without `/v1`; token: a token of its, empty for none. With `with`, its connections end.
+    url: its address, without `/v1`; token: a token of its, empty for none.
     """
 
     def __init__(self, url: str, token: str = "") -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
         self._http = httpx2.Client(
-            base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=CONNECT_SECONDS)
+            base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10)
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
-        answer: R = answer_of(operation, self._send(call_of(operation, arguments, self.upload)))
-        return answer
+        call = call_of(operation, arguments, self.upload)
+        answer: Any = self._pieces(call) if operation.answers == "stream" else answer_of(operation, self._send(call))
+        return cast("R", answer)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
 
     def upload(self, path: str) -> str:
         """Send a file or a folder, unless the server has it; returns the reference that stands for it in requests."""
         return Uploading(self._send).upload(path)
 
     def _send(self, call: Call) -> bytes:
+        with self._answered(call) as response:
+            return response.read()
+
+    def _pieces(self, call: Call) -> Iterator[bytes]:
+        with self._answered(call) as response:
+            yield from response.iter_bytes()
+
+    @contextmanager
+    def _answered(self, call: Call) -> Iterator[httpx2.Response]:
+        """The answer to a request, whose body is still to be read."""
+        headers = {**dict(call.headers), **({} if call.body is None else {"Content-Type": call.media_type})}
         try:
-            headers = {**dict(call.headers), **({} if call.body is None else {"Content-Type": call.media_type})}
-            response = self._http.request(
+            with self._http.stream(
                 call.method, call.path, params=list(call.query), content=call.body, headers=headers
-            )
+            ) as response:
+                if response.status_code >= 400:
+                    raise error_of(response.status_code, response.read())
+                yield response
         except HTTPError as error:
             raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
-        if response.status_code >= 400:
-            raise error_of(response.status_code, response.content)
-        return response.content

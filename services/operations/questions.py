@@ -13,7 +13,6 @@ from cotrail.services.views.shown_questions import ShownQuestion, show_question,
 from cotrail.services.views.step_prompts import StepPrompt, step_prompt
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]
-StepNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 @operation("GET", "/runs/{run}/questions", Scope.READ)
@@ -46,7 +45,7 @@ def trace(run: str, question: str) -> dict[str, Any]:
 
 
 @operation("GET", "/runs/{run}/questions/{question}/steps/{step}/prompt", Scope.READ)
-def prompt(run: str, question: str, step: StepNumber) -> StepPrompt:
+def prompt(run: str, question: str, step: int) -> StepPrompt:
     """Give the exact prompt of a step, byte for byte as the model saw it."""
     with reading() as connection:
         return step_prompt(connection, run, question, step)

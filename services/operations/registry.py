@@ -6,14 +6,17 @@ from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
     "asking",
+    "audits",
     "comparisons",
     "errors",
+    "exports",
     "forks",
     "judging",
     "plans",
     "progress",
     "questions",
     "repeats",
+    "reports",
     "replays",
     "runs",
     "scores",

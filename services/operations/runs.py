@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
@@ -13,6 +13,7 @@ from cotrail.services.runs.control import ControlledRun, PrioritizedRun, Retried
 from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import LabelledRun
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import Priority, RunRequest
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
@@ -114,6 +115,21 @@ def label(run: str, *, name: str | None = None, add: Sequence[str] = (), remove:
     """Name and tag a run; name: its new one, empty to take the former one away, none to leave it."""
     with open_store() as engine:
         return labels.label(engine, run, name=name, add=add, remove=remove)
+
+
+class FoundRun(Struct, frozen=True, kw_only=True):
+    """A run by its id, and the number of its questions."""
+
+    run: str
+    questions: int
+
+
+@operation("GET", "/runs/{run}/id", Scope.READ)
+def find(run: str) -> FoundRun:
+    """Find a run by its id, the beginning of it, its name, or `latest`."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        return FoundRun(run=record.id, questions=record.size)
 
 
 @operation("GET", "/runs/{run}/namesakes", Scope.READ)

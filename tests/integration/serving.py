@@ -1,37 +1,68 @@
-"""A server of the API in this process, on a port of its own."""
+"""The service as a process of its own on a free port, and the command line that goes through it."""
 
+import os
+import signal
 import socket
-import threading
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-import uvicorn
+import httpx2
 
-from cotrail.api.app import application
+from tests.conftest import wait_until
+
+
+class Server:
+    """A server process; url: its address."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = {**os.environ, **environment}
+        self._log = log
+        self.start()
+
+    def start(self) -> None:
+        """Start it, again where it was killed: the socket stays open, and connections wait in it."""
+        command = [sys.executable, "-m", "uvicorn", "cotrail.api.app:application", "--factory"]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--fd", str(self._socket.fileno())],
+                env=self._environment,
+                pass_fds=[self._socket.fileno()],
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(self._answers, "the server answers")
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Stop it for good."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+        self._socket.close()
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise AssertionError(self._log.read_text())
+        try:
+            return httpx2.get(f"{self.url}/v1/openapi/openapi.json", timeout=1).status_code == 200
+        except httpx2.HTTPError:
+            return False
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """The address of a server that works in the name of this process, on the store that the settings name."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = _Server(uvicorn.Config(application(), log_config=None, lifespan="on"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            assert server.ready.wait(60)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
-class _Server(uvicorn.Server):
-    """A server that says when it is ready."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
+def serving(environment: Mapping[str, str], log: Path) -> Iterator[Server]:
+    """Run a server with these variables; its log goes to the file."""
+    server = Server(environment, log)
+    try:
+        yield server
+    finally:
+        server.stop()

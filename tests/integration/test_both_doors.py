@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from typer.testing import CliRunner
 
 from cotrail.cli.main import app, exit_code
 from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import CotrailError
 from cotrail.models.schema.database import connect
+from cotrail.models.schema.tables import steps
 from tests.integration import compared, judged, recorded
 from tests.integration.conftest import made_database
-from tests.integration.serving import serving
+from tests.integration.served_here import serving
 
 Said = tuple[str, str, int]
 """What a command prints, what it says beside it, and its exit code."""
@@ -122,6 +123,13 @@ READ = (
     ("verdicts", judged.RUN),
     ("verdicts", judged.RUN, "--questions"),
     ("judge", judged.RUN, "--model", "further", "--estimate"),
+    ("export", judged.RUN),
+    ("export", recorded.PLAIN, "--format", "hotpotqa"),
+    ("export", recorded.PLAIN, "--format", "musique"),
+    ("audit", "verify", recorded.PLAIN),
+    ("audit", "verify", recorded.OPEN, "--digest", "0"),
+    ("audit", "prompt", recorded.PLAIN, "1", "1"),
+    ("audit", "export", recorded.PLAIN, "--question", "1", "--format", "prov"),
 )
 """Commands that change nothing."""
 
@@ -132,6 +140,14 @@ def test_a_command_prints_the_same_by_either_door(
     doors: Doors, command: tuple[str, ...], json: tuple[str, ...]
 ) -> None:
     here, there = doors(*command, *json)
+    assert there == here
+    assert here[0]
+
+
+def test_a_prompt_is_found_by_the_id_of_its_step_by_either_door(filled: Engine, doors: Doors) -> None:
+    with filled.connect() as connection:
+        step = connection.execute(select(steps.c.id).where(steps.c.kind == "reason").limit(1)).scalar_one()
+    here, there = doors("audit", "prompt", step)
     assert there == here
     assert here[0]
 
@@ -161,6 +177,16 @@ REFUSED = (
     ("judge", "nowhere"),
     ("judge", JUDGES_RUN),
     ("judge", judged.RUN, "--rubric", "preference"),
+    ("export", "nowhere"),
+    ("export", "nowhere", "--output", "there"),
+    ("export", recorded.PLAIN, "--format", "browsecomp-plus"),
+    ("report", "nowhere", "--html", "there"),
+    ("audit", "verify", "nowhere"),
+    ("audit", "export", "nowhere"),
+    ("audit", "prompt", "nowhere"),
+    ("audit", "prompt", "2"),
+    ("audit", "prompt", "987654321"),
+    ("trace", recorded.PLAIN, "1", "--prompt", "-1"),
 )
 """Commands that are refused."""
 
@@ -170,6 +196,37 @@ def test_a_command_is_refused_in_the_same_words_by_either_door(doors: Doors, com
     here, there = doors(*command)
     assert there == here
     assert here[2] == 2
+
+
+WRITTEN = (
+    ("export", judged.RUN, "--output"),
+    ("export", recorded.PLAIN, "--format", "browsecomp-plus", "--output"),
+    ("report", judged.RUN, "--html"),
+    ("audit", "export", recorded.PLAIN, "--output"),
+    ("audit", "export", recorded.PLAIN, "--question", "1", "--format", "prov", "--output"),
+    ("compare", "good", "bad", "--html"),
+)
+"""Commands that write what is named last."""
+
+
+@pytest.mark.parametrize("command", WRITTEN, ids=" ".join)
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["text", "json"])
+def test_a_command_writes_the_same_by_either_door(
+    address: str, doors: Doors, tmp_path: Path, command: Command, json: Command
+) -> None:
+    place = tmp_path / "written"
+    results = []
+    for door in ((), ("--server", address)):
+        results.append((_said(*door, *command, place, *json), _content(place)))
+        place.rename(tmp_path / f"written{len(results)}")
+    here, there = results
+    assert there == here
+    assert here[0][2] == 0, here[0][1]
+
+
+def _content(place: Path) -> dict[str, bytes]:
+    files = sorted(place.iterdir()) if place.is_dir() else [place]
+    return {file.name: file.read_bytes() for file in files}
 
 
 MADE = (

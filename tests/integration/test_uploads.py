@@ -27,7 +27,7 @@ from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import RunRequest
 from tests.conftest import wait_until
-from tests.integration.server_processes import Server, serving
+from tests.integration.serving import Server, serving
 
 CONTENT = b'{"id": "1", "question": "Who?"}\n'
 
@@ -143,8 +143,9 @@ def server(home: Path, tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def door(server: Server) -> Iterator[RemoteDoor]:
-    with RemoteDoor(server.url) as door:
-        yield door
+    door = RemoteDoor(server.url)
+    yield door
+    door.close()
 
 
 def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: Path) -> None:

@@ -4,7 +4,17 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs", "uploads")
+MODULES = (
+    "runs",
+    "uploads",
+    "jobs",
+    "corpora",
+    "knowledge",
+    "models",
+    "systems",
+    "datasets",
+    "workers",
+)
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

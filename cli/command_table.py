@@ -46,6 +46,7 @@ COMMANDS = (
         "workers",
         "workers:workers",
         "List the workers of all hosts, and what each is doing; maintenance processes too.",
+        served=True,
     ),
     Entry(
         STACK,
@@ -76,6 +77,7 @@ COMMANDS = (
         "index",
         "index:index",
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
+        served=True,
     ),
     Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id.", served=True),
     Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued.", served=True),
@@ -144,6 +146,7 @@ COMMANDS = (
         "knowledge",
         "knowledge:knowledge",
         "Build and query the knowledge sources of Rethinking with Retrieval.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -151,29 +154,34 @@ COMMANDS = (
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
     ),
+    Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one.", served=True),
     Entry(
         LISTS,
         "systems",
         "systems:systems",
         "List the systems; of one, all settings with their defaults and meanings.",
+        served=True,
     ),
     Entry(
         LISTS,
         "models",
         "models:models",
         "List the models, built-in ones and those of models.toml; of one, its settings and what it can do.",
+        served=True,
     ),
     Entry(
         LISTS,
         "corpora",
         "corpora:corpora",
         "List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).",
+        served=True,
     ),
     Entry(
         LISTS,
         "datasets",
         "datasets:datasets",
         "List the datasets; of one, its files, where to get them, its metric and its corpus.",
+        served=True,
     ),
     Entry(RESULTS, "runs", "show:runs", "List runs, the newest first.", served=True),
     Entry(

@@ -131,6 +131,9 @@ class Settings(BaseSettings):
     retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
 
+    streams: Count = 1000
+    """The most streams of events that a process of the service sends at once."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:

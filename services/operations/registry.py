@@ -4,7 +4,7 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs",)
+MODULES = ("runs", "live")
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

@@ -137,6 +137,9 @@ class Settings(BaseSettings):
     upload_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] = 30
     """The number of days after its last use at which an uploaded file is removed."""
 
+    streams: Count = 1000
+    """The most streams of events that a process of the service sends at once."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ MODULES = (
     "jobs",
     "judging",
     "knowledge",
+    "live",
     "models",
     "plans",
     "progress",

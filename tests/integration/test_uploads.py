@@ -24,8 +24,9 @@ from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import NamesFiles, moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
-from cotrail.services.runs.requests import RunRequest
+from cotrail.services.runs.requests import AskRequest, RunRequest
 from tests.conftest import wait_until
 from tests.integration.serving import Server, serving
 
@@ -231,6 +232,8 @@ def test_a_record_of_an_uploaded_file_has_its_name(client: TestClient[Any], home
 
 REQUESTS: dict[type, Callable[[str], Any]] = {
     RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
+    AskRequest: lambda path: AskRequest(question="Who built it?", demonstrations=path),
+    ForkRequest: lambda path: ForkRequest(run="r", plan=path),
 }
 """Requests with files, each with a path in all of its fields that name files."""
 

@@ -36,7 +36,7 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,dev]'
+	$(PIP) --editable '.[local,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,webhooks,dev]'
 	$(PIP) --no-deps '$(EMBEDDER)' '$(WORDNET)'
 	touch $@
 

@@ -10,6 +10,7 @@ from litestar.openapi import OpenAPIConfig
 from cotrail.api import problems
 from cotrail.api.access import PUBLIC, Access, tell_id
 from cotrail.api.handlers import handlers
+from cotrail.api.uploads import HANDLERS as UPLOADS
 from cotrail.errors import CotrailError
 
 
@@ -17,7 +18,7 @@ def application() -> Litestar:
     """The service, as an ASGI application."""
     description = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
     return Litestar(
-        [Router("/v1", route_handlers=handlers())],
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS])],
         middleware=[Access()],
         before_send=[tell_id],
         exception_handlers={

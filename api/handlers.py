@@ -2,16 +2,20 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import Body, PathParameter, QueryParameter
+from litestar.response import Stream
 from msgspec import Struct
 
 from cotrail.api.access import idempotency_key
 from cotrail.api.guards import needs
+from cotrail.api.streams import streamed
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.operations.files import moved
 from cotrail.services.operations.once import once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
@@ -31,6 +35,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         _path(operation),
         http_method=HttpMethod(operation.method),
         status_code=operation.status,
+        media_type=operation.media_type,
         guards=[needs(operation.scope)],
         opt={"operation": operation.name, "scope": operation.scope},
         operation_id=operation.name,
@@ -54,28 +59,35 @@ def _summary(operation: Operation[Any, Any]) -> str:
 
 def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     """The operation as a function with the signature that Litestar reads."""
-    body = _body_type(operation) if operation.has_body else None
+    body_type = _body_type(operation) if operation.has_body else None
 
     def carry_out(**given: Any) -> Any:
         body = given.pop(_BODY, None)
-        return once(operation, {**given, **_fields(operation, body)}, idempotency_key.get())
+        arguments = given | _fields(operation, body)
 
-    named = operation.in_path if body else operation.parameters
+        def here() -> Any:
+            return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+
+        answer = once(operation, arguments, here, idempotency_key.get())
+        return streamed(answer, operation.media_type) if operation.answers == "stream" else answer
+
+    named = operation.in_path if body_type else operation.parameters
     parameters = [_parameter(operation, name) for name in named]
-    if body:
-        parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=JSONBody[body]))
-    carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        parameters, return_annotation=operation.answer_type
-    )
-    carry_out.__annotations__ = _annotations(parameters) | {"return": operation.answer_type}
+    if body_type:
+        parameters.append(
+            inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[body_type, Body()])
+        )
+    answer_type = Stream if operation.answers == "stream" else operation.answer_type
+    carry_out.__signature__ = inspect.Signature(parameters, return_annotation=answer_type)  # type: ignore[attr-defined]
+    carry_out.__annotations__ = _annotations(parameters) | {"return": answer_type}
     carry_out.__name__ = operation.name.replace(".", "_")
     return carry_out
 
 
 def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
-    parameter = operation.parameters[name]
-    place: Any = FromPath if name in operation.in_path else FromQuery
-    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=place[parameter.annotation])
+    given = operation.parameters[name]
+    place = PathParameter() if name in operation.in_path else QueryParameter()
+    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

@@ -146,6 +146,15 @@ class Settings(BaseSettings):
     requests_per_minute: Count = 3_000
     """The number of requests a minute with one token that each process of the service takes."""
 
+    upload_bytes: Annotated[int, Field(ge=1)] = 16 * 2**30
+    """The largest file that the service takes, in bytes."""
+
+    upload_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] = 30
+    """The number of days after its last use at which an uploaded file is removed."""
+
+    streams: Count = 1000
+    """The most streams of events that a process of the service sends at once."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,6 +206,11 @@ class Settings(BaseSettings):
     def knowledge_path(self) -> Path:
         """The folder of the knowledge sources that were built."""
         return self.home / "knowledge"
+
+    @property
+    def files_path(self) -> Path:
+        """The folder of uploaded files."""
+        return self.home / "files"
 
     @property
     def search_server(self) -> SearchServer | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.models.execution.closing import Closed, close_run, runs_to_close
 from cotrail.workers.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -17,10 +17,14 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
 
 
 class Closing:
-    """Closes runs one after another in a thread; one that can't be closed doesn't hold up the others."""
+    """Closes runs one after another in a thread; one that can't be closed doesn't hold up the others.
 
-    def __init__(self, engine: Engine) -> None:
+    closed: called in the transaction that seals a run.
+    """
+
+    def __init__(self, engine: Engine, closed: Closed) -> None:
         self._engine = engine
+        self._closed = closed
         self._failed: dict[str, Backoff] = {}
         self._thread = threading.Thread()
 
@@ -39,7 +43,7 @@ class Closing:
     def _close(self, run_ids: Sequence[str]) -> None:
         for run_id in run_ids:
             try:
-                if close_run(self._engine, run_id):
+                if close_run(self._engine, run_id, self._closed):
                     logger.info("all questions of %s have ended", run_id)
             except SQLAlchemyError as error:
                 backoff = self._failed.setdefault(run_id, Backoff(SHORTEST_PAUSE, LONGEST_PAUSE))

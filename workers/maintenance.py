@@ -1,4 +1,5 @@
-"""The maintenance process: admits questions, sends the steps that are due, and recovers those that got lost.
+"""The maintenance process: admits questions, sends the steps that are due, recovers those that got lost, and has jobs
+carried out.
 
 `cotrail worker maintenance` starts it. Any number may run; one is the leader and works, the others stand by
 (`cotrail.workers.leading`).
@@ -20,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import Settings, settings
+from cotrail.configuration.webhooks import read_webhooks
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
@@ -43,11 +45,13 @@ from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
 from cotrail.workers.backoff import Backoff
 from cotrail.workers.celery_app import app
 from cotrail.workers.closing import Closing
+from cotrail.workers.jobs import JobRunner
 from cotrail.workers.leading import Session, session
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import announce, withdraw
 from cotrail.workers.retention import Retention
 from cotrail.workers.stopping import Stopping
+from cotrail.workers.webhooks import Webhooks
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +86,8 @@ class Maintenance:
         self._admitting = Backoff(settings.sweep_seconds / MOST_ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
-        self.closing = Closing(self.engine)
+        self.webhooks = Webhooks(self.engine, read_webhooks(settings.home / "webhooks.toml"))
+        self.closing = Closing(self.engine, self.webhooks.closed)
         self.retention = Retention(self.engine, settings.retention_days)
         self.stopping_rules = Stopping(self.engine)
         self._judging_from = 0.0
@@ -114,6 +119,8 @@ class Maintenance:
         with self.engine.begin() as connection:
             due += take_suspect(connection)
         self.closing.start_due()
+        stay()
+        self.webhooks.start_due()
         stay()
         return _sent(due) + self.admit()
 
@@ -280,7 +287,12 @@ def _work() -> None:
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
-    maintenance.run()
+    jobs = JobRunner(maintenance.engine, maintenance.settings.lease_seconds, maintenance.settings.sweep_seconds)
+    jobs.start()
+    try:
+        maintenance.run()
+    finally:
+        jobs.stop()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Closing runs: a run whose questions have all ended is sealed by a digest over all of them."""
 
+from collections.abc import Callable
+
 from psycopg.errors import SerializationFailure
 from sqlalchemy import Connection, Engine, Text, bindparam, exists, select, update
 from sqlalchemy.exc import OperationalError
@@ -16,7 +18,10 @@ _due = (
     ~exists().where(questions.c.run_id == runs.c.id, _unended),
 )
 _DUE = select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)
-_CLOSE = update(runs).where(runs.c.id == _run, *_due).values(digest=run_digest(_run)).returning(runs.c.id)
+_CLOSE = update(runs).where(runs.c.id == _run, *_due).values(digest=run_digest(_run)).returning(runs.c.desired_state)
+
+Closed = Callable[[Connection, str, str], None]
+"""Called in the transaction that seals a run, with its id and what a person wanted of it."""
 
 
 def runs_to_close(connection: Connection) -> list[str]:
@@ -24,7 +29,11 @@ def runs_to_close(connection: Connection) -> list[str]:
     return list(connection.execute(_DUE).scalars())
 
 
-def close_run(engine: Engine, run_id: str) -> bool:
+def _tell_nobody(_: Connection, __: str, ___: str) -> None:
+    """Tells nobody."""
+
+
+def close_run(engine: Engine, run_id: str, closed: Closed = _tell_nobody) -> bool:
     """Seal a run, unless its questions are opened again meanwhile; returns whether it did.
 
     The digest over millions of questions takes minutes, and nothing is locked for that long. Instead REPEATABLE READ
@@ -32,7 +41,10 @@ def close_run(engine: Engine, run_id: str) -> bool:
     """
     try:
         with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:
-            return connection.execute(_CLOSE, {"run": run_id}).first() is not None
+            desired = connection.execute(_CLOSE, {"run": run_id}).scalar()
+            if desired is not None:
+                closed(connection, run_id, desired)
+            return desired is not None
     except OperationalError as error:
         if isinstance(error.orig, SerializationFailure):
             return False

@@ -175,10 +175,9 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
 def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
     """Return the run, the question's key and the sequence of the step with that id; raises UnknownNameError."""
     of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
-    own = of_step.where(*in_project(connection, runs))
-    row = connection.execute(
-        own.join_from(steps, questions, steps.c.question_id == questions.c.id).join(runs, runs.c.id == steps.c.run_id)
-    ).one_or_none()
+    of_question = of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)
+    of_run = of_question.join(runs, runs.c.id == questions.c.run_id).where(*in_project(connection, runs))
+    row = connection.execute(of_run).one_or_none()
     if row is None:
         raise UnknownNameError(f"there is no step with the id {step_id}; name one by RUN QUESTION STEP instead")
     return row.run_id, row.key, row.sequence

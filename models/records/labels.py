@@ -46,6 +46,7 @@ def check_name(connection: Connection, name: str) -> None:
 
 def namesakes(connection: Connection, run_id: str, name: str) -> list[str]:
     """Return the ids of the other runs that have this name, so that it finds none of them."""
+    named = run_labels.c.name == name, run_labels.c.run_id != run_id
     others = select(run_labels.c.run_id).join(runs, runs.c.id == run_labels.c.run_id)
-    named = others.where(run_labels.c.name == name, run_labels.c.run_id != run_id, *in_project(connection, runs))
-    return list(connection.execute(named.order_by(run_labels.c.run_id)).scalars())
+    others = others.where(*named, *in_project(connection, runs))
+    return list(connection.execute(others.order_by(run_labels.c.run_id)).scalars())

@@ -7,7 +7,7 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.registry import CATALOGUES, find_engine
-from cotrail.services.access.projects import granted_models, grants
+from cotrail.services.access.seen import grants
 
 
 def find_granted_model(name: str) -> ModelSpec:
@@ -15,7 +15,7 @@ def find_granted_model(name: str) -> ModelSpec:
     path, models = settings().catalogue_path, grants().models
     if models is None or (name in models and (name in catalogue(path) or provided(name) is not None)):
         return find_model(path, name)
-    raise unknown_model(path, name, sorted(granted_models(catalogue(path))))
+    raise unknown_model(path, name, sorted(models & catalogue(path).keys()))
 
 
 def find_granted_engine(kind: str, name: str | None) -> NamedEngine[Any]:
@@ -24,4 +24,4 @@ def find_granted_engine(kind: str, name: str | None) -> NamedEngine[Any]:
     known = CATALOGUES[kind].all(path)
     if models is None or name is None or (name in models and name in known):
         return find_engine(path, kind, name)
-    raise CATALOGUES[kind].unknown(path, name, granted_models(known))
+    raise CATALOGUES[kind].unknown(path, name, models & known.keys())

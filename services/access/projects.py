@@ -5,8 +5,6 @@ tokens of all. Administrators of another project make tokens of it, and nothing 
 """
 
 import re
-import time
-from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -25,9 +23,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 MOST = 2**53
-
-REMEMBERED_SECONDS = 5.0
-"""How long a process takes grants as it read them."""
 
 
 class Changes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,50 +103,6 @@ def choose(name: str) -> str:
     with open_store() as engine, engine.connect() as connection:
         found = queries.find_project(connection, name)
     return _found(found if actor().project is None else None, name).name
-
-
-class Grants(Struct, frozen=True, kw_only=True):
-    """What the project of the one who asks may use; None: everything."""
-
-    corpora: frozenset[str] | None
-    models: frozenset[str] | None
-
-
-EVERYTHING, NOTHING = Grants(corpora=None, models=None), Grants(corpora=frozenset(), models=frozenset())
-
-
-def grants() -> Grants:
-    """What the one who asks may use of what isn't the own project's."""
-    project = actor().project
-    if project is None:
-        return EVERYTHING
-    known, until = _known.get(project, (EVERYTHING, 0.0))
-    if time.monotonic() < until:
-        return known
-    with open_store() as engine, engine.connect() as connection:
-        record = queries.find_project(connection, project)
-    read = NOTHING if record is None else Grants(corpora=_set(record.corpora), models=_set(record.models))
-    _known[project] = read, time.monotonic() + REMEMBERED_SECONDS
-    return read
-
-
-def granted_models(names: Iterable[str]) -> list[str]:
-    """Those of the names of models that the one who asks may use."""
-    models = grants().models
-    return [name for name in names if models is None or name in models]
-
-
-def may_use_model(name: str) -> bool:
-    """Whether the one who asks may use the model of this name."""
-    models = grants().models
-    return models is None or name in models
-
-
-_known: dict[str, tuple[Grants, float]] = {}
-
-
-def _set(names: Collection[str] | None) -> frozenset[str] | None:
-    return None if names is None else frozenset(names)
 
 
 def _check_administers_service() -> None:

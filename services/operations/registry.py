@@ -5,9 +5,33 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "asking",
+    "audits",
+    "comparisons",
+    "corpora",
+    "datasets",
+    "errors",
+    "exports",
+    "forks",
+    "jobs",
+    "judging",
+    "knowledge",
+    "live",
+    "models",
+    "plans",
+    "progress",
     "projects",
+    "questions",
+    "repeats",
+    "replays",
+    "reports",
     "runs",
+    "scores",
+    "systems",
     "tokens",
+    "uploads",
+    "verdicts",
+    "workers",
 )
 """The modules beside this one that define operations."""
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from msgspec import Meta
-from msgspec.structs import replace
+from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
@@ -14,9 +13,12 @@ from cotrail.services.runs.control import ControlledRun, PrioritizedRun, Retried
 from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import LabelledRun
+from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import Priority, RunRequest
-from cotrail.services.runs.submitted import Submitted
+from cotrail.services.runs.submitted import Submitted, SubmittedRun
 from cotrail.services.runs.submitted_before import read_submission
+from cotrail.services.runs.waves import waves_in_words
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
@@ -68,7 +70,7 @@ def submit(request: RunRequest, app: App = current_app) -> Submitted:
     warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
     with open_store() as engine:
         submission.submit(engine, prepared)
-    return replace(_submitted_before([each.id for each in prepared.runs]), warnings=warnings)
+    return submitted_as(prepared, warnings)
 
 
 @operation("POST", "/runs/estimate", Scope.SUBMIT)
@@ -119,3 +121,36 @@ def label(run: str, *, name: str | None = None, add: Sequence[str] = (), remove:
     """Name and tag a run; name: its new one, empty to take the former one away, none to leave it."""
     with open_store() as engine:
         return labels.label(engine, run, name=name, add=add, remove=remove)
+
+
+class FoundRun(Struct, frozen=True, kw_only=True):
+    """A run by its id, and the number of its questions."""
+
+    run: str
+    questions: int
+
+
+@operation("GET", "/runs/{run}/id", Scope.READ)
+def find(run: str) -> FoundRun:
+    """Find a run by its id, the beginning of it, its name, or `latest`."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        return FoundRun(run=record.id, questions=record.size)
+
+
+@operation("GET", "/runs/{run}/namesakes", Scope.READ)
+def namesakes(run: str) -> tuple[str, ...]:
+    """List the other runs that have a run's name, so that it finds none of them."""
+    with reading() as connection:
+        return labels.namesakes_of(connection, run)
+
+
+def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+    """What is said of a run that was just submitted, with its repeats."""
+    size, name = len(prepared.questions), prepared.submission.labels.name
+    return Submitted(
+        runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
+        warnings=warnings,
+        waves=waves_in_words(prepared.submission) if prepared.submission.batched else None,
+        namesakes={run.id: namesakes(run.id) for run in prepared.runs} if name else {},
+    )

@@ -95,7 +95,7 @@ def compose(
         pins={source: store.revision(source) for source in system.needs.knowledge},
     )
     return Submission(
-        id=new_id(system.spec.name),
+        id=new_id(system.spec.name, asked=request.asked is not None),
         system=system.spec.name,
         system_version=system.spec.version,
         settings=system.settings,
@@ -114,6 +114,7 @@ def compose(
         },
         priority=request.priority,
         batched=batched,
+        asked=request.asked is not None,
         served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),
     )

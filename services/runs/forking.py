@@ -1,13 +1,12 @@
 """Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.common.dotted_names import dotted
@@ -20,13 +19,14 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
 from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.forks import count_taken_over
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import BUDGETS, Runs
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.planning import read_stated, with_plan
-from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.provenance import recorded_file
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.shots import make_shots, read_shown
 from cotrail.services.runs.system_settings import configure
@@ -68,6 +68,10 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     plan: str | None = None
 
+    def with_files(self, move: Callable[[str], str]) -> "ForkRequest":
+        """The same request with its file in the place that `move` gives."""
+        return self if self.plan is None else replace(self, plan=move(self.plan))
+
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
     """A run that was just forked.
@@ -100,6 +104,20 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
         adopted=forked.adopted,
         whole=forked.whole,
         plan=plan_digest(submission.provenance[PLAN]),
+    )
+
+
+def read_fork(connection: Connection, run_id: str) -> ForkedRun:
+    """A run that was forked before, as its forking was answered."""
+    record = read_run(connection, run_id)
+    adopted, whole = count_taken_over(connection, run_id)
+    return ForkedRun(
+        run=run_id,
+        origin=record.origin or "",
+        questions=record.size,
+        adopted=adopted,
+        whole=whole,
+        plan=plan_digest(record.provenance[PLAN]),
     )
 
 
@@ -198,11 +216,9 @@ def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
     if "demonstrations" not in files:
         return shots.get(AnswerForm.DIRECT, Demonstrations())
-    for file in (files[key] for key in ("demonstrations", "sets") if key in files):
-        if file_record(Path(file["path"])) != file:
-            raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
-    sets = files["sets"]["path"] if "sets" in files else request.get("sets")
-    return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
+    places = {key: str(recorded_file(record.id, files[key])) for key in ("demonstrations", "sets") if key in files}
+    sets = places.get("sets", request.get("sets"))
+    return in_form(read_shown(places["demonstrations"], sets, request.get("set_number")), AnswerForm.COT)
 
 
 def _resolved(record: RunRecord, key: str) -> str:

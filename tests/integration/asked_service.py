@@ -1,5 +1,6 @@
 """The service in this process, asked from the machine itself or from elsewhere, on a home with a scripted model."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -44,5 +45,12 @@ def write_home(home: Path, questions: int = 2) -> dict[str, Any]:
     (home / "models.toml").write_text(f"[models.scripted]\n{table}[models.other]\n{table}")
     lines = [json.dumps({"id": f"q{n}", "question": f"Who is {n}?", "answers": ["Marlow"]}) for n in range(questions)]
     (home / "questions.jsonl").write_text("\n".join(lines))
-    path = str(home / "questions.jsonl")
-    return {"system": "zero-shot", "dataset": "jsonl", "questions": path, "model": "scripted"}
+    digest = f"sha256:{hashlib.sha256((home / 'questions.jsonl').read_bytes()).hexdigest()}"
+    return {"system": "zero-shot", "dataset": "jsonl", "questions": digest, "model": "scripted"}
+
+
+def upload(client: "TestClient[Any]", home: Path, headers: dict[str, str]) -> None:
+    """Uploads the questions of such a request."""
+    content = (home / "questions.jsonl").read_bytes()
+    path = f"/v1/files/sha256:{hashlib.sha256(content).hexdigest()}?name=questions.jsonl"
+    assert client.put(path, content=content, headers=headers).status_code < 300

@@ -106,7 +106,7 @@ def test_a_run_that_can_not_be_closed_holds_up_no_other_and_no_sweep(
         assert going_on.wait(60)
         cursor.execute("SELECT repeat('x', 1073741824)")  # type: ignore[attr-defined]
 
-    closing = Closing(engine)
+    closing = Closing(engine, lambda *_: None)
     with at_closing(engine, "a-broken", fail), caplog.at_level(logging.WARNING):
         closing.start_due()
         closing.start_due()

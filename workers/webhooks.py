@@ -1,0 +1,163 @@
+"""Webhooks: other programs are told, by signed requests, that a run has ended or is blocked.
+
+Events are CloudEvents 1.0 in JSON, signed as Standard Webhooks are. They go to the endpoints of `webhooks.toml` and
+nowhere else: redirects aren't followed.
+"""
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from cotrail.configuration.webhooks import Endpoints, RunEvent, WebhookEndpoint
+from cotrail.engines.optional_packages import installed_with
+from cotrail.models.execution.webhooks import (
+    Delivery,
+    claim_due,
+    delivered,
+    newly_blocked,
+    post,
+    read_facts,
+    undelivered,
+)
+from cotrail.models.schema.states import DesiredState
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 10.0
+"""How long an endpoint may take to answer."""
+
+EXTRA = "webhooks"
+GONE = 410
+
+
+class CloudEvent(Struct, frozen=True, kw_only=True):
+    """An event in CloudEvents' JSON format (version 1.0)."""
+
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: datetime
+    data: Any
+    specversion: str = "1.0"
+    datacontenttype: str = "application/json"
+
+
+class Webhooks:
+    """Tells endpoints of runs; threads beside the sweeps wait for their answers."""
+
+    def __init__(self, engine: Engine, endpoints: Endpoints) -> None:
+        self._engine = engine
+        self._endpoints = endpoints
+        self._thread = threading.Thread()
+        if endpoints:
+            with installed_with(EXTRA):
+                import httpx2
+                from standardwebhooks import Webhook
+            self._sign: Callable[[str], Any] = Webhook
+            self._http = httpx2.Client(timeout=SECONDS, follow_redirects=False)
+
+    def closed(self, connection: Connection, run_id: str, desired: str) -> None:
+        """Put into the outbox, in the transaction that seals a run, that it has ended."""
+        self._post(connection, run_id, "cancelled" if desired == DesiredState.CANCELLED else "finished")
+
+    def start_due(self) -> None:
+        """Begin to deliver what is due, unless that is being done."""
+        if not self._endpoints or self._thread.is_alive():
+            return
+        with self._engine.begin() as connection:
+            for run_id in newly_blocked(connection, event_type("blocked")):
+                self._post(connection, run_id, "blocked")
+            due = claim_due(connection)
+        if due:
+            self._thread = threading.Thread(target=self._deliver, args=[due], name="webhooks", daemon=True)
+            self._thread.start()
+
+    def join(self) -> None:
+        """Wait until what was begun is done."""
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _post(self, connection: Connection, run_id: str, event: RunEvent) -> None:
+        if not self._endpoints:
+            return
+        facts = read_facts(connection, run_id)
+        wanting = [name for name, endpoint in self._endpoints.items() if endpoint.wants(event, facts.project)]
+        told = {"state": event, **msgspec.to_builtins(facts)}
+        post(connection, run_id, [_addressed(name, event, told) for name in wanting])
+
+    def _deliver(self, due: Sequence[Delivery]) -> None:
+        for delivery in due:
+            problem, give_up = self._problem(delivery)
+            try:
+                with self._engine.begin() as connection:
+                    if problem is None:
+                        delivered(connection, delivery)
+                    else:
+                        undelivered(connection, delivery, problem, give_up=give_up)
+            except SQLAlchemyError as error:
+                logger.warning("what became of webhook %s isn't recorded, so it is sent again: %s", delivery.id, error)
+            if problem is not None:
+                logger.warning("the webhook %s wasn't told of %s: %s", delivery.endpoint, delivery.id, problem)
+
+    def _problem(self, delivery: Delivery) -> tuple[str | None, bool]:
+        """Send an event; returns why the endpoint didn't take it, and whether it never will."""
+        endpoint = self._endpoints.get(delivery.endpoint)
+        if endpoint is None:
+            return "webhooks.toml has no such endpoint any more", True
+        import httpx2
+
+        body = msgspec.json.encode(delivery.event).decode()
+        try:
+            headers = self._headers(endpoint, delivery.id, body)
+            with self._http.stream("POST", endpoint.url, content=body, headers=headers) as response:
+                status = response.status_code
+        except (httpx2.HTTPError, ValueError) as error:
+            return str(error) or type(error).__name__, False
+        return (None, False) if response.is_success else (f"it answered with status {status}", status == GONE)
+
+    def _headers(self, endpoint: WebhookEndpoint, id_: str, body: str) -> dict[str, str]:
+        """The headers of Standard Webhooks; ValueError where the secret can't sign."""
+        secret = os.environ.get(endpoint.secret_variable, "").strip()
+        if not secret:
+            raise ValueError(f"the variable {endpoint.secret_variable} isn't set, which holds the secret")
+        at = datetime.now(UTC)
+        try:
+            signature = self._sign(secret).sign(id_, at, body)
+        except ValueError:
+            # The library's own message may quote what it was given.
+            raise ValueError(f"the secret in {endpoint.secret_variable} isn't base64 behind `whsec_`") from None
+        return {
+            "Content-Type": "application/cloudevents+json",
+            "webhook-id": id_,
+            "webhook-timestamp": str(int(at.timestamp())),
+            "webhook-signature": signature,
+        }
+
+
+def event_type(event: RunEvent) -> str:
+    """The type of such events."""
+    return f"dev.cotrail.run.{event}.v1"
+
+
+def _addressed(endpoint: str, event: RunEvent, told: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """An event with its id, and the endpoint that is told."""
+    id_ = f"msg_{uuid.uuid4().hex}"
+    made = CloudEvent(
+        id=id_,
+        source=f"/projects/{told['project']}",
+        type=event_type(event),
+        subject=told["run"],
+        time=datetime.now(UTC),
+        data=told,
+    )
+    return id_, endpoint, msgspec.to_builtins(made, str_keys=True)

@@ -36,10 +36,10 @@ from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.models.records.runs import BUDGETS, PRICES, STAND_INS
 from cotrail.services.access.seen import check_models_granted
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.provenance import STAND_INS, versions
+from cotrail.services.runs.provenance import versions
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.run_ids import new_id
 from cotrail.services.runs.runnable import (

@@ -13,9 +13,6 @@ from cotrail.errors import InputError
 from cotrail.services.data.file_references import FileReference
 from cotrail.services.data.uploaded_files import find_file, uploaded_name
 
-STAND_INS = "instead"
-"""The key of a run's provenance under which it says what stands in for what the paper has."""
-
 PACKAGES = (
     "celery",
     "msgspec",

@@ -24,6 +24,8 @@ from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import NamesFiles, moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import RunRequest
 from tests.conftest import wait_until
@@ -230,6 +232,8 @@ def test_a_record_of_an_uploaded_file_has_its_name(client: TestClient[Any], home
 
 
 REQUESTS: dict[type, Callable[[str], Any]] = {
+    ForkRequest: lambda path: ForkRequest(run="latest", plan=path),
+    JudgeRequest: lambda path: JudgeRequest(run="latest", others={"plan": path}),
     RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
 }
 """Requests with files, each with a path in all of its fields that name files."""

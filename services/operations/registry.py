@@ -13,6 +13,7 @@ MODULES = (
     "judging",
     "plans",
     "progress",
+    "pruning",
     "questions",
     "repeats",
     "reports",

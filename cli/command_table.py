@@ -138,6 +138,7 @@ COMMANDS = (
         "prune",
         "prune:prune_runs",
         "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
+        served=True,
     ),
     Entry(WORK, "data", "data:data", "Build the datasets' corpora from their published files, and draw questions."),
     Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from questions or a run."),

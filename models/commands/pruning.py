@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState
 from cotrail.models.schema.tables import (
@@ -77,13 +78,14 @@ class Weight(Struct, frozen=True, kw_only=True):
 
 def begun(connection: Connection) -> list[str]:
     """Return the runs whose pruning was begun and not completed, the oldest first."""
-    query = select(runs.c.id).where(runs.c.desired_state == DesiredState.PRUNED)
+    query = select(runs.c.id).where(runs.c.desired_state == DesiredState.PRUNED, *in_project(connection, runs))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
 def ended_before(connection: Connection, days: float) -> list[str]:
     """Return the finished and cancelled runs that ended more than so many days ago, the oldest first."""
-    query = select(runs.c.id).where(_has_ended, _ended_at < func.now() - timedelta(days=days))
+    old = _has_ended, _ended_at < func.now() - timedelta(days=days)
+    query = select(runs.c.id).where(*old, *in_project(connection, runs))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 

@@ -20,6 +20,7 @@ MODULES = (
     "models",
     "plans",
     "progress",
+    "pruning",
     "questions",
     "repeats",
     "replays",

@@ -141,10 +141,11 @@ def namesakes(run: str) -> tuple[str, ...]:
 
 def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
     """What is said of a run that was just submitted, with its repeats."""
-    size, name = len(prepared.questions), prepared.submission.labels.name
+    run, size = prepared.submission, len(prepared.questions)
+    name = run.labels.name
     return Submitted(
-        runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
+        runs=tuple(SubmittedRun(run=each.id, questions=size, plan=plan_of(each), name=name) for each in prepared.runs),
         warnings=warnings,
-        waves=waves_in_words(prepared) if prepared.submission.batched else None,
-        namesakes={run.id: namesakes(run.id) for run in prepared.runs} if name else {},
+        waves=waves_in_words(run.system, run.system_version, run.settings) if run.batched else None,
+        namesakes={each.id: namesakes(each.id) for each in prepared.runs} if name else {},
     )

@@ -8,7 +8,6 @@ import msgspec
 from cotrail.common.humanize import count
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.questions import Question
-from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.systems.registry import find_system
 
 
@@ -25,9 +24,8 @@ def most_waves(system: str, version: int, settings: Mapping[str, Any]) -> int | 
     return sum(each.times if each.in_turn is None else each.in_turn for each in prompted)
 
 
-def waves_in_words(prepared: PreparedRun) -> str:
+def waves_in_words(system: str, version: int, settings: Mapping[str, Any]) -> str:
     """What a run in batches takes."""
-    run = prepared.submission
-    most = most_waves(run.system, run.system_version, run.settings)
+    most = most_waves(system, version, settings)
     waves = "batches one after another" if most is None else f"at most {count(most, 'wave')} of batches"
     return f"It is asked in {waves}: each mostly takes less than an hour, and 24 hours at worst."

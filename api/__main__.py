@@ -2,8 +2,11 @@
 
 import uvicorn
 
+from cotrail.configuration.settings import settings
+
 # Importing it configures Celery, by which workers are asked and told.
 from cotrail.workers.celery_app import app as app
 
 if __name__ == "__main__":
-    uvicorn.run("cotrail.api.app:application", factory=True, host="127.0.0.1", port=8420, server_header=False)
+    host, port = settings().api_host, settings().api_port
+    uvicorn.run("cotrail.api.app:application", factory=True, host=host, port=port, server_header=False)

@@ -1,18 +1,110 @@
-"""Middleware: who asks, under which id, in the name of which project."""
+"""Middleware: who asks, under which id, in the name of which project.
+
+A request says so by a token (`Authorization: Bearer`), or by the cookie of a person who signed in. On the machine
+itself none is needed, where only that reaches the server, and no proxy is between the two (`cotrail.api.origins`).
+Whatever isn't marked as public is refused to those of whom nothing is known.
+"""
 
 import uuid
+from contextvars import ContextVar
+from typing import Any
 
+from anyio import to_thread
+from litestar import Request
+from litestar.datastructures import MutableScopeHeaders
 from litestar.middleware import ASGIMiddleware
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from msgspec.structs import replace
 
-from cotrail.services.access.actor import LOCAL, acting
+from cotrail.api import origins
+from cotrail.api.rates import Rates
+from cotrail.configuration.settings import settings
+from cotrail.errors import UnauthenticatedError
+from cotrail.services.access import projects, tokens
+from cotrail.services.access.actor import ANYBODY, LOCAL, Actor, acting
+
+AnyRequest = Request[Any, Any, Any]
+
+PUBLIC = "public"
+"""The key of a route's `opt` that opens it to those without a token."""
+
+PROJECT = "Cotrail-Project"
+"""The header by which whoever is at the machine itself chooses a project."""
+
+SESSION = "cotrail_session"
+"""The cookie of a person who signed in; `__Host-` precedes it except on the machine itself."""
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that is being answered."""
+
+idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
+"""Its `Idempotency-Key`."""
+
+
+def id_of(scope: Scope) -> str:
+    """The id of a request."""
+    return str(scope["state"].setdefault("request_id", str(uuid.uuid4())))
+
+
+async def tell_id(message: Message, scope: Scope) -> None:
+    """Say in an answer under which id its request is logged; called before anything is sent."""
+    if message["type"] == "http.response.start":
+        MutableScopeHeaders.from_message(message)["X-Request-Id"] = id_of(scope)
 
 
 class Access(ASGIMiddleware):
     """Finds out who asks, before anything else is done."""
 
+    def __init__(self) -> None:
+        self._rates = Rates()
+
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Have the request be answered in that one's name."""
-        scope["state"]["request_id"] = str(uuid.uuid4())
-        with acting(LOCAL):
+        request: AnyRequest = Request(scope)
+        request_id.set(id_of(scope))
+        idempotency_key.set(request.headers.get("Idempotency-Key"))
+        who = await _actor(request)
+        if who.token is not None:
+            self._rates.count(who.token)
+        if not who.scopes and not request.route_handler.opt.get(PUBLIC):
+            raise UnauthenticatedError("this needs a token, in the header `Authorization: Bearer`")
+        with acting(who):
             await next_app(scope, receive, send)
+
+
+def session_cookie(request: AnyRequest) -> str:
+    """The name of the cookie of a session."""
+    return SESSION if origins.is_local(request) else f"__Host-{SESSION}"
+
+
+async def _actor(request: AnyRequest) -> Actor:
+    """The one who asks; raises UnauthenticatedError, and ForbiddenError for pages of other sites."""
+    if (header := request.headers.get("Authorization")) is not None:
+        scheme, _, secret = header.partition(" ")
+        if scheme.casefold() != "bearer":
+            raise UnauthenticatedError("a token stands behind `Authorization: Bearer`")
+        return await _of_project(request, await _recognized(secret.strip()))
+    if secret := request.cookies.get(session_cookie(request), ""):
+        origins.check_page(request, cookie=True)
+        try:
+            return await _recognized(secret)
+        except UnauthenticatedError:
+            return ANYBODY
+    if settings().tokens_required or not origins.is_local(request):
+        return ANYBODY
+    origins.check_page(request, cookie=False)
+    return await _of_project(request, LOCAL)
+
+
+async def _recognized(secret: str) -> Actor:
+    known = tokens.remembered(secret)
+    return known if known is not None else await to_thread.run_sync(tokens.recognized, secret)
+
+
+async def _of_project(request: AnyRequest, who: Actor) -> Actor:
+    """The same one, in the name of the project that the request chooses."""
+    chosen = request.headers.get(PROJECT)
+    if chosen is None or chosen == who.project:
+        return who
+    with acting(who):
+        return replace(who, project=await to_thread.run_sync(projects.choose, chosen))

@@ -11,10 +11,12 @@ from litestar.params import Body, PathParameter, QueryParameter
 from litestar.response import Stream
 from msgspec import Struct
 
+from cotrail.api.access import idempotency_key
 from cotrail.api.guards import needs
 from cotrail.api.streams import streamed
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
+from cotrail.services.operations.once import once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -62,7 +64,11 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     def carry_out(**given: Any) -> Any:
         body = given.pop(_BODY, None)
         arguments = given | _fields(operation, body)
-        answer = operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+
+        def here() -> Any:
+            return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+
+        answer = once(operation, arguments, here, idempotency_key.get())
         return streamed(answer, operation.media_type) if operation.answers == "stream" else answer
 
     named = operation.in_path if body_type else operation.parameters

@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException
 from msgspec import Struct
 
 from cotrail import errors
+from cotrail.api.access import id_of
 from cotrail.common.slugs import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
@@ -105,7 +106,7 @@ def _answer(
         status=status,
         detail=detail,
         notes=notes,
-        request_id=request.scope["state"].get("request_id", ""),
+        request_id=id_of(request.scope),
     )
     return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 

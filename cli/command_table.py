@@ -60,6 +60,8 @@ COMMANDS = (
         "flower:flower",
         "Run Flower in this process until it is stopped: a web page on what Celery's workers do.",
     ),
+    Entry(STACK, "token", "token:token", "Make, list and revoke tokens of the service.", served=True),
+    Entry(STACK, "project", "project:project", "Make, list and change projects of the service.", served=True),
     Entry(
         STACK,
         "demo",

@@ -131,6 +131,21 @@ class Settings(BaseSettings):
     retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
 
+    api_host: Line = "127.0.0.1"
+    """The address that the service is bound to."""
+
+    api_port: Annotated[int, Field(ge=1, le=65_535)] = 8420
+    """The port that the service listens on."""
+
+    tokens_required: bool = False
+    """True to have the service ask for a token on the machine itself too."""
+
+    public_hosts: str = Field(default="", pattern=r"^[A-Za-z0-9.:,\[\] -]*$")
+    """The names under which browsers reach the service, with their ports if unusual, separated by commas."""
+
+    requests_per_minute: Count = 3_000
+    """The number of requests a minute with one token that each process of the service takes."""
+
     upload_bytes: Annotated[int, Field(ge=1)] = 16 * 2**30
     """The largest file that the service takes, in bytes."""
 

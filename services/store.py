@@ -8,6 +8,7 @@ from threading import Lock
 from sqlalchemy import Connection, Engine
 
 from cotrail.configuration.settings import settings
+from cotrail.models.records.idempotency import IDEMPOTENCY, KeyedRequest
 from cotrail.models.records.projects import PROJECT
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.refusals import explained
@@ -26,7 +27,9 @@ def open_store() -> Iterator[Engine]:
     Raises, from within the block too, UnavailableError where it can't be used, InputError where it can't hold a value.
     """
     with explained():
-        yield _engine(settings().database).execution_options(**{PROJECT: actor().project})
+        who = actor()
+        request = KeyedRequest(*who.idempotency) if who.idempotency else None
+        yield _engine(settings().database).execution_options(**{PROJECT: who.project, IDEMPOTENCY: request})
 
 
 @contextmanager

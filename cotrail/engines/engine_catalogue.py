@@ -4,7 +4,7 @@ Tables have in common that they are models in folders, models behind servers, or
 models.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -211,10 +211,14 @@ class EngineCatalogue(Struct, Generic[OpenedT], frozen=True, kw_only=True):
             default, instead = preferred(self.built_in)
             return NamedEngine(name=default, engine=engines[default], instead=instead)
         if name not in engines:
-            there = unknown(self.kind, name, sorted(engines))
-            raise UnknownNameError(f"{there}; add it to {path} as a table [{self.kind}s.{name}]")
+            raise self.unknown(path, name, engines)
         engines[name].check()
         return NamedEngine(name=name, engine=engines[name])
+
+    def unknown(self, path: Path, name: str, names: Iterable[str]) -> UnknownNameError:
+        """The error for an engine that isn't among these names."""
+        there = unknown(self.kind, name, sorted(names))
+        return UnknownNameError(f"{there}; add it to {path} as a table [{self.kind}s.{name}]")
 
 
 class NamedEngine(Struct, Generic[OpenedT], frozen=True, kw_only=True):

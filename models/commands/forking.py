@@ -39,9 +39,11 @@ from cotrail.errors import BlockedError, InputError, ReplayMismatchError, Unknow
 from cotrail.models.commands.new_runs import ASKED, Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
+from cotrail.models.records.idempotency import claim_key
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
+from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, RunPlan, Runs
 from cotrail.models.schema.rows import Rows, recordset
 from cotrail.models.schema.seals import amending, step_digest
@@ -162,10 +164,13 @@ def fork(
         ask for exactly the same.
     keys: the questions to fork; all of them where it is empty.
     Only steps that have ended are taken over, and none whose failure ended its question.
-    Raises UnknownNameError, and InputError where the system can't continue from there.
+    Raises UnknownNameError, InputError where the system can't continue from there, QuotaExceededError, and MadeBefore
+    where the connection's request was carried out before.
     """
     plans = Runs(find_system)
     with engine.begin() as connection:
+        claim_key(connection, [submission.id])
+        quota = lock_quota(connection)
         rows = _origin_questions(connection, submission, keys)
         prefixes = _prefixes(connection, _plan(submission), rows, at, plans)
         insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
@@ -185,6 +190,7 @@ def fork(
                 pairs.append({"origin": origin, "question": each.id, "count": count, "worker": worker})
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
             begin_questions(connection, plans, [each.id for each in ids])
+        check_quota(connection, quota, [submission.provenance])
         wake(connection, submission.id)
     return Forked(
         questions=len(rows),

@@ -12,7 +12,7 @@ from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
-from cotrail.models.records.projects import own_project
+from cotrail.models.records.projects import own_project, qualified
 from cotrail.models.schema.rows import Rows, insert_computed, recordset
 from cotrail.models.schema.seals import question_opened, run_opened
 from cotrail.models.schema.tables import questions, runs
@@ -69,8 +69,14 @@ _NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_aske
 
 def insert_run(connection: Connection, submission: Submission, size: int) -> bool:
     """Insert a run without its questions; returns False where the experiment's cell has a run already."""
-    row = _run_row(submission) | {"project": own_project(connection), "size": size, "opened": ""}
+    own = {"project": own_project(connection), "experiment_id": experiment_of(connection, submission)}
+    row = _run_row(submission) | own | {"size": size, "opened": ""}
     return connection.execute(_NEW_RUN, row).scalar() is not None
+
+
+def experiment_of(connection: Connection, submission: Submission) -> str | None:
+    """Return the id of the experiment that a run is part of."""
+    return None if submission.experiment is None else qualified(connection, submission.experiment)
 
 
 def open_run(connection: Connection, submission: Submission) -> str:
@@ -94,7 +100,6 @@ def record_questions(connection: Connection, rows: Rows, opened: str) -> Sequenc
 def _run_row(submission: Submission) -> dict[str, Any]:
     return {
         "id": submission.id,
-        "experiment_id": submission.experiment,
         "cell": submission.cell,
         "reuse": submission.reuse,
         "priority": submission.priority,

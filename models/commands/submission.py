@@ -8,12 +8,14 @@ from sqlalchemy import Connection, Engine, select
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
-from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from cotrail.models.commands.new_runs import Submission, experiment_of, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import advance_questions, begin_questions
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
 from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.idempotency import claim_key
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.questions import lock_questions
+from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.rows import Rows
 from cotrail.models.schema.tables import runs
@@ -40,9 +42,12 @@ def submit_asked(
     """
     plans = Runs(find_system)
     with engine.begin() as connection:
+        claim_key(connection, [submission.id])
+        quota = lock_quota(connection)
         insert_run(connection, submission, 1)
         opened = open_run(connection, submission)
         [recorded] = record_questions(connection, [_question_row(submission.id, 0, question)], opened)
+        check_quota(connection, quota, [submission.provenance])
         following = advance_questions(connection, plans, lock_questions(connection, [recorded.id]))
         return recorded.id, following.get(recorded.id, [])
 
@@ -50,16 +55,25 @@ def submit_asked(
 def submit_together(
     engine: Engine, submissions: Sequence[Submission], asked_questions: Sequence[Question], find_system: FindSystem
 ) -> list[str]:
-    """The same of several runs of the same questions: all of them are recorded, or none; returns their ids."""
+    """The same of several runs of the same questions: all of them are recorded, or none; returns their ids.
+
+    Raises QuotaExceededError, and MadeBefore where the connection's request was carried out before.
+    """
     plans = Runs(find_system)
     with engine.begin() as connection:
-        return [_record(connection, plans, each, asked_questions) for each in submissions]
+        claim_key(connection, [each.id for each in submissions])
+        quota = lock_quota(connection)
+        ids = [_record(connection, plans, each, asked_questions) for each in submissions]
+        new = [each.provenance for each, id_ in zip(submissions, ids, strict=True) if each.id == id_]
+        if new:
+            check_quota(connection, quota, new)
+        return ids
 
 
 def _record(connection: Connection, plans: Runs, submission: Submission, asked_questions: Sequence[Question]) -> str:
     # First of all: another process that submits the same cell waits here, and then finds this run.
     if not insert_run(connection, submission, len(asked_questions)):
-        of_cell = runs.c.experiment_id == submission.experiment, runs.c.cell == submission.cell
+        of_cell = runs.c.experiment_id == experiment_of(connection, submission), runs.c.cell == submission.cell
         return str(connection.execute(select(runs.c.id).where(*of_cell)).scalar_one())
     opened = open_run(connection, submission)
     # The passages that questions pin, so that prompts can refer to them.

@@ -1,4 +1,4 @@
-"""Experiments: the plan that each was begun with, and its runs."""
+"""Experiments: the plan that each was begun with, and its runs. Ids are as the connection's project calls them."""
 
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.runs import LATEST
+from cotrail.models.records.projects import in_project, qualified, unqualified
 from cotrail.models.schema.tables import experiments, runs
 
 
@@ -26,18 +27,21 @@ class ExperimentRecord(Struct, frozen=True, kw_only=True):
 
 def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRecord:
     """Return an experiment and its runs, in the order of their submission; raises UnknownNameError."""
-    row = connection.execute(select(experiments).where(experiments.c.id == experiment_id)).one_or_none()
+    id_ = qualified(connection, experiment_id)
+    own = select(experiments).where(experiments.c.id == id_, *in_project(connection, experiments))
+    row = connection.execute(own).one_or_none()
     if row is None:
         raise _unknown(connection, experiment_id)
-    of_cells = select(runs.c.cell, runs.c.id).where(runs.c.experiment_id == experiment_id, runs.c.cell.is_not(None))
+    of_cells = select(runs.c.cell, runs.c.id).where(runs.c.experiment_id == id_, runs.c.cell.is_not(None))
     cells = dict(connection.execute(of_cells.order_by(runs.c.created_at, runs.c.id)).all())
-    return ExperimentRecord(id=row.id, created_at=row.created_at, plan=row.plan, runs=cells)
+    return ExperimentRecord(id=experiment_id, created_at=row.created_at, plan=row.plan, runs=cells)
 
 
 def experiment_ids(connection: Connection) -> list[str]:
     """Return the ids of all experiments, the newest first."""
-    newest = select(experiments.c.id).order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
-    return list(connection.execute(newest).scalars())
+    own = select(experiments.c.id).where(*in_project(connection, experiments))
+    newest = own.order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
+    return [unqualified(connection, each) for each in connection.execute(newest).scalars()]
 
 
 def resolve_experiment(connection: Connection, text: str) -> str:

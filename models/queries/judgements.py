@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.results import Failure
 from cotrail.models.queries.runs import RunRecord, read_run
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.states import DesiredState, QuestionStatus
 from cotrail.models.schema.tables import questions, runs
 
@@ -47,7 +48,7 @@ def read_judges(connection: Connection, run_id: str) -> Sequence[RunRecord]:
     query = (
         select(runs.c.id)
         .where(runs.c.system == JUDGE, runs.c.settings["runs"].contains([run_id]))
-        .where(runs.c.desired_state.not_in(ended))
+        .where(runs.c.desired_state.not_in(ended), *in_project(connection, runs))
         .order_by(runs.c.created_at, runs.c.id)
     )
     return [read_run(connection, judge) for judge in connection.execute(query).scalars()]

@@ -6,6 +6,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Text, bindparam, func, or_, select
 
 from cotrail.core.money import Usage
+from cotrail.models.records.projects import project_of
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
 
@@ -28,7 +29,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
 def read_measured(connection: Connection, *, system: str, version: int, dataset: str, model: str) -> Measured | None:
     """Return what earlier runs of a system on a dataset took, with this model or else any; None where there is none."""
-    asked = {"system": system, "version": version, "dataset": dataset}
+    asked = {"system": system, "version": version, "dataset": dataset, "project": project_of(connection)}
     for name in (model, None):
         row = connection.execute(_MEASURED, {**asked, "model": name}).mappings().one()
         if row["questions"]:
@@ -43,7 +44,7 @@ def _sum(column: Any) -> Any:
     return func.coalesce(func.sum(column), 0)
 
 
-_model = bindparam("model", type_=Text)
+_model, _project = bindparam("model", type_=Text), bindparam("project", type_=Text)
 _latest = (
     select(runs.c.id)
     .where(
@@ -51,6 +52,7 @@ _latest = (
         runs.c.system_version == bindparam("version"),
         runs.c.dataset == bindparam("dataset"),
         or_(_model.is_(None), runs.c.model_name == _model),
+        or_(_project.is_(None), runs.c.project == _project),
         # Closed ones: the questions that are finished first are the short ones.
         runs.c.digest.is_not(None),
     )

@@ -18,6 +18,7 @@ from cotrail.models.queries.runs import no_questions, state_of
 from cotrail.models.queries.usage import has_prices, read_spent
 from cotrail.models.records.blockage import Blockage, read_blockage
 from cotrail.models.records.budgets import read_budgets, read_run_consumed
+from cotrail.models.records.projects import qualified
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 
@@ -172,12 +173,12 @@ def read_ends(connection: Connection, run_id: str) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(counted)}
 
 
-def read_standings(connection: Connection, experiment_id: str) -> dict[str, dict[str, int]]:
+def read_standings(connection: Connection, experiment: str) -> dict[str, dict[str, int]]:
     """Return the number of questions by status of each of the experiment's runs, by the run's id."""
     query = (
         select(questions.c.run_id, questions.c.status, func.count())
         .join_from(questions, runs, questions.c.run_id == runs.c.id)
-        .where(runs.c.experiment_id == experiment_id)
+        .where(runs.c.experiment_id == qualified(connection, experiment))
         .group_by(questions.c.run_id, questions.c.status)
     )
     standings: dict[str, dict[str, int]] = {}
@@ -191,11 +192,12 @@ def is_complete(counts: Mapping[str, int]) -> bool:
     return sum(counts.values()) == counts[QuestionStatus.FINISHED] + counts[QuestionStatus.FAILED]
 
 
-def count_steps(connection: Connection, experiment_id: str) -> tuple[int, int]:
+def count_steps(connection: Connection, experiment: str) -> tuple[int, int]:
     """Return how many of the experiment's steps are done, and how many of these were adopted from another run."""
     query = select(func.count(), func.count(steps.c.adopted_from)).join_from(steps, runs, steps.c.run_id == runs.c.id)
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
-    row = connection.execute(query.where(runs.c.experiment_id == experiment_id, over)).one()
+    of_experiment = runs.c.experiment_id == qualified(connection, experiment)
+    row = connection.execute(query.where(of_experiment, over)).one()
     return row[0], row[1]
 
 

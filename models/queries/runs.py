@@ -14,7 +14,7 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.queries.run_filters import RunFilter, conditions, searches
 from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
-from cotrail.models.records.projects import in_project
+from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
 from cotrail.models.schema.tables import questions, run_labels, runs
 
@@ -143,9 +143,9 @@ def list_runs(
     filters: all have to hold; limit: at most this many; after: only those behind the run of this id.
     """
     stopped = stopped_runs(connection)
-    chosen = *in_project(connection, runs), *_chosen(filters, stopped, after)
+    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped, after)
     query = select(runs).where(*chosen).order_by(*_NEWEST).limit(limit)
-    records = [_record(row) for row in connection.execute(query).mappings()]
+    records = [_record(connection, row) for row in connection.execute(query).mappings()]
     ids = [record.id for record in records]
     counts, labels = _counts(connection, ids), read_labels(connection, ids)
     return [
@@ -161,7 +161,7 @@ def list_runs(
 
 def count_runs(connection: Connection, filters: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
     """Return how many runs `list_runs` would return without a limit."""
-    chosen = *in_project(connection, runs), *_chosen(filters, stopped_runs(connection), after)
+    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped_runs(connection), after)
     query = select(func.count()).select_from(runs).where(*chosen)
     return int(connection.execute(query).scalar_one())
 
@@ -169,13 +169,22 @@ def count_runs(connection: Connection, filters: Sequence[RunFilter] = (), *, aft
 _NEWEST = runs.c.created_at.desc(), runs.c.id.desc()
 
 
-def _chosen(filters: Sequence[RunFilter], stopped: Collection[str], after: str | None) -> list[ColumnElement[bool]]:
-    clauses = conditions(filters, stopped)
+def _chosen(
+    connection: Connection, filters: Sequence[RunFilter], stopped: Collection[str], after: str | None
+) -> list[ColumnElement[bool]]:
+    clauses = conditions([_of_store(connection, each) for each in filters], stopped)
     if after is not None:
         last = runs.alias("last")
         place = select(last.c.created_at, last.c.id).where(last.c.id == after)
         clauses.append(tuple_(runs.c.created_at, runs.c.id) < place.scalar_subquery())
     return clauses
+
+
+def _of_store(connection: Connection, filter_: RunFilter) -> RunFilter:
+    """Return the filter with the store's id in place of the project's name of an experiment."""
+    if filter_.key != "experiment":
+        return filter_
+    return RunFilter(filter_.key, qualified(connection, filter_.value))
 
 
 def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str, int]]:
@@ -188,18 +197,24 @@ def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str,
 
 
 def searching_runs(connection: Connection, corpus: str) -> list[str]:
-    """Return the ids of the runs of a corpus that haven't ended, the newest first; blocked ones may still continue."""
+    """Return the runs of a corpus that haven't ended, the newest first; blocked ones may still continue.
+
+    Those of other projects than the connection's are searched too, but not named: each is an empty string.
+    """
     unended = exists().where(
         questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
     )
     live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
-    query = select(runs.c.id).where(searches(corpus), runs.c.digest.is_(None), live, unended)
-    return list(connection.execute(query.order_by(*_NEWEST)).scalars())
+    query = select(runs.c.id, runs.c.project).where(searches(corpus), runs.c.digest.is_(None), live, unended)
+    own = project_of(connection)
+    rows = connection.execute(query.order_by(*_NEWEST))
+    return [row.id if own is None or row.project == own else "" for row in rows]
 
 
 def read_run(connection: Connection, run_id: str) -> RunRecord:
     """Return the row of a run that exists."""
-    return _record(connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one())
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().one()
+    return _record(connection, row)
 
 
 def no_questions() -> dict[str, int]:
@@ -207,5 +222,7 @@ def no_questions() -> dict[str, int]:
     return dict.fromkeys((str(status) for status in QuestionStatus), 0)
 
 
-def _record(row: RowMapping) -> RunRecord:
-    return msgspec.convert(dict(row), RunRecord)
+def _record(connection: Connection, row: RowMapping) -> RunRecord:
+    id_ = row["experiment_id"]
+    named = {"experiment_id": id_ and unqualified(connection, id_)}
+    return msgspec.convert(dict(row) | named, RunRecord)

@@ -45,6 +45,7 @@ _UNDER_WAY = (
         func.extract("epoch", func.now() - steps.c.started_at).label("seconds"),
     )
     .join(questions, questions.c.id == steps.c.question_id)
+    .join(runs, runs.c.id == steps.c.run_id)
     .where(steps.c.state == StepState.RUNNING)
     .order_by(steps.c.started_at, steps.c.id)
 )
@@ -65,9 +66,8 @@ def own_runs(connection: Connection, run_ids: Collection[str]) -> set[str]:
 
 def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:
     """Return the steps that workers hold, the oldest first."""
-    return [
-        StepUnderWay(**{**row, "seconds": float(row["seconds"])}) for row in connection.execute(_UNDER_WAY).mappings()
-    ]
+    own = _UNDER_WAY.where(*in_project(connection, runs))
+    return [StepUnderWay(**{**row, "seconds": float(row["seconds"])}) for row in connection.execute(own).mappings()]
 
 
 def read_maintenance(connection: Connection) -> list[MaintenanceSession]:

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func,
 
 from cotrail.core.results import Failure, failure_of
 from cotrail.errors import ReplayMismatchError, UnreadableError
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.conditions import QUESTION_OPEN
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
@@ -76,7 +77,8 @@ _BLOCKED = (
 
 def stopped_runs(connection: Connection) -> frozenset[str]:
     """Return the runs that one cause stops, and of which no step is under way any more."""
-    return frozenset(connection.execute(_STOPPED.where(not_(_under_way))).scalars())
+    stopped = _STOPPED.where(not_(_under_way), *in_project(connection, runs))
+    return frozenset(connection.execute(stopped).scalars())
 
 
 def read_blockage(connection: Connection, run_id: str) -> Blockage | None:

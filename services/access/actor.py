@@ -1,11 +1,13 @@
 """The one who asks: a program with a token, a person who signed in, or whoever is at the machine itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 
 from msgspec import Struct
+
+from cotrail.models.schema.tables import DEFAULT_PROJECT
 
 
 class Scope(StrEnum):
@@ -25,13 +27,16 @@ class Actor(Struct, frozen=True, kw_only=True):
     """Who asks.
 
     project: the one whose things are seen and made; None: all are seen, and the default project's are made.
-    token: the id of the token; idempotency: the key of the request and the digest of what it asks for.
+    token: the id of the token; person: whether a browser's session stands for somebody who signed in.
+    idempotency: the key of the request and the digest of what it asks for; None where there is no key, or the
+        operation makes nothing (`cotrail.services.operations.once`).
     """
 
     name: str
     project: str | None
     scopes: frozenset[Scope]
     token: str | None = None
+    person: bool = False
     idempotency: tuple[str, str] | None = None
 
     def may(self, scope: Scope) -> bool:
@@ -41,8 +46,18 @@ class Actor(Struct, frozen=True, kw_only=True):
 
 ALL_SCOPES = frozenset(Scope)
 
+ANYBODY = Actor(name="anybody", project=DEFAULT_PROJECT, scopes=frozenset())
+"""Who showed no token: may do nothing."""
+
 LOCAL = Actor(name="local", project=None, scopes=ALL_SCOPES)
 """Whoever runs a command on the machine itself."""
+
+
+def scopes_up_to(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """The scopes with those that they include."""
+    most = max(map(list(Scope).index, scopes), default=-1)
+    return frozenset(list(Scope)[: most + 1])
+
 
 _current: ContextVar[Actor] = ContextVar("actor", default=LOCAL)
 

@@ -10,7 +10,7 @@ from cotrail.core.ports.retriever import Corpus
 from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import checked_name, unknown
-from cotrail.errors import ForbiddenError, UnknownNameError
+from cotrail.errors import ForbiddenError
 from cotrail.models.queries.grants import read_grants
 from cotrail.services.access.actor import actor
 from cotrail.services.access.project_names import ALL, Grants, is_own, meant_by, seen_name, stored_name
@@ -83,13 +83,3 @@ class SeenCorpora:
 def seen_corpora() -> SeenCorpora:
     """The corpora that the one who asks sees."""
     return SeenCorpora(corpora_of(settings()), grants())
-
-
-def check_models_granted(names: Iterable[str]) -> None:
-    """Raises UnknownNameError where one of these models isn't granted to the project of the one who asks."""
-    granted = grants().models
-    if granted is None:
-        return
-    for name in names:
-        if name not in granted:
-            raise UnknownNameError(f"there is no model {name!r}; `cotrail models` lists those that there are")

@@ -116,8 +116,9 @@ def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
     description, corpora = describe_corpus(name), seen_corpora()
     with engine.connect() as connection:
         if searching := searching_runs(connection, corpora.stored(name)):
+            named = ", ".join(dict.fromkeys(each or "of other projects" for each in searching))
             raise InputError(
-                f"the corpus {name!r} is searched by runs that haven't ended ({', '.join(searching)}); wait for them, "
+                f"the corpus {name!r} is searched by runs that haven't ended ({named}); wait for them, "
                 "or end each with `cotrail cancel RUN`"
             )
     corpora.remove(name)

@@ -17,6 +17,7 @@ from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import Priority, RunRequest
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
+from cotrail.services.runs.submitted_before import read_submission
 from cotrail.services.runs.waves import waves_in_words
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
@@ -57,7 +58,12 @@ def show(run: str) -> RunDetails:
         return describe_run(connection, run)
 
 
-@operation("POST", "/runs", Scope.SUBMIT, status=201)
+def _submitted_before(runs: Sequence[str]) -> Submitted:
+    with reading() as connection:
+        return read_submission(connection, runs)
+
+
+@operation("POST", "/runs", Scope.SUBMIT, status=201, again=_submitted_before)
 def submit(request: RunRequest, app: App = current_app) -> Submitted:
     """Submit a run to the queue. Everything is checked before anything is written."""
     prepared = submission.prepare(request)

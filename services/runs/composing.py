@@ -27,17 +27,15 @@ from cotrail.engines.language_models.catalogue import (
     check_profile,
     check_thinking,
     default_profile,
-    find_model,
     identity,
 )
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.prices import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
-from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.records.runs import BUDGETS, PRICES, STAND_INS
-from cotrail.services.access.seen import check_models_granted
+from cotrail.services.access.models import find_granted_engine, find_granted_model
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import versions
 from cotrail.services.runs.requests import RunRequest
@@ -86,7 +84,6 @@ def compose(
         check_batches(model.name, model.engine)
     engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
-    check_models_granted([model.name, *names.values()])
     notes = tuple(engine.note for engine in engines.values() if engine.note)
     store = KnowledgeStore(settings().knowledge_path)
     pinned = Binding(
@@ -161,7 +158,7 @@ def _limited(budgets: Budgets, prices: Prices) -> dict[str, Any]:
 
 def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile]:
     """The model that the request names, or the default one, and its profile; raises InputError, UnknownNameError."""
-    model = find_model(settings().catalogue_path, request.model or settings().model)
+    model = find_granted_model(request.model or settings().model)
     samples = needs.samples and not _asks_server(needs, request)
     profile = request.profile or default_profile(model, samples=samples)
     _check_language_model(model, profile, needs.capabilities)
@@ -172,7 +169,7 @@ def _choose_model(needs: Needs, request: RunRequest) -> tuple[ModelSpec, Profile
 def _asks_server(needs: Needs, request: RunRequest) -> bool:
     """Whether a named engine other than a language model is behind a server, which isn't deterministic."""
     named = [(role.kind, request.engines[role.name]) for role in needs.engines if role.name in request.engines]
-    found = (find_engine(settings().catalogue_path, *each) for each in named if each[0] != LANGUAGE_MODEL)
+    found = (find_granted_engine(*each) for each in named if each[0] != LANGUAGE_MODEL)
     return any(isinstance(each.engine, ServerTable) for each in found)
 
 
@@ -204,10 +201,10 @@ def _choose_engine(role: EngineRole, request: RunRequest, model: ModelSpec, prof
             f"one of the tables `[{role.kind}s.NAME]` of models.toml"
         )
     if role.kind == LANGUAGE_MODEL:
-        chosen = model if name is None else find_model(settings().catalogue_path, name)
+        chosen = model if name is None else find_granted_model(name)
         _check_language_model(chosen, profile, role.capabilities)
         return RunEngine(name=chosen.name, identity=identity(chosen), served=chosen.engine.served, model=chosen)
-    found = find_engine(settings().catalogue_path, role.kind, name)
+    found = find_granted_engine(role.kind, name)
     found.check_profile(profile)
     check_here(f"the {role.name} {found.name}", found.engine)
     check_key(found.name, found.engine)

@@ -10,15 +10,14 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.money import ModelPrice, Usage
 from cotrail.core.questions import Question
-from cotrail.engines.language_models.catalogue import find_model
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.means import Measured, read_measured
+from cotrail.services.access.models import find_granted_model
 from cotrail.services.runs.composing import prices_of
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.systems.parts.most import Most
@@ -82,7 +81,7 @@ class _Priced:
     """The language model of a run: its context, how much it may think, and its price as of now."""
 
     def __init__(self, run: Submission) -> None:
-        model = find_model(settings().catalogue_path, run.model_name)
+        model = find_granted_model(run.model_name)
         now, batch = (prices_of({MODEL: model}, batch=each) for each in (False, True))
         self.now, self.batch = now.get(MODEL), batch.get(MODEL)
         self.context: int | None = getattr(model.engine, "context", None)

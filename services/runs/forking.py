@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.common.dotted_names import dotted
@@ -19,6 +19,7 @@ from cotrail.data.demonstrations.files import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
 from cotrail.models.commands.new_runs import Submission
+from cotrail.models.queries.forks import count_taken_over
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import BUDGETS, Runs
@@ -103,6 +104,20 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
         adopted=forked.adopted,
         whole=forked.whole,
         plan=plan_digest(submission.provenance[PLAN]),
+    )
+
+
+def read_fork(connection: Connection, run_id: str) -> ForkedRun:
+    """A run that was forked before, as its forking was answered."""
+    record = read_run(connection, run_id)
+    adopted, whole = count_taken_over(connection, run_id)
+    return ForkedRun(
+        run=run_id,
+        origin=record.origin or "",
+        questions=record.size,
+        adopted=adopted,
+        whole=whole,
+        plan=plan_digest(record.provenance[PLAN]),
     )
 
 

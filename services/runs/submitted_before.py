@@ -1,0 +1,34 @@
+"""Runs that were submitted before, as their submission was answered."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from cotrail.audit.plan_check import PLAN, plan_digest
+from cotrail.models.queries.runs import read_run
+from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
+from cotrail.services.runs.provenance import STAND_INS
+from cotrail.services.runs.submitted import Submitted, SubmittedRun
+from cotrail.services.runs.waves import waves_in_words
+
+
+def read_submission(connection: Connection, ids: Sequence[str]) -> Submitted:
+    """What there is to say of these runs, all repeats of one; of the warnings only those that are recorded."""
+    records = [read_run(connection, each) for each in ids]
+    labels = read_labels(connection, ids)
+    names = {each: labels.get(each, NO_LABELS).name for each in ids}
+    first = records[0]
+    return Submitted(
+        runs=tuple(
+            SubmittedRun(
+                run=record.id,
+                questions=record.size,
+                plan=plan_digest(record.provenance[PLAN]),
+                name=names[record.id],
+            )
+            for record in records
+        ),
+        warnings=tuple(first.provenance.get(STAND_INS, ())),
+        waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
+        namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},
+    )

@@ -131,6 +131,18 @@ class Settings(BaseSettings):
     retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
 
+    api_host: Line = "127.0.0.1"
+    """The address that `cotrail serve` listens at."""
+
+    api_port: Annotated[int, Field(ge=0, le=65_535)] = 8420
+    """The port that `cotrail serve` listens at; 0 for any free one."""
+
+    api_url: Line | None = None
+    """The service's address as its users have it, where it is behind a reverse proxy."""
+
+    api_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
+    """The largest body of a request in bytes; files that are uploaded are no such bodies."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,10 @@
-"""The description of the service as an OpenAPI document; `python -m cotrail.api.description` prints it.
+"""The description of the service as an OpenAPI document; `python -m cotrail.api.published` prints it.
 
 Litestar describes its own routes. Those of operations are described here: msgspec's schemas are exact, and each answer
 that an operation may give is named, errors as `Problem`.
 """
 
 import inspect
-import sys
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -151,14 +150,3 @@ def _success(operation: Operation[Any, Any], schema: Mapping[str, Any]) -> dict[
 
 def _answer(said: str, media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": said, "content": {media_type: {"schema": schema}}}
-
-
-def document() -> bytes:
-    """The document of the service as it is now, for people to read."""
-    from cotrail.api.app import application
-
-    return msgspec.json.format(msgspec.json.encode(description(application().openapi_schema.to_schema()))) + b"\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(document())

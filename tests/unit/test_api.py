@@ -107,7 +107,7 @@ def test_every_type_of_problem_is_a_heading_of_its_page() -> None:
 def test_the_description_is_the_published_one_and_names_every_operation(service: TestClient[Service]) -> None:
     described = service.get("/v1/openapi/openapi.json").json()
     published = msgspec.json.decode((DOCS / "openapi.json").read_bytes())
-    assert described == published, "run `python -m cotrail.api.description > docs/openapi.json`"
+    assert described == published, "run `python -m cotrail.api.published > docs/openapi.json`"
     ids = {each["operationId"] for path in described["paths"].values() for each in path.values()}
     assert ids >= OPERATIONS.keys()
     for schema in described["components"]["schemas"].values():

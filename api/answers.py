@@ -1,14 +1,13 @@
 """Answers of operations: records as JSON, which a client may keep as long as they stay the same, and streams."""
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, Response
-from litestar.response import Stream
 
+from cotrail.api.streams import streamed
 from cotrail.services.operations.operation import Operation
 
 AnyRequest = Request[Any, Any, Any]
@@ -17,7 +16,7 @@ AnyRequest = Request[Any, Any, Any]
 def answer_with(operation: Operation[Any, Any], request: AnyRequest, result: Any) -> Response[Any]:
     """The answer to a request whose operation has come to this result."""
     if operation.answers == "stream":
-        return Stream(_pieces(result), status_code=operation.status, media_type=operation.media_type)
+        return streamed(result, operation.media_type)
     content = msgspec.json.encode(result, enc_hook=str)
     headers = _links(request, result)
     if request.method != "GET":
@@ -26,11 +25,6 @@ def answer_with(operation: Operation[Any, Any], request: AnyRequest, result: Any
     if _knows(request.headers.get("if-none-match", ""), tag):
         return Response(b"", status_code=304, headers={"ETag": tag})
     return Response(content, media_type="application/json", headers={**headers, "ETag": tag})
-
-
-def _pieces(result: Any) -> Iterator[bytes]:
-    """The stream's pieces; Litestar takes each in a thread."""
-    yield from result
 
 
 def _links(request: AnyRequest, result: Any) -> dict[str, str]:

@@ -16,6 +16,7 @@ from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
 from cotrail.api.probes import PROBES
 from cotrail.api.requests import SLASH
+from cotrail.api.uploads import HANDLERS as UPLOADS
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 
@@ -44,7 +45,7 @@ class Service(Litestar):
 def application() -> Service:
     """The service; its limits are those of the settings."""
     return Service(
-        [Router("/v1", route_handlers=[*handlers()]), *PROBES],
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), *PROBES],
         middleware=[Access()],
         exception_handlers={
             CotrailError: problems.of_error,

@@ -1,6 +1,7 @@
 """Route handlers, made from the operations."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from litestar import HttpMethod, Request, Response, route
@@ -10,6 +11,8 @@ from litestar.handlers import HTTPRouteHandler
 from cotrail.api.answers import answer_with
 from cotrail.api.guards import needs
 from cotrail.api.requests import arguments_of
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -29,7 +32,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         body = await request.body()
         query = request.scope["query_string"]
         arguments = arguments_of(operation, request.path_params, query, content_type, body)
-        return answer_with(operation, request, await sync_to_thread(operation.function, **arguments))
+        return await sync_to_thread(_carry_out, operation, arguments, request)
 
     return route(
         route_path(operation),
@@ -40,6 +43,12 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         operation_id=operation.name,
         include_in_schema=False,
     )(answer)
+
+
+def _carry_out(operation: Operation[Any, Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+    """Carry out the operation on uploaded files, in a thread."""
+    found = {name: moved(value, path_of) for name, value in arguments.items()}
+    return answer_with(operation, request, operation.function(**found))
 
 
 def route_path(operation: Operation[Any, Any]) -> str:

@@ -14,6 +14,7 @@ from cotrail import errors
 from cotrail.common.slugs import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
+from cotrail.services.data.uploaded_files import named_without_place
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -26,6 +27,7 @@ MEDIA_TYPE = "application/problem+json"
 
 STATUSES: dict[type[CotrailError], HTTPStatus] = {
     errors.UnknownNameError: HTTPStatus.NOT_FOUND,
+    errors.TooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.InputError: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.ForbiddenError: HTTPStatus.FORBIDDEN,
@@ -117,4 +119,4 @@ def _answer(
 
 
 def _discreet(message: str) -> str:
-    return settings().secrets.hidden(message)
+    return settings().secrets.hidden(named_without_place(message))

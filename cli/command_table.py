@@ -46,6 +46,7 @@ COMMANDS = (
         "workers",
         "workers:workers",
         "List the workers of all hosts, and what each is doing; maintenance processes too.",
+        served=True,
     ),
     Entry(
         STACK,
@@ -76,31 +77,37 @@ COMMANDS = (
         "index",
         "index:index",
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
+        served=True,
     ),
     Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id.", served=True),
+    Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued.", served=True),
     Entry(
         WORK,
         "fork",
         "fork:fork",
         "Start a new run that takes over recorded steps of another one and computes only what follows.",
+        served=True,
     ),
     Entry(
         WORK,
         "judge",
         "judge:judge",
         "Have language models grade the answers of a run that has ended, by a rubric.",
+        served=True,
     ),
     Entry(
         WORK,
         "repeat",
         "repeat:repeat",
         "Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.",
+        served=True,
     ),
     Entry(
         WORK,
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -139,6 +146,7 @@ COMMANDS = (
         "knowledge",
         "knowledge:knowledge",
         "Build and query the knowledge sources of Rethinking with Retrieval.",
+        served=True,
     ),
     Entry(
         WORK,
@@ -146,29 +154,34 @@ COMMANDS = (
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
     ),
+    Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one.", served=True),
     Entry(
         LISTS,
         "systems",
         "systems:systems",
         "List the systems; of one, all settings with their defaults and meanings.",
+        served=True,
     ),
     Entry(
         LISTS,
         "models",
         "models:models",
         "List the models, built-in ones and those of models.toml; of one, its settings and what it can do.",
+        served=True,
     ),
     Entry(
         LISTS,
         "corpora",
         "corpora:corpora",
         "List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).",
+        served=True,
     ),
     Entry(
         LISTS,
         "datasets",
         "datasets:datasets",
         "List the datasets; of one, its files, where to get them, its metric and its corpus.",
+        served=True,
     ),
     Entry(RESULTS, "runs", "show:runs", "List runs, the newest first.", served=True),
     Entry(
@@ -176,6 +189,7 @@ COMMANDS = (
         "label",
         "label:label",
         "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
+        served=True,
     ),
     Entry(
         RESULTS,
@@ -189,42 +203,49 @@ COMMANDS = (
         "plan",
         "plan:plan",
         "Show a run's plan, sealed before its first step, and where the run departed from it.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "trace",
         "trace:trace",
         "Show how a question was answered: each search with what it found, each sentence, and the answer.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "replay",
         "replay:replay",
         "Run the system's code over a run's recorded steps, and report where it diverges.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "score",
         "score:score",
         "Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "compare",
         "compare:compare",
         "Say which of several runs on the same questions is better, by how much, how sure that is, where and why.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "errors",
         "errors:errors",
         "Say why a run's wrong answers are wrong, by rules over what is recorded.",
+        served=True,
     ),
     Entry(
         RESULTS,
         "verdicts",
         "verdicts:verdicts",
         "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
+        served=True,
     ),
     Entry(
         RESULTS,
@@ -244,15 +265,24 @@ COMMANDS = (
         "annotate:annotate",
         "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
     ),
-    Entry(RESULTS, "export", "export:export", "Write a run's answers, and the chains and paragraphs behind them."),
+    Entry(
+        RESULTS,
+        "export",
+        "export:export",
+        "Write a run's answers, and the chains and paragraphs behind them.",
+        served=True,
+    ),
     Entry(
         RESULTS,
         "report",
         "report:report",
         "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
+        served=True,
     ),
     Entry(
         RESULTS, "sql", "sql:sql", "Open the database in psql, for reading only; docs/store.md describes the tables."
     ),
-    Entry(RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts."),
+    Entry(
+        RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts.", served=True
+    ),
 )

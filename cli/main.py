@@ -93,7 +93,9 @@ def _go_through(context: typer.Context, server: str) -> None:
         raise InputError(
             f"`cotrail {command.name}` works on this machine alone; leave out --server, and COTRAIL_SERVER"
         )
-    context.with_resource(through(RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", ""))))
+    door = RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", ""))
+    context.call_on_close(door.close)
+    context.with_resource(through(door))
 
 
 def main() -> None:

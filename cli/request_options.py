@@ -1,6 +1,6 @@
 """The options of a command that asks for a run, made from the fields of the request."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any
@@ -37,12 +37,14 @@ SINGULAR = {"corpora": "corpus", "engines": "engine", "tags": "tag"}
 """The options that may be repeated: each time they name one of many."""
 
 
-def with_request_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_request_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
     """Gives a command an option for each field of a request and each role of an engine.
+
+    without: the fields that it has no option for.
 
     The command has a parameter `options`, which gets those that were given, by the names of fields and roles.
     """
-    by_name = {parameter.name: parameter for parameter in _parameters()}
+    by_name = {parameter.name: parameter for parameter in _parameters() if parameter.name not in without}
 
     @wraps(command)
     def flat(**given: Any) -> None:

@@ -17,12 +17,14 @@ PREFIX = "/v1"
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """A request: method, path, query and body."""
+    """A request: method, path, query, headers, and body of this type."""
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    media_type: str = "application/json"
 
 
 class _Problem(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,15 @@
 """The door to a server: operations that are called in this process are carried out there."""
 
-import hashlib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 import httpx2
 from httpx2 import HTTPError
 
-from cotrail.client.calls import PREFIX, Call, answer_of, call_of, error_of
-from cotrail.errors import InputError, UnavailableError
+from cotrail.client.calls import Call, answer_of, call_of, error_of
+from cotrail.client.uploading import Uploading
+from cotrail.errors import UnavailableError
 from cotrail.services.operations.operation import Operation
 
 R = TypeVar("R")
@@ -35,25 +35,36 @@ class RemoteDoor:
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
-        answer: R = answer_of(operation, self._send(call_of(operation, arguments, self.upload)))
-        return answer
+        call = call_of(operation, arguments, self.upload)
+        answer: Any = self._pieces(call) if operation.answers == "stream" else answer_of(operation, self._send(call))
+        return cast("R", answer)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
 
     def upload(self, path: str) -> str:
-        """Send a file, unless the server has it; returns the digest that stands for it in requests."""
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
-        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        query = (("name", Path(path).name),)
-        self._send(Call(method="PUT", path=f"{PREFIX}/files/{digest}", query=query, body=content))
-        return digest
+        """Send a file or a folder, unless the server has it; returns the reference that stands for it in requests."""
+        return Uploading(self._send).upload(path)
 
     def _send(self, call: Call) -> bytes:
+        with self._answered(call) as response:
+            return response.read()
+
+    def _pieces(self, call: Call) -> Iterator[bytes]:
+        with self._answered(call) as response:
+            yield from response.iter_bytes()
+
+    @contextmanager
+    def _answered(self, call: Call) -> Iterator[httpx2.Response]:
+        """The answer to a request, whose body is still to be read."""
+        headers = {**dict(call.headers), **({} if call.body is None else {"Content-Type": call.media_type})}
         try:
-            response = self._http.request(call.method, call.path, params=list(call.query), content=call.body)
+            with self._http.stream(
+                call.method, call.path, params=list(call.query), content=call.body, headers=headers
+            ) as response:
+                if response.status_code >= 400:
+                    raise error_of(response.status_code, response.read())
+                yield response
         except HTTPError as error:
             raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
-        if response.status_code >= 400:
-            raise error_of(response.status_code, response.content)
-        return response.content

@@ -143,6 +143,15 @@ class Settings(BaseSettings):
     api_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """The largest body of a request in bytes; files that are uploaded are no such bodies."""
 
+    upload_bytes: Annotated[int, Field(ge=1)] = 16 * 2**30
+    """The largest file that the service takes, in bytes."""
+
+    upload_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] = 30
+    """The number of days after its last use at which an uploaded file is removed."""
+
+    streams: Count = 1000
+    """The most streams of events that a process of the service sends at once."""
+
     @model_validator(mode="before")
     @classmethod
     def _without_margins(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,6 +203,11 @@ class Settings(BaseSettings):
     def knowledge_path(self) -> Path:
         """The folder of the knowledge sources that were built."""
         return self.home / "knowledge"
+
+    @property
+    def files_path(self) -> Path:
+        """The folder of uploaded files."""
+        return self.home / "files"
 
     @property
     def search_server(self) -> SearchServer | None:

@@ -5,6 +5,7 @@ CotrailError
 │   ├── CorpusError            a corpus file or index
 │   ├── DatasetError           a question file
 │   ├── DemonstrationError     a demonstration file
+│   ├── TooLargeError          an upload is larger than the service takes
 │   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
 ├── RefusedError             who asks may not do this
 │   ├── UnauthenticatedError   no token, or none that is valid
@@ -57,6 +58,10 @@ class DatasetError(InputError):
 
 class DemonstrationError(InputError):
     """A demonstration file can't be used."""
+
+
+class TooLargeError(InputError):
+    """An upload is larger than the service takes."""
 
 
 class UnknownNameError(InputError):

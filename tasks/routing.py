@@ -63,13 +63,20 @@ def message_of(task: str, arguments: Sequence[object]) -> Dispatch | None:
     return None
 
 
-def priority(sequence: int) -> int:
-    """Priority of a step's message, from 0 (first) to 9 (last), in the four levels that Celery has over Redis.
+LEVELS = (0, 2, 4, 6, 8)
+"""The levels of priority that queues have, the first one first: a list in Redis each."""
 
-    The further a question is, the sooner its next step is taken. Begun questions then end before new ones begin, and a
-    model sees the paragraphs of a question again while its prefix cache still holds them.
+
+def priority(message: Dispatch) -> int:
+    """The level of a step's message.
+
+    The first is that of questions that somebody asked and waits for. Of the others, the further one is, the sooner its
+    next step is taken. Begun questions then end before new ones begin, and a model sees the paragraphs of a question
+    again while its prefix cache still holds them.
     """
-    return max(0, 9 - 3 * (sequence // 2))
+    if message.asked:
+        return LEVELS[0]
+    return LEVELS[-1 - min(message.sequence // 2, len(LEVELS) - 2)]
 
 
 def send(messages: Sequence[Dispatch]) -> int:
@@ -117,4 +124,4 @@ def _post(producer: Producer, message: Dispatch) -> None:
         kwargsrepr=f"step_id={message.step_id}, epoch={message.epoch}",
     )
     queue = next(queue for queue, served in queues_of(message.kind).items() if message.served in served)
-    amqp.send_task_message(producer, name, task, queue=queue, declare=[], priority=priority(message.sequence))
+    amqp.send_task_message(producer, name, task, queue=queue, declare=[], priority=priority(message))

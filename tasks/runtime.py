@@ -29,6 +29,7 @@ from cotrail.tasks.failures import FailureHandler
 from cotrail.tasks.lease import Lease
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.routing import send
+from cotrail.tasks.telling import Telling
 from cotrail.tasks.turns import Turns
 
 Done = TypeVar("Done")
@@ -97,6 +98,7 @@ class Runtime:
         self.breaker = CircuitBreaker()
         self.failures = FailureHandler(self.ledger, self.breaker, self.insist, settings.max_attempts)
         self.engines = LoadedEngines(settings)
+        self.telling = Telling(settings.broker, settings.broker_prefix)
         self._heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heartbeat.start()
 
@@ -236,6 +238,8 @@ class Runtime:
             following = [self.insist(self.ledger.record, completions[0])]
         else:
             following = self.insist(self.ledger.commit, completions)
+        for question_id in {done.claim.question_id for done in completions if done.claim.run.asked}:
+            self.telling.ended(question_id)
         send([message for messages in following for message in messages])
         return [None] * len(completions)
 

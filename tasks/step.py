@@ -30,7 +30,10 @@ Execute = Callable[[Runtime, Claim], Result]
 def carry_out(runtime: Runtime, claim: Claim) -> Result:
     """Computes a step's result with the engines of its run, as its kind says."""
     answers = partial(runtime.insist, runtime.ledger.batch_answers, claim) if claim.run.batched else None
-    engines = StepEngines(runtime.engines, claim.run, runtime.cancellation(claim), answers)
+    cancellation = runtime.cancellation(claim)
+    if claim.run.asked:
+        cancellation.listener = runtime.telling.listener(claim)
+    engines = StepEngines(runtime.engines, claim.run, cancellation, answers)
     try:
         result: Result = kind_of(claim.action).carry_out(claim.action, engines)
     except UnusableAnswer as unusable:

@@ -7,7 +7,11 @@ from typing import Any
 from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import CONTENT_TYPE
 
-QUEUES = [f"cotrail:{kind}{priority}" for kind in KINDS for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]
+QUEUES = [
+    f"cotrail:{kind}{priority}"
+    for kind in KINDS
+    for priority in ("", "\x06\x162", "\x06\x164", "\x06\x166", "\x06\x168")
+]
 """The keys in Redis of all queues, each of which has one for every degree of priority."""
 
 EMBED: dict[str, object] = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}

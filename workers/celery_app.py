@@ -13,7 +13,7 @@ from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import SERIALIZER
-from cotrail.tasks.routing import queues_of
+from cotrail.tasks.routing import LEVELS, queues_of
 from cotrail.workers import TAKEN_OUT
 from cotrail.workers.transport import Amqp
 
@@ -39,6 +39,7 @@ app.conf.update(
     broker_transport_options={
         "global_keyprefix": settings().broker_prefix,
         "ack_emulation": False,
+        "priority_steps": [*LEVELS],
         "socket_timeout": 10,
         "socket_connect_timeout": 5,
         "socket_keepalive": True,

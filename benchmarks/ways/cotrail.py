@@ -27,7 +27,7 @@ def measure(job: Job) -> dict[str, Any]:
         stack.up()
         engine = connect(settings().database)
         submit(engine, prepared.submission, prepared.questions, find_system)
-        progress = follow(engine, run, stderr=True)
+        progress = follow(run, stderr=True)
         if not progress.finished:
             raise RuntimeError(f"no question was answered: `cotrail show {run}` says why")
         with engine.connect() as connection:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record
 from cotrail.cli.arguments import Json, RunName
@@ -19,9 +19,8 @@ from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.prompt import print_prompt
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.services.store import reading
-from cotrail.services.views import auditing
-from cotrail.services.views.step_prompts import step_prompt
+from cotrail.services.operations import audits, questions, runs
+from cotrail.services.views.step_prompts import NAMED
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
@@ -66,12 +65,11 @@ def verify(
     doesn't answer
     """
     with _progress() as progress:
-        if _is_file(what):
-            verification = auditing.verify(_followed(read_bundle(Path(what)), progress), digest, plan, bundled=True)
+        follow = partial(_followed, progress)
+        if _is_file(what):  # in this process in any case, since it needs nothing else
+            verification = audits.verify_bundle.function(Path(what), digest=digest, plan=plan, follow=follow)
         else:
-            with reading() as connection:
-                _, records = auditing.trail(connection, what)
-                verification = auditing.verify(_followed(records, progress), digest, plan)
+            verification = audits.verify(what, digest=digest, plan=plan, follow=follow)
     if json:
         print_json(verification)
     else:
@@ -110,20 +108,18 @@ def export(
         raise InputError(
             "--format prov is for one question: give both --question QUESTION and --format prov, or neither"
         )
-    with reading() as connection:
-        if question is not None:
-            run_id, document = auditing.question_provenance(connection, run, question)
-            _write_provenance(document, run_id, question, output, json=json)
-            return
-        run_id, records = auditing.trail(connection, run)
-        path = output or Path(f"{run_id}{SUFFIX}")
-        try:
-            with _progress() as progress:
-                lines = write_bundle(path, _followed(records, progress), run_id, version("cotrail"))
-        except OSError as error:
-            raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
+    found = runs.find(run)
+    if question is not None:
+        _write_provenance(audits.provenance(found.run, question), found.run, question, output, json=json)
+        return
+    path = output or Path(f"{found.run}{SUFFIX}")
+    try:
+        with _progress() as progress:
+            lines = write_bundle(path, audits.bundle(found.run, partial(_followed, progress)), found.run)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
     if json:
-        print_json({"run": run_id, "output": str(path), "lines": lines})
+        print_json({"run": found.run, "output": str(path), "lines": lines})
     else:
         console().print(f"{path}: {count(lines, 'line')}. `cotrail audit verify {path}` checks it.", soft_wrap=True)
 
@@ -149,8 +145,12 @@ def prompt(
 
     Examples: `cotrail audit prompt latest 1 3`, `cotrail audit prompt 4711`
     """
-    with reading() as connection:
-        choice = step_prompt(connection, run, question, step)
+    if question is not None and step is not None:
+        choice = questions.prompt(run, question, step)
+    elif question is None:
+        choice = audits.prompt(run)
+    else:
+        raise InputError(NAMED)
     print_prompt(choice, json=json)
 
 
@@ -178,7 +178,7 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def _followed(records: Iterable[Record], progress: Progress) -> Iterator[Record]:
+def _followed(progress: Progress, records: Iterable[Record]) -> Iterator[Record]:
     """The same records; the bar moves with each question."""
     task = progress.add_task("Questions", total=None)
     for record in records:

@@ -15,9 +15,7 @@ from cotrail.cli.terminal.files import write_text
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.cli.terminal.tables import print_tables
 from cotrail.common.humanize import count
-from cotrail.services.store import reading
-from cotrail.services.views.comparing import ComparisonRequest
-from cotrail.services.views.comparing import compare as compare_runs
+from cotrail.services.operations import comparisons
 from cotrail.services.views.comparing_tables import comparison_tables
 from cotrail.services.views.comparing_traces import DifferingQuestion
 from cotrail.services.views.comparing_words import design, headline, pair_sentences, shown_score
@@ -76,9 +74,10 @@ def compare(
 
     Example: `cotrail compare ircot-8b one-step-8b --metric answer_f1 --html compared.html`
     """
-    request = ComparisonRequest(runs=tuple(runs), against=against, metrics=tuple(metric or ()))
-    with console(stderr=True).status("comparing…") as status, reading() as connection:
-        comparison = compare_runs(connection, request, lambda words: status.update(f"{words}…"))
+    with console(stderr=True).status("comparing…") as status:
+        comparison = comparisons.show(
+            runs, against=against, metrics=metric or (), tell=lambda words: status.update(f"{words}…")
+        )
     if html:
         write_text(html, comparison_page(comparison), "choose another --html")
     if figure:

@@ -22,6 +22,7 @@ from cotrail.cli.terminal.score_table import print_scores
 from cotrail.common.humanize import count, duration, number
 from cotrail.configuration.settings import settings
 from cotrail.services.lists import corpora
+from cotrail.services.operations import progress as operations
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import RunRequest, make_request, read_run_file
 from cotrail.services.runs.run_progress import RunProgress, read_reasons
@@ -159,7 +160,7 @@ def _demonstrate(screen: Console, engine: Engine, run: str) -> int:
 def _follow(screen: Console, engine: Engine, run: str) -> RunProgress:
     _part(screen, "Let the workers work", "`+` marks the paragraphs that a search added, ★ those that are needed")
     with growing_traces(screen, engine, run) as show:
-        progress = watch(engine, run, show)
+        progress = watch(run, operations.reading, show)
     screen.print(closing_line(progress), soft_wrap=True)
     return progress
 

@@ -13,10 +13,8 @@ from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, number
 from cotrail.errors import InputError
-from cotrail.services.runs.named_runs import find_run
-from cotrail.services.store import reading
-from cotrail.services.views.causes import check_questions, run_errors
-from cotrail.services.views.run_errors import Cause, CauseCount, LabelAgreement, RunErrors, WrongAnswer
+from cotrail.services.operations import errors as operations
+from cotrail.services.views.run_errors import Cause, CauseCount, CheckedQuestion, LabelAgreement, RunErrors, WrongAnswer
 
 
 def errors(
@@ -38,18 +36,7 @@ def errors(
 
     Example: `cotrail errors latest --questions`
     """
-    with reading() as connection:
-        record = find_run(connection, run)
-        screen = console(stderr=True)
-        checked = track(
-            check_questions(connection, record),
-            "Questions",
-            record.size,
-            console=screen,
-            transient=True,
-            disable=not screen.is_terminal,
-        )
-        found = run_errors(record, checked)
+    found = operations.show(run, followed)
     if figure:
         _draw(found, figure)
     if json:
@@ -58,6 +45,12 @@ def errors(
     _print(console(), found, kinds=kinds, questions=questions)
     if figure:
         console().print(f"Wrote {figure}.", soft_wrap=True)
+
+
+def followed(checked: Iterable[CheckedQuestion], size: int) -> Iterable[CheckedQuestion]:
+    """The same questions; a bar on a terminal moves with each."""
+    screen = console(stderr=True)
+    return track(checked, "Questions", size, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def _draw(found: RunErrors, path: Path) -> None:

@@ -2,22 +2,18 @@
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.services.runs.named_runs import find_run
-from cotrail.services.store import reading
-from cotrail.services.views.browsecomp_submission import submission_files
-from cotrail.services.views.exporting import lines
-from cotrail.services.views.run_verdicts import verdicts_by_question
-from cotrail.services.views.tracing import read_questions
+from cotrail.services.operations import exports, runs
 
 
 def export(
@@ -44,21 +40,34 @@ def export(
 
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
-    with reading() as connection:
-        record = find_run(connection, run)
-        questions = read_questions(connection, record.id)
-        if form == "browsecomp-plus":
-            _write_folder(output, submission_files(record, questions))
-        elif output is None:
-            sys.stdout.buffer.writelines(lines(record, questions, form, verdicts_by_question(connection, record)))
-            sys.stdout.buffer.flush()
-            return
-        else:
-            _write(output, lines(record, questions, form, verdicts_by_question(connection, record)))
-    if json:
-        print_json({"run": record.id, "format": form, "output": str(output), "questions": record.size})
+    if form == "browsecomp-plus":
+        found = runs.find(run)
+        _write_folder(output, map(_file, _lines(exports.files(found.run))))
+    elif output is None:
+        sys.stdout.buffer.writelines(exports.answers(run, form))
+        sys.stdout.buffer.flush()
+        return
     else:
-        console().print(f"Wrote {output} with {count(record.size, 'question')}.", soft_wrap=True)
+        found = runs.find(run)
+        _write(output, exports.answers(found.run, form))
+    if json:
+        print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})
+    else:
+        console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of what comes in pieces, wherever these end."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+
+
+def _file(line: bytes) -> tuple[str, bytes]:
+    """The name of a file and its content."""
+    name, text = msgspec.json.decode(line, type=tuple[str, str])
+    return Path(name).name, text.encode()
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:

@@ -12,9 +12,8 @@ from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from cotrail.core.ports.roles import ROLES
-from cotrail.services.runs import forking
+from cotrail.services.operations import forks
 from cotrail.services.runs.forking import ENGINE, ForkedRun, ForkRequest
-from cotrail.services.store import open_store
 
 
 def fork(
@@ -85,14 +84,13 @@ def fork(
         tags=tuple(tags or ()),
         plan=plan,
     )
-    with open_store() as engine:
-        forked = forking.fork(engine, request)
-        warn_of_namesakes(engine, forked.run, name)
-        if wait and not json:
-            console().print(_summary(forked), soft_wrap=True)
-            console().print(f"plan {forked.plan}", soft_wrap=True)
-        if wait:
-            raise typer.Exit(summarize(engine, follow(engine, forked.run, stderr=json), json=json))
+    forked = forks.fork(request)
+    warn_of_namesakes(forked.run, name)
+    if wait and not json:
+        console().print(_summary(forked), soft_wrap=True)
+        console().print(f"plan {forked.plan}", soft_wrap=True)
+    if wait:
+        raise typer.Exit(summarize(follow(forked.run, stderr=json), json=json))
     if json:
         print_json(forked)
         return

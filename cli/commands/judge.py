@@ -1,10 +1,10 @@
 """`cotrail judge`: has language models grade the answers of a run."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json, RunName, Tags, completing
 from cotrail.cli.request_options import limits_in
@@ -12,17 +12,15 @@ from cotrail.cli.terminal.calibration_tables import print_calibration
 from cotrail.cli.terminal.estimates import print_estimate
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.run_text import INCOMPLETE, summarize, warn_of_namesakes
-from cotrail.cli.terminal.submitting import warn
+from cotrail.cli.terminal.run_text import INCOMPLETE, summarize
+from cotrail.cli.terminal.submitting import celery_app, print_warnings
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.services.runs import estimating, submission
+from cotrail.services.operations import judging
+from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.runs.estimating import Estimate
-from cotrail.services.runs.judging import JudgeRequest, PreparedJudge, SubmittedJudge, prepare_judge, submitted
-from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.judging import JudgeRequest, SubmittedJudge
 from cotrail.services.runs.run_progress import RunProgress
-from cotrail.services.store import open_store, reading
-from cotrail.services.views.calibrating import calibrate, check_labels
 
 
 def _rubrics() -> tuple[str, ...]:
@@ -103,34 +101,24 @@ def judge(
         "tags": tags,
     }
     others = {field: value for field, value in given.items() if value is not None}
-    requests = [
-        JudgeRequest(run=run, rubric=rubric, against=against, model=model, limit=limit, others=others)
-        for model in models or (None,)
-    ]
-    with reading() as connection:
-        judges = [prepare_judge(connection, request) for request in requests]
-        if labels is not None:
-            for each in judges:
-                check_labels(connection, each.judged[0], each.rubric, labels)
-        estimates = [estimating.estimate(connection, each.prepared) for each in judges] if estimate else []
-    if estimates:
-        _print_estimates(estimates, json=json)
+    request = JudgeRequest(run=run, rubric=rubric, against=against, limit=limit, others=others)
+    if estimate:
+        _print_estimates(judging.estimate(request, models=models or (), labels=labels), json=json)
+    else:
+        _submit(
+            judging.begin(request, models=models or (), labels=labels, app=celery_app), labels, wait=wait, json=json
+        )
+
+
+def _submit(begun: tuple[BegunJudge, ...], labels: Path | None, *, wait: bool, json: bool) -> None:
+    """Says what was submitted, and follows it; labels: those that the judges are compared with."""
+    for each in begun:
+        print_warnings(each.submitted)
+    judges = [each.judge for each in begun]
+    if not wait and labels is None:
+        _print_submitted(judges, json=json)
         return
-    _submit(judges, labels, wait=wait, json=json)
-
-
-def _submit(judges: list[PreparedJudge], labels: Path | None, *, wait: bool, json: bool) -> None:
-    """Submits the runs, which have all been checked before; labels: those that the judges are compared with."""
-    with open_store() as engine:
-        for each in judges:
-            warn(each.prepared)
-            submission.submit(engine, each.prepared)
-            warn_of_namesakes(engine, each.prepared.submission.id, each.prepared.submission.labels.name)
-        begun = [submitted(each) for each in judges]
-        if not wait and labels is None:
-            _print_submitted(begun, json=json)
-            return
-        ended = _follow_each(engine, begun, json=json)
+    ended = _follow_each(judges, json=json)
     if labels is not None:
         _calibrate(judges[0].judged[0], labels, json=json)
     elif json:
@@ -140,27 +128,26 @@ def _submit(judges: list[PreparedJudge], labels: Path | None, *, wait: bool, jso
 
 def _calibrate(run: str, labels: Path, *, json: bool) -> None:
     """Prints the run's judges beside people's labels."""
-    with reading() as connection:
-        found = calibrate(connection, find_run(connection, run), labels)
+    found = judging.calibration(run, labels)
     if json:
         print_json(found)
     else:
         print_calibration(console(), found)
 
 
-def _follow_each(engine: Engine, begun: list[SubmittedJudge], *, json: bool) -> list[RunProgress]:
+def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProgress]:
     """Shows the progress of one run after the other; returns how they ended."""
     ended = []
     for judge in begun:
         if not json:
             console().print(_summary(judge), soft_wrap=True)
-        ended.append(follow(engine, judge.run, stderr=json))
+        ended.append(follow(judge.run, stderr=json))
         if not json:
-            summarize(engine, ended[-1], json=False)
+            summarize(ended[-1], json=False)
     return ended
 
 
-def _print_estimates(estimates: list[Estimate], *, json: bool) -> None:
+def _print_estimates(estimates: Sequence[Estimate], *, json: bool) -> None:
     if json:
         print_json(estimates)
         return
@@ -168,7 +155,7 @@ def _print_estimates(estimates: list[Estimate], *, json: bool) -> None:
         print_estimate(each, json=False)
 
 
-def _print_submitted(begun: list[SubmittedJudge], *, json: bool) -> None:
+def _print_submitted(begun: Sequence[SubmittedJudge], *, json: bool) -> None:
     if json:
         print_json(begun)
         return

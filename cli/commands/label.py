@@ -7,8 +7,7 @@ import typer
 from cotrail.cli.arguments import Json, RunName, Tags
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import warn_of_namesakes
-from cotrail.services.runs import labels
-from cotrail.services.store import open_store
+from cotrail.services.operations import runs
 
 
 def label(
@@ -28,9 +27,8 @@ def label(
 
     Example: `cotrail label latest --name baseline --tag table-2`
     """
-    with open_store() as engine:
-        labelled = labels.label(engine, run, name=name, add=tags or (), remove=untag or ())
-        warn_of_namesakes(engine, labelled.run, name)
+    labelled = runs.label(run, name=name, add=tags or (), remove=untag or ())
+    warn_of_namesakes(labelled.run, name)
     if json:
         print_json(labelled)
         return

@@ -6,9 +6,9 @@ from rich.console import Console
 
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, grid, heading, print_json
-from cotrail.services.store import reading
+from cotrail.services.operations import plans
 from cotrail.services.views.plan_words import planned
-from cotrail.services.views.plans import RunPlan, describe_plan
+from cotrail.services.views.plans import RunPlan
 
 
 def plan(run: RunName, *, json: Json = False) -> None:
@@ -16,8 +16,7 @@ def plan(run: RunName, *, json: Json = False) -> None:
 
     Its digest, published before results are known, shows later that they didn't decide what was asked and reported.
     """
-    with reading() as connection:
-        described = describe_plan(connection, run)
+    described = plans.show(run)
     if json:
         print_json(described)
         return

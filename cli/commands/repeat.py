@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Cell, Column, print_rows
@@ -16,9 +15,9 @@ from cotrail.common.printable_text import cut
 from cotrail.common.short_digests import shortened
 from cotrail.core.repeats import SHARE
 from cotrail.errors import InputError
-from cotrail.services.runs.repeating import RepeatedRun, read_share, repeat_steps, repeated_by
-from cotrail.services.store import open_store
-from cotrail.services.views.repeated_steps import OtherwiseShare, RepeatReport, read_repeat_report
+from cotrail.services.operations import repeats
+from cotrail.services.runs.repeating import RepeatedRun, read_share
+from cotrail.services.views.repeated_steps import OtherwiseShare, RepeatReport
 
 SHOWN = 20
 """The number of steps that came out otherwise which are shown."""
@@ -58,29 +57,27 @@ def repeat(
 
     Example: `cotrail repeat latest --share 5%`
     """
-    with open_store() as engine:
-        with engine.connect() as connection:
-            repeated = repeated_by(connection, run)
-        if repeated and (share or kinds):
-            raise InputError(f"{repeated.id} repeats steps of {repeated.origin}; name that run to repeat others")
-        if repeated is None:
-            part = SHARE if share is None else read_share(share)
-            begun = repeat_steps(engine, run, share=part, seed=seed, kinds=tuple(kinds or ()))
-            if not wait:
-                _print_begun(begun, json=json)
-                return
-            console(stderr=json).print(_summary(begun), soft_wrap=True)
-        raise typer.Exit(_report(engine, repeated.id if repeated else begun.run, wait=wait, json=json))
+    repeating = repeats.origin(run)
+    if repeating.origin is not None:
+        if share or kinds:
+            raise InputError(f"{repeating.run} repeats steps of {repeating.origin}; name that run to repeat others")
+        raise typer.Exit(_report(repeating.run, wait=wait, json=json))
+    part = SHARE if share is None else read_share(share)
+    begun = repeats.begin(run, share=part, seed=seed, kinds=kinds or ())
+    if not wait:
+        _print_begun(begun, json=json)
+        return
+    console(stderr=json).print(_summary(begun), soft_wrap=True)
+    raise typer.Exit(_report(begun.run, wait=True, json=json))
 
 
-def _report(engine: Engine, run: str, *, wait: bool, json: bool) -> int:
+def _report(run: str, *, wait: bool, json: bool) -> int:
     """Prints what came out, once the run is done if that is waited for; returns the exit code."""
     code = 0
     if wait:
-        progress = follow(engine, run, stderr=json)
-        code = (0 if progress.complete else INCOMPLETE) if json else summarize(engine, progress, json=False)
-    with engine.connect() as connection:
-        report = read_repeat_report(connection, run)
+        progress = follow(run, stderr=json)
+        code = (0 if progress.complete else INCOMPLETE) if json else summarize(progress, json=False)
+    report = repeats.show(run)
     if json:
         print_json(report)
     else:

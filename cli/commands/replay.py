@@ -7,9 +7,8 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.services.runs import replaying
+from cotrail.services.operations import replays
 from cotrail.services.runs.replaying import ReplayedRun
-from cotrail.services.store import reading
 
 DIVERGED = 1
 
@@ -19,8 +18,7 @@ def replay(run: RunName, *, json: Json = False) -> None:
 
     Needs no model, no index and no worker, and changes nothing. Exits with 1 where something diverges.
     """
-    with reading() as connection:
-        replayed = replaying.replay(connection, run)
+    replayed = replays.show(run)
     if json:
         print_json(replayed)
     else:

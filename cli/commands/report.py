@@ -9,9 +9,7 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.files import write_text
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
-from cotrail.services.runs.named_runs import resolve_run
-from cotrail.services.store import reading
-from cotrail.services.views.reports.run_report import run_report
+from cotrail.services.operations import reports, runs
 
 
 def report(
@@ -26,11 +24,9 @@ def report(
 
     Example: `cotrail report latest --html report.html`
     """
-    with reading() as connection:
-        run_id = resolve_run(connection, run)
-        document = run_report(connection, run_id)
-    write_text(html, document.html, "choose another --html")
+    found = runs.find(run)
+    write_text(html, b"".join(reports.page(found.run)).decode(), "choose another --html")
     if json:
-        print_json({"run": run_id, "html": str(html), "questions": document.questions})
+        print_json({"run": found.run, "html": str(html), "questions": found.questions})
     else:
-        console().print(f"Wrote {html} with {count(document.questions, 'question')}.", soft_wrap=True)
+        console().print(f"Wrote {html} with {count(found.questions, 'question')}.", soft_wrap=True)

@@ -17,10 +17,9 @@ from cotrail.common.humanize import count, number
 from cotrail.core.ended_by import shown_ends
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
-from cotrail.services.store import reading
-from cotrail.services.views import scoring
-from cotrail.services.views.judged_scores import JudgedScores, judged_scores
-from cotrail.services.views.plans import reporting_of
+from cotrail.services.operations import plans
+from cotrail.services.operations import scores as operations
+from cotrail.services.views.judged_scores import JudgedScores
 from cotrail.services.views.score_tables import (
     CAVEAT,
     SEQUENTIAL_CAVEAT,
@@ -58,12 +57,11 @@ def score(
     """
     if official and dataset is None:
         raise InputError("--official is a dataset's own file; say with --dataset which it is")
-    with reading() as connection:
-        scores = judged_scores(connection, scoring.score(connection, run, dataset=dataset, official=official))
-        planned = reporting_of(connection, run, dataset)
+    scores = operations.show(run, dataset=dataset, official=official)
     if json:
         print_json(scores)
         return
+    planned = plans.reporting(scores.run, dataset=dataset)
     screen = console()
     screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
     if scores.until:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.request_options import with_request_options
@@ -27,7 +26,6 @@ from cotrail.services.runs.requests import (
     read_run_file,
 )
 from cotrail.services.runs.submitted import Submitted
-from cotrail.services.store import open_store
 from cotrail.systems.registry import find_system
 
 
@@ -97,13 +95,7 @@ def _submit(request: RunRequest, *, wait: bool, json: bool) -> None:
     for run in () if json else submitted.runs:
         console().print(f"Submitted {run.run} with {count(run.questions, 'question')}.", soft_wrap=True)
         console().print(f"plan {run.plan}", soft_wrap=True)
-    with open_store() as engine:
-        raise typer.Exit(max([_wait(engine, run.run, json=json) for run in submitted.runs]))
-
-
-def _wait(engine: Engine, run: str, *, json: bool) -> int:
-    """Shows a run's progress until it is done; returns the exit code."""
-    return summarize(engine, follow(engine, run, stderr=json), json=json)
+    raise typer.Exit(max([summarize(follow(run.run, stderr=json), json=json) for run in submitted.runs]))
 
 
 def _print_submitted(submitted: Submitted, *, json: bool) -> None:

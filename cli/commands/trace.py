@@ -19,18 +19,11 @@ from cotrail.cli.terminal.weighed import weighed
 from cotrail.common.humanize import count, number
 from cotrail.common.printable_text import cut, one_line
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.services.runs.named_runs import RunRecord, find_run
-from cotrail.services.store import reading
-from cotrail.services.views import exporting
-from cotrail.services.views.answer_details import details_of
-from cotrail.services.views.gold_paragraphs import FoundGold, gold_paragraphs, where
-from cotrail.services.views.paragraph_names import names_in
-from cotrail.services.views.reasoning_trees import turns
-from cotrail.services.views.run_verdicts import verdicts_on
-from cotrail.services.views.scored_questions import scores_of
-from cotrail.services.views.shown_steps import shown_steps
-from cotrail.services.views.step_prompts import step_prompt
-from cotrail.services.views.tracing import QuestionStatus, TracedQuestion, read_question
+from cotrail.services.operations import questions
+from cotrail.services.views.answer_details import details_in
+from cotrail.services.views.gold_paragraphs import FoundGold, where
+from cotrail.services.views.shown_questions import ShownQuestion
+from cotrail.services.views.tracing import QuestionStatus
 from cotrail.systems.judge.judgement import Judgement
 from cotrail.systems.searchain.tree import Tree
 
@@ -54,61 +47,55 @@ def trace(
     `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold; at the end, `✗` names
     each gold paragraph that wasn't collected, and what judges say of the answer follows.
     """
-    with reading() as connection:
-        if prompt is not None:
-            print_prompt(step_prompt(connection, run, question, prompt), json=json)
-            return
-        record = find_run(connection, run)
-        traced = read_question(connection, record.id, question)
-        verdicts = verdicts_on(connection, record, traced.key)
-    if json:
-        print_json(exporting.trace(record, traced, verdicts).document())
+    if prompt is not None:
+        print_prompt(questions.prompt(run, question, prompt), json=json)
+    elif json:
+        print_json(questions.trace(run, question))
     else:
-        screen = console()
-        _show(screen, record, traced, full=full, thoughts=thoughts)
-        print_verdicts(screen, verdicts)
+        screen, shown = console(), questions.show(run, question)
+        _show(screen, shown, full=full, thoughts=thoughts)
+        print_verdicts(screen, shown.verdicts)
 
 
-def _show(screen: Console, record: RunRecord, traced: TracedQuestion, *, full: bool, thoughts: bool) -> None:
-    screen.print(heading(traced.text))
-    screen.print(f"{traced.key} in {record.id}: {traced.status}, {count(len(traced.steps), 'step')}", style="dim")
-    labels = turns(record, traced)
-    for step in shown_steps(traced):
+def _show(screen: Console, shown: ShownQuestion, *, full: bool, thoughts: bool) -> None:
+    screen.print(heading(shown.question))
+    counted = count(len(shown.steps), "step")
+    screen.print(f"{shown.question_id} in {shown.run}: {shown.status}, {counted}", style="dim")
+    for step in shown.steps:
         screen.print()
-        screen.print(step_head(step, labels.get(step.sequence, "")))
+        screen.print(step_head(step, shown.turns.get(step.sequence, "")))
         screen.print(Padding(step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
     screen.print()
-    if traced.details is not None:
-        drawing = _drawn(details_of(record, traced), traced, full=full)
-        screen.print(drawing or Text(json_of(traced.details)))
+    if shown.details is not None:
+        screen.print(_drawn(shown, full=full) or Text(json_of(shown.details)))
         screen.print()
-    screen.print(_outcome(record, traced))
+    screen.print(_outcome(shown))
 
 
-def _drawn(details: object, traced: TracedQuestion, *, full: bool) -> RenderableType | None:
+def _drawn(shown: ShownQuestion, *, full: bool) -> RenderableType | None:
     """The details of a question's answer; None where they have no form of their own."""
-    match details:
-        case Weighing():
-            return weighed(details, names_in(traced))
-        case Tree():
-            return reasoned(details, names_in(traced), full=full)
-        case Judgement():
-            return judged(details, traced.judged, full=full)
+    match details_in(shown.system, shown.system_version, shown.details):
+        case Weighing() as details:
+            return weighed(details, shown.names)
+        case Tree() as details:
+            return reasoned(details, shown.names, full=full)
+        case Judgement() as details:
+            return judged(details, shown.judged, full=full)
     return None
 
 
-def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
+def _outcome(shown: ShownQuestion) -> Table:
     table = grid("dim", "")
-    if traced.status == QuestionStatus.FINISHED:
-        table.add_row("answer", Text(traced.answer or "(empty)", style="bold"))
-    elif traced.reason:
-        table.add_row(traced.status, Text(f"{traced.reason.type}: {traced.reason.message}", style="red"))
-    if traced.ended_by:
-        table.add_row("ended by", traced.ended_by)
-    table.add_row("gold", " / ".join(traced.answers) or "none published")
-    if traced.judged:  # a verdict is no answer to the question
+    if shown.status == QuestionStatus.FINISHED:
+        table.add_row("answer", Text(shown.answer or "(empty)", style="bold"))
+    elif shown.reason:
+        table.add_row(shown.status, Text(f"{shown.reason.type}: {shown.reason.message}", style="red"))
+    if shown.ended_by:
+        table.add_row("ended by", shown.ended_by)
+    table.add_row("gold", " / ".join(shown.gold_answers) or "none published")
+    if shown.judged:  # a verdict is no answer to the question
         return table
-    scores = scores_of(record, traced)
+    scores = shown.scores
     em, cover_em, rouge_l = scores["answer_em"], scores["cover_em"], scores["rouge_l"]
     agreement = [f"EM {number(em, 0)}", f"F1 {number(scores['answer_f1'], 2)}"]
     if cover_em != em:
@@ -117,7 +104,7 @@ def _outcome(record: RunRecord, traced: TracedQuestion) -> Table:
         agreement.append(f"ROUGE-L {number(rouge_l, 2)}")
     agreement.append(f"paragraph recall {number(scores['paragraph_recall'], 2)}")
     table.add_row("scores", ", ".join(agreement))
-    for place, gold in enumerate(gold_paragraphs(traced, record.dataset)):
+    for place, gold in enumerate(shown.gold_paragraphs):
         table.add_row("" if place else "gold paragraphs", _gold(gold))
     return table
 

@@ -8,8 +8,8 @@ from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.verdict_tables import print_agreement, print_judges, print_kinds, print_questions
 from cotrail.common.humanize import count
-from cotrail.services.store import reading
-from cotrail.services.views.run_verdicts import MEANS, RunVerdicts, find_verdicts
+from cotrail.services.operations import verdicts as operations
+from cotrail.services.views.run_verdicts import MEANS, RunVerdicts
 
 
 def verdicts(
@@ -22,8 +22,7 @@ def verdicts(
 
     `cotrail judge RUN --model NAME` has a model judge it. What judges under way have said so far counts.
     """
-    with reading() as connection:
-        found = find_verdicts(connection, run, per_question=questions)
+    found = operations.show(run, per_question=questions)
     if json:
         print_json(found)
     else:

@@ -5,31 +5,43 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.live import Live
-from sqlalchemy import Engine
 
 from cotrail.cli.terminal.output import console
 from cotrail.cli.terminal.progress_display import progress_bars, progress_lines
+from cotrail.errors import UnavailableError
+from cotrail.services.operations import progress
 from cotrail.services.runs.run_progress import RunProgress
 from cotrail.services.runs.run_speed import Show, WatchedRun
 from cotrail.services.runs.watching import watch
 
 
-def follow(engine: Engine, run: str, *, stderr: bool = False) -> RunProgress:
-    """Shows a run's progress until no question is open or one cause blocks it; returns the last that was read."""
+def follow(run: str, *, stderr: bool = False) -> RunProgress:
+    """Shows a run's progress until no question is open or one cause blocks it; returns the last that was read.
+
+    run: its id, the beginning of it, its name, or `latest`.
+    """
     screen = console(stderr=stderr)
     state = "running"
 
     def show(watched: WatchedRun) -> None:
-        nonlocal state
-        state = watched.progress.state if watched.progress else state
+        nonlocal run, state
+        if watched.progress:
+            run, state = watched.progress.run, watched.progress.state
         draw(watched)
 
     try:
         with _display(screen) as draw:
-            return watch(engine, run, show)
+            return watch(run, progress.reading, show, _broker_problem)
     except KeyboardInterrupt:
         screen.print(unwatched_line(run, state), soft_wrap=True)
         raise
+
+
+def _broker_problem() -> str | None:
+    try:
+        return progress.broker().problem
+    except UnavailableError:
+        return None  # the next reading says so
 
 
 def unwatched_line(run: str, state: str) -> str:

@@ -3,28 +3,27 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from sqlalchemy import Engine
 
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import cut
 from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import shown_dollars
-from cotrail.services.runs.labels import namesakes_of
-from cotrail.services.runs.run_progress import Cause, RunProgress, read_reasons
+from cotrail.services.operations import progress as operations
+from cotrail.services.operations import runs
+from cotrail.services.runs.run_progress import Cause, RunProgress
 from cotrail.services.runs.run_speed import blockage_line
 
 INCOMPLETE = 4
 """The exit code where questions ended without an answer."""
 
 
-def summarize(engine: Engine, progress: RunProgress, *, json: bool) -> int:
+def summarize(progress: RunProgress, *, json: bool) -> int:
     """Prints a run's outcome and returns the exit code."""
     if json:
         print_json(progress)
     else:
-        with engine.connect() as connection:
-            reasons = read_reasons(connection, progress.run)
+        reasons = operations.reasons(progress.run)
         screen = console()
         screen.print(closing_line(progress), soft_wrap=True)
         print_reasons(screen, reasons)
@@ -35,10 +34,10 @@ def summarize(engine: Engine, progress: RunProgress, *, json: bool) -> int:
     return 0 if progress.complete else INCOMPLETE
 
 
-def warn_of_namesakes(engine: Engine, run: str, name: str | None) -> None:
+def warn_of_namesakes(run: str, name: str | None) -> None:
     """Says where a name that a run has just got no longer finds one run."""
     if name:
-        print_namesakes(name, namesakes_of(engine, run, name))
+        print_namesakes(name, runs.namesakes(run))
 
 
 def print_namesakes(name: str | None, others: Sequence[str]) -> None:

@@ -29,31 +29,49 @@ Prompts of 100,000 tokens that differ only at their ends compress about a thousa
 _BLOCK = 2**20
 
 
-def write_bundle(path: Path, records: Iterable[Record], run: str, version: str) -> int:
-    """Write the records of a run as a bundle and move the complete file into place; returns the number of its lines.
+def bundle_pieces(records: Iterable[Record], run: str, version: str) -> Iterator[bytes]:
+    """Yield the records of a run as the pieces of a bundle's file; version: cotrail's."""
+    frame, hashed, count = zstd.ZstdCompressor(level=LEVEL), hashlib.sha256(), 0
+    for record in bundled(records, run, version):
+        line = _line(record)
+        hashed.update(line)
+        count += 1
+        if piece := frame.compress(line):
+            yield piece
+    yield frame.compress(write_record(end_of(count, hashed.hexdigest())), zstd.ZstdCompressor.FLUSH_FRAME)
 
-    version: cotrail's. InputError where the file exists already; BundleError where `read_bundle` would refuse it.
+
+def write_bundle(path: Path, pieces: Iterable[bytes], run: str) -> int:
+    """Write the pieces of a bundle and move the complete file into place; returns the number of its lines.
+
+    InputError where the file exists already; BundleError where `read_bundle` would refuse it.
     """
     if path.exists():
         raise InputError(f"{path} is there already, and an audit trail is never overwritten; choose another --output")
     draft = path.with_name(f".{path.name}.draft")
-    hashed, count, size = hashlib.sha256(), 0, 0
+    frame, count, size = zstd.ZstdDecompressor(), 0, 0
     try:
-        with zstd.open(draft, "wb", level=LEVEL) as file:
-            for record in bundled(records, run, version):
-                line = _line(record)
-                hashed.update(line)
-                count, size = count + 1, size + len(line)
-                file.write(line)
-            file.write(write_record(end_of(count, hashed.hexdigest())))
+        with draft.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+                for lines in _decompressed(frame, piece):
+                    count, size = count + lines.count(b"\n"), size + len(lines)
         if size > _allowed(draft):
             raise BundleError(
                 f"the record of {run} is so repetitive that a bundle of it looks like a decompression bomb"
             )
         draft.replace(path)
+    except zstd.ZstdError as error:
+        raise BundleError(f"what came for {path} is no bundle ({error}); try again") from error
     finally:
         draft.unlink(missing_ok=True)
-    return count + 1
+    return count
+
+
+def _decompressed(frame: zstd.ZstdDecompressor, piece: bytes) -> Iterator[bytes]:
+    yield frame.decompress(piece, _BLOCK)
+    while not (frame.needs_input or frame.eof):
+        yield frame.decompress(b"", _BLOCK)
 
 
 def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Record]:

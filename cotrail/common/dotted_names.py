@@ -11,3 +11,15 @@ def dotted(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield from dotted(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree of values that have dotted names."""
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *above, last = name.split(".")
+        place = tree
+        for each in above:
+            place = place.setdefault(each, {})
+        place[last] = value
+    return tree

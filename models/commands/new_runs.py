@@ -27,6 +27,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     priority: runs with a higher one have their questions admitted first.
     served: whether its language model answers from a server or a script and doesn't compute in the worker.
     batched: whether it is asked in batches.
+    asked: whether it is a single question that somebody waits for, whose steps go ahead of all others.
     origin, forked_at: the run that it is forked from, and the step or kind that was named.
     labels: its name and tags, which may be changed later.
     """
@@ -48,6 +49,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     priority: int = 0
     served: bool = False
     batched: bool = False
+    asked: bool = False
     origin: str | None = None
     forked_at: str | None = None
     labels: Labels = NO_LABELS
@@ -98,6 +100,7 @@ def _run_row(submission: Submission) -> dict[str, Any]:
         "priority": submission.priority,
         "served": submission.served,
         "batched": submission.batched,
+        "asked": submission.asked,
         "origin": submission.origin,
         "forked_at": submission.forked_at,
         "system": submission.system,

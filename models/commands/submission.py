@@ -9,9 +9,11 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.question_kinds import recorded_kinds
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
-from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.advancing import advance_questions, begin_questions
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
+from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.maintaining import wake
+from cotrail.models.records.questions import lock_questions
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.rows import Rows
 from cotrail.models.schema.tables import runs
@@ -27,6 +29,22 @@ def submit(engine: Engine, submission: Submission, asked_questions: Sequence[Que
     """
     [run_id] = submit_together(engine, [submission], asked_questions, find_system)
     return run_id
+
+
+def submit_asked(
+    engine: Engine, submission: Submission, question: Question, find_system: FindSystem
+) -> tuple[int, list[Dispatch]]:
+    """Record a run of one question that somebody waits for: its first steps are ready, and wait for no admission.
+
+    Returns the id of the question's row, and the messages that the caller sends now; maintenance does if it can't.
+    """
+    plans = Runs(find_system)
+    with engine.begin() as connection:
+        insert_run(connection, submission, 1)
+        opened = open_run(connection, submission)
+        [recorded] = record_questions(connection, [_question_row(submission.id, 0, question)], opened)
+        following = advance_questions(connection, plans, lock_questions(connection, [recorded.id]))
+        return recorded.id, following.get(recorded.id, [])
 
 
 def submit_together(

@@ -1,8 +1,8 @@
 """Admission control: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
 
 Each run may have a window of steps under way, the same for all runs whatever their size. Runs of a lower priority wait
-while a higher one has questions waiting, unless no step is being executed at all. A run that one cause blocks begins no
-further questions (`cotrail.models.records.blockage`).
+while a higher one has questions waiting, unless no step is being executed at all. A question that somebody asked and
+waits for begins at once. A run that one cause blocks begins no further questions (`cotrail.models.records.blockage`).
 """
 
 from collections import defaultdict
@@ -33,6 +33,7 @@ class Waiting(Struct, frozen=True):
 
     run_id: str
     priority: int
+    asked: bool = False
 
 
 class UnderWay(Struct, frozen=True):
@@ -44,7 +45,7 @@ class UnderWay(Struct, frozen=True):
 
 _of_run = steps.c.run_id == runs.c.id
 _WAITING = (
-    select(runs.c.id, runs.c.priority)
+    select(runs.c.id, runs.c.priority, runs.c.asked)
     .where(
         runs.c.desired_state == DesiredState.ACTIVE,
         runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
@@ -107,8 +108,12 @@ def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispa
 
 def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
     """Return how many further steps of each run may begin; runs that may begin none are left out."""
-    highest = max(run.priority for run in waiting)
-    chosen = waiting if not under_way.running else [run for run in waiting if run.priority == highest]
+    at_once = {run.run_id: LEAST_WINDOW for run in waiting if run.asked}
+    others = [run for run in waiting if not run.asked]
+    if not others:
+        return at_once
+    highest = max(run.priority for run in others)
+    chosen = others if not under_way.running else [run for run in others if run.priority == highest]
     window = LEAST_WINDOW + STEPS_PER_EXECUTION * under_way.running // len(chosen)
     rooms = {run.run_id: window - under_way.by_run.get(run.run_id, 0) for run in chosen}
-    return {run_id: room for run_id, room in rooms.items() if room > 0}
+    return at_once | {run_id: room for run_id, room in rooms.items() if room > 0}

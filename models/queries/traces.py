@@ -24,10 +24,11 @@ from cotrail.core.system import Action
 from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.projects import in_project
 from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import attempts, questions, sentences, steps
+from cotrail.models.schema.tables import attempts, questions, runs, sentences, steps
 
 CHUNK_QUESTIONS = 100
 """The number of questions read at once."""
@@ -174,7 +175,9 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
 def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
     """Return the run, the question's key and the sequence of the step with that id; raises UnknownNameError."""
     of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
-    row = connection.execute(of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)).one_or_none()
+    of_question = of_step.join_from(steps, questions, steps.c.question_id == questions.c.id)
+    of_run = of_question.join(runs, runs.c.id == questions.c.run_id).where(*in_project(connection, runs))
+    row = connection.execute(of_run).one_or_none()
     if row is None:
         raise UnknownNameError(f"there is no step with the id {step_id}; name one by RUN QUESTION STEP instead")
     return row.run_id, row.key, row.sequence

@@ -11,6 +11,7 @@ class Dispatch(Struct, frozen=True):
 
     step_id, epoch: all that a worker reads of the message; kind: its kind; sequence: the step's place in its question,
     which gives the message its priority; served: whether the language model of its run is, on which its queue depends;
+    asked: whether somebody waits for the answer, so that it goes ahead of all others;
     about: the step in words, for whoever watches the queues.
     """
 
@@ -19,6 +20,7 @@ class Dispatch(Struct, frozen=True):
     kind: str
     sequence: int = 0
     served: bool = False
+    asked: bool = False
     about: str = ""
 
 
@@ -28,6 +30,7 @@ def described(
     kind: str,
     sequence: int,
     served: bool,  # noqa: FBT001 - rows come in this order
+    asked: bool,  # noqa: FBT001
     run_id: str,
     question: str,
 ) -> Dispatch:
@@ -36,4 +39,4 @@ def described(
     Texts stay in PostgreSQL. A question's id comes from a file, so it is written as Python writes strings, and cut.
     """
     about = f"run {run_id}, question {question[:LONGEST_ID]!r}, step {sequence + 1}"
-    return Dispatch(step_id, epoch, kind, sequence, served, about)
+    return Dispatch(step_id, epoch, kind, sequence, served, asked, about)

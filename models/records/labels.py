@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import InputError
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.tables import run_labels, runs
 
 
@@ -35,7 +36,7 @@ def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, L
 
 def check_name(connection: Connection, name: str) -> None:
     """Refuse a new name that the beginning of a run's id may be, the run's own among them: others will begin so too."""
-    begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True))
+    begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True), *in_project(connection, runs))
     if other := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
         raise InputError(
             f"{name!r} can't be a run's name, as the id of run {other} {'is' if other == name else 'begins with'} it: "
@@ -45,5 +46,7 @@ def check_name(connection: Connection, name: str) -> None:
 
 def namesakes(connection: Connection, run_id: str, name: str) -> list[str]:
     """Return the ids of the other runs that have this name, so that it finds none of them."""
-    others = select(run_labels.c.run_id).where(run_labels.c.name == name, run_labels.c.run_id != run_id)
+    named = run_labels.c.name == name, run_labels.c.run_id != run_id
+    others = select(run_labels.c.run_id).join(runs, runs.c.id == run_labels.c.run_id)
+    others = others.where(*named, *in_project(connection, runs))
     return list(connection.execute(others.order_by(run_labels.c.run_id)).scalars())

@@ -24,6 +24,9 @@ from cotrail.models.schema.tables import Run
 PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
+STAND_INS = "instead"
+"""The key of a run's provenance under which it says what stands in for what the paper has."""
+
 Shots = dict[AnswerForm, Demonstrations]
 
 
@@ -48,6 +51,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
     shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
     served: whether its language model answers from a server or a script; batched: whether it is asked in batches.
+    asked: whether it is a single question that somebody waits for.
     prices: of its hosted language models; budgets: of its questions and of itself.
     """
 
@@ -61,6 +65,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     shared_in: str | None
     served: bool = False
     batched: bool = False
+    asked: bool = False
     embedder_name: str = ""
     entailer_name: str = ""
     prices: Prices = {}
@@ -121,6 +126,7 @@ class Runs:
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
             batched=row["batched"],
+            asked=row["asked"],
             prices=read_prices(row["provenance"]),
             budgets=msgspec.convert(row["provenance"].get(BUDGETS, {}), Budgets, strict=False),
             **{column: row[column] for column in NAMES.values()},

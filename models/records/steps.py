@@ -10,7 +10,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Step
 from cotrail.models.records.dispatch import Dispatch, described
 from cotrail.models.records.runs import RunPlan
-from cotrail.models.schema.conditions import SERVED
+from cotrail.models.schema.conditions import ASKED, SERVED
 from cotrail.models.schema.rows import insert_rows
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps
@@ -21,7 +21,7 @@ _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.
 # A scalar subquery rather than a join, see `cotrail.models.schema.conditions`.
 _key = select(questions.c.key).where(questions.c.id == steps.c.question_id).correlate(steps).scalar_subquery()
 
-DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, steps.c.run_id, _key)
+DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, ASKED, steps.c.run_id, _key)
 """The columns of a step's message, in the order of the arguments of `cotrail.models.records.dispatch.described`."""
 
 _NEW_SENT = insert_rows(steps, *_COLUMNS, sent_at=func.now()).returning(*_MESSAGE)
@@ -51,7 +51,7 @@ def record_steps(
     if not following:
         return {}
     rows = [_row(new) | {"state": state} for new in following]
-    descriptions = {new.question_id: (new.run.served, new.run.id, new.question) for new in following}
+    descriptions = {new.question_id: (new.run.served, new.run.asked, new.run.id, new.question) for new in following}
     dispatches: dict[int, list[Dispatch]] = defaultdict(list)
     recorded = connection.execute(_NEW_SENT if send else _NEW_UNSENT, {"rows": rows})
     for question_id, step_id, epoch, kind, sequence in recorded:

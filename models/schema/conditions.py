@@ -20,3 +20,6 @@ SERVED: ColumnElement[bool] = (
     select(runs.c.served).where(runs.c.id == steps.c.run_id).correlate(steps).scalar_subquery()
 )
 """The language model of the step's run answers from a server or a script."""
+
+ASKED: ColumnElement[bool] = select(runs.c.asked).where(runs.c.id == steps.c.run_id).correlate(steps).scalar_subquery()
+"""The step's run is a question that somebody asked and waits for."""

@@ -4,7 +4,33 @@ from importlib import import_module
 
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
-MODULES = ("runs",)
+MODULES = (
+    "asking",
+    "audits",
+    "comparisons",
+    "corpora",
+    "datasets",
+    "errors",
+    "exports",
+    "forks",
+    "jobs",
+    "judging",
+    "knowledge",
+    "live",
+    "models",
+    "plans",
+    "progress",
+    "questions",
+    "repeats",
+    "replays",
+    "reports",
+    "runs",
+    "scores",
+    "systems",
+    "uploads",
+    "verdicts",
+    "workers",
+)
 """The modules beside this one that define operations."""
 
 for _module in MODULES:

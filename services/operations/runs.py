@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from msgspec import Meta
-from sqlalchemy import Engine
+from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
@@ -13,7 +12,8 @@ from cotrail.services.runs import control, estimating, labels, submission
 from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RetriedRun
 from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
-from cotrail.services.runs.labels import LabelledRun, namesakes_of
+from cotrail.services.runs.labels import LabelledRun
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import Priority, RunRequest
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
@@ -64,7 +64,7 @@ def submit(request: RunRequest, app: App = current_app) -> Submitted:
     warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
     with open_store() as engine:
         submission.submit(engine, prepared)
-        return _submitted(engine, prepared, warnings)
+    return submitted_as(prepared, warnings)
 
 
 @operation("POST", "/runs/estimate", Scope.SUBMIT)
@@ -117,11 +117,34 @@ def label(run: str, *, name: str | None = None, add: Sequence[str] = (), remove:
         return labels.label(engine, run, name=name, add=add, remove=remove)
 
 
-def _submitted(engine: Engine, prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+class FoundRun(Struct, frozen=True, kw_only=True):
+    """A run by its id, and the number of its questions."""
+
+    run: str
+    questions: int
+
+
+@operation("GET", "/runs/{run}/id", Scope.READ)
+def find(run: str) -> FoundRun:
+    """Find a run by its id, the beginning of it, its name, or `latest`."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        return FoundRun(run=record.id, questions=record.size)
+
+
+@operation("GET", "/runs/{run}/namesakes", Scope.READ)
+def namesakes(run: str) -> tuple[str, ...]:
+    """List the other runs that have a run's name, so that it finds none of them."""
+    with reading() as connection:
+        return labels.namesakes_of(connection, run)
+
+
+def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
+    """What is said of a run that was just submitted, with its repeats."""
     size, name = len(prepared.questions), prepared.submission.labels.name
     return Submitted(
         runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
         warnings=warnings,
         waves=waves_in_words(prepared) if prepared.submission.batched else None,
-        namesakes={run.id: tuple(namesakes_of(engine, run.id, name)) for run in prepared.runs} if name else {},
+        namesakes={run.id: namesakes(run.id) for run in prepared.runs} if name else {},
     )

@@ -36,9 +36,10 @@ from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.models.records.runs import BUDGETS, PRICES, STAND_INS
+from cotrail.services.access.seen import check_models_granted
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.provenance import STAND_INS, versions
+from cotrail.services.runs.provenance import versions
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.run_ids import new_id
 from cotrail.services.runs.runnable import (
@@ -85,6 +86,7 @@ def compose(
         check_batches(model.name, model.engine)
     engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
+    check_models_granted([model.name, *names.values()])
     notes = tuple(engine.note for engine in engines.values() if engine.note)
     store = KnowledgeStore(settings().knowledge_path)
     pinned = Binding(
@@ -96,7 +98,7 @@ def compose(
         pins={source: store.revision(source) for source in system.needs.knowledge},
     )
     return Submission(
-        id=new_id(system.spec.name),
+        id=new_id(system.spec.name, asked=request.asked is not None),
         system=system.spec.name,
         system_version=system.spec.version,
         settings=system.settings,
@@ -115,6 +117,7 @@ def compose(
         },
         priority=request.priority,
         batched=batched,
+        asked=request.asked is not None,
         served=model.engine.served and all(engine.served for engine in engines.values()),
         labels=labels_of(request.name, request.tags),
     )

@@ -1,7 +1,6 @@
 """Forks of runs: some settings changed, everything else as the origin pinned it, recorded steps taken over."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -26,7 +25,7 @@ from cotrail.models.records.runs import BUDGETS, Runs
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.planning import read_stated, with_plan
-from cotrail.services.runs.provenance import file_record
+from cotrail.services.runs.provenance import recorded_file
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.shots import make_shots, read_shown
 from cotrail.services.runs.system_settings import configure
@@ -67,6 +66,10 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     name: str | None = None
     tags: tuple[str, ...] = ()
     plan: str | None = None
+
+    def with_files(self, move: Callable[[str], str]) -> "ForkRequest":
+        """The same request with its file in the place that `move` gives."""
+        return self if self.plan is None else replace(self, plan=move(self.plan))
 
 
 class ForkedRun(Struct, frozen=True, kw_only=True):
@@ -198,11 +201,9 @@ def _source(record: RunRecord, shots: Mapping[AnswerForm, Demonstrations], needs
     files, request = record.provenance.get("files", {}), record.provenance.get("request", {})
     if "demonstrations" not in files:
         return shots.get(AnswerForm.DIRECT, Demonstrations())
-    for file in (files[key] for key in ("demonstrations", "sets") if key in files):
-        if file_record(Path(file["path"])) != file:
-            raise InputError(f"{file['path']} isn't the file that run {record.id} was submitted with; put that back")
-    sets = files["sets"]["path"] if "sets" in files else request.get("sets")
-    return in_form(read_shown(files["demonstrations"]["path"], sets, request.get("set_number")), AnswerForm.COT)
+    places = {key: str(recorded_file(record.id, files[key])) for key in ("demonstrations", "sets") if key in files}
+    sets = places.get("sets", request.get("sets"))
+    return in_form(read_shown(places["demonstrations"], sets, request.get("set_number")), AnswerForm.COT)
 
 
 def _resolved(record: RunRecord, key: str) -> str:

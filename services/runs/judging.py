@@ -1,6 +1,6 @@
 """Judges' runs: a model grades the answers of a run that has ended, whose record stays as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.planning import with_plan
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
-from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.requests import PATH_FIELDS, make_request
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric
 from cotrail.systems.judge.rubric_files import find_rubric
@@ -41,6 +41,11 @@ class JudgeRequest(Struct, frozen=True, kw_only=True):
     model: str | None = None
     limit: int | None = None
     others: dict[str, Any] = {}
+
+    def with_files(self, move: Callable[[str], str]) -> "JudgeRequest":
+        """The same request with its files in the places that `move` gives."""
+        others = {key: move(str(value)) if key in PATH_FIELDS else value for key, value in self.others.items()}
+        return replace(self, rubric=self.rubric if self.rubric in BUILT_IN else move(self.rubric), others=others)
 
 
 class PreparedJudge(Struct, frozen=True, kw_only=True):
@@ -101,6 +106,12 @@ def prepare_judge(connection: Connection, request: JudgeRequest) -> PreparedJudg
         rubric=rubric,
         left_out=judged[0].size - len(asked),
     )
+
+
+def together(judges: Sequence[PreparedRun]) -> PreparedRun:
+    """The runs of several judges of the same answers as one that can be submitted: all of them begin, or none."""
+    first, *others = judges
+    return replace(first, further=tuple(each.submission for each in others))
 
 
 def submitted(judge: PreparedJudge) -> SubmittedJudge:

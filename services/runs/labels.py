@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
@@ -57,10 +57,11 @@ def label(
     return LabelledRun(run=run_id, name=labels.name, tags=labels.tags)
 
 
-def namesakes_of(engine: Engine, run_id: str, name: str) -> list[str]:
-    """The ids of the other runs that have this name, so that it finds none of them."""
-    with engine.connect() as connection:
-        return namesakes(connection, run_id, name)
+def namesakes_of(connection: Connection, run: str) -> tuple[str, ...]:
+    """The ids of the other runs that have the name of this one, so that it finds none of them."""
+    run_id = resolve_run(connection, run)
+    name = read_labels(connection, [run_id]).get(run_id, NO_LABELS).name
+    return tuple(namesakes(connection, run_id, name)) if name else ()
 
 
 def _check(what: str, text: str) -> None:

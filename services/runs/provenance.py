@@ -3,15 +3,15 @@
 import hashlib
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from cotrail.configuration.extensions import extensions_folder
 from cotrail.errors import InputError
-
-STAND_INS = "instead"
-"""The key of a run's provenance under which it says what stands in for what the paper has."""
+from cotrail.services.data.file_references import FileReference
+from cotrail.services.data.uploaded_files import find_file, uploaded_name
 
 PACKAGES = (
     "celery",
@@ -44,14 +44,29 @@ def versions() -> dict[str, Any]:
 def file_record(path: Path) -> dict[str, str]:
     """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read.
 
-    Of a folder of prompts it is that of the names and digests of its texts.
+    Of a folder of prompts it is that of the names and digests of its texts. Of what was uploaded, the name stands in
+    place of the path.
     """
+    return {"path": uploaded_name(path) or str(path.absolute()), "sha256": _sha256(path)}
+
+
+def recorded_file(run: str, record: Mapping[str, str]) -> Path:
+    """Where a file is that a run recorded: at its path, or among what was uploaded; InputError where it has changed."""
+    path = Path(record["path"])
+    if not path.is_absolute():
+        return find_file(FileReference(digest=f"sha256:{record['sha256']}", name=record["path"]))
+    if file_record(path) != record:
+        raise InputError(f"{path} isn't the file that run {run} was submitted with; put that back")
+    return path
+
+
+def _sha256(path: Path) -> str:
     if path.is_dir():
-        texts = [f"{each.name} {file_record(each)['sha256']}\n" for each in sorted(path.glob("*.txt"))]
-        return {"path": str(path.absolute()), "sha256": hashlib.sha256("".join(texts).encode()).hexdigest()}
+        texts = [f"{each.name} {_sha256(each)}\n" for each in sorted(path.glob("*.txt"))]
+        return hashlib.sha256("".join(texts).encode()).hexdigest()
     try:
         with path.open("rb") as file:
-            return {"path": str(path.absolute()), "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
 

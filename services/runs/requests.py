@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
 from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.core.ports.roles import ROLES
+from cotrail.core.questions import Question
 from cotrail.core.repeats import Times
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
@@ -32,6 +33,9 @@ Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
 
 REQUIRED_FIELDS = ("system", "dataset", "questions")
 """The fields that have no default."""
+
+MOST_QUESTION = 200_000
+"""The most characters of a question that is asked alone."""
 
 LABEL_FIELDS = ("name", "tags")
 """The fields that aren't part of what a run records of its request, since they may be changed later."""
@@ -209,6 +213,11 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"the last of {self.repeat} repeats has no seed: choose a `seed` further below {MAX_SEED}")
 
     @property
+    def asked(self) -> Question | None:
+        """The only question, where it is given in words and stands in no file."""
+        return None
+
+    @property
     def all_corpora(self) -> tuple[str, ...]:
         """The names of its corpora, each once."""
         return tuple(dict.fromkeys(self.corpora if self.corpus is None else (self.corpus,)))
@@ -229,8 +238,49 @@ class RunRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return replace(self, **{field: move(str(path)) for field, path in self.files.items()})
 
 
+ASKED_ID = "asked"
+"""The id of a question that is asked alone."""
+
+DEFAULT_SYSTEM = "ircot"
+"""The system that answers where none is named."""
+
+OF_MANY = ("dataset", "questions", "official", "limit", "repeat", "serving", "priority", "run_budget", "until", "plan")
+"""The fields of a request that a single question has no use for."""
+
+
+class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Request for the answer to one question, which goes ahead of all runs that aren't asked.
+
+    It is a run of its own, so that all else is as in `RunRequest`; `OF_MANY` stay at their defaults.
+    Without a corpus the only one there is searched.
+    """
+
+    question: Annotated[str, Meta(min_length=1, max_length=MOST_QUESTION)]
+    system: Annotated[
+        str, _what("NAME", f"The system; `{DEFAULT_SYSTEM}` by default, and `cotrail systems` lists them.")
+    ] = DEFAULT_SYSTEM
+    dataset: str = "jsonl"
+    questions: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.question.strip():
+            raise ValueError("the question is empty; write it behind `question`")
+        for field in fields(AskRequest):
+            if field.name in OF_MANY and getattr(self, field.name) != field.default:
+                raise ValueError(f"`{field.name}` is for runs of many questions: `cotrail submit`")
+
+    @property
+    def asked(self) -> Question:
+        """See `RunRequest`."""
+        return Question(id=ASKED_ID, text=self.question)
+
+
 PATH_FIELDS = tuple(field.name for field in fields(RunRequest) if described(field).get("value") == "PATH")
 """The fields that are paths; in a run file they are relative to that file."""
+
+
+Request = TypeVar("Request", bound=RunRequest)
 
 
 def check_keys(values: Mapping[str, Any], where: str = "") -> None:
@@ -264,11 +314,20 @@ def make_request(values: Mapping[str, Any], places: Mapping[str, str] = MappingP
     for field in REQUIRED_FIELDS:
         if values.get(field) is None:
             raise InputError(f"no {field} given; a request names its {', '.join(REQUIRED_FIELDS)}")
+    return _made(RunRequest, values, places)
+
+
+def make_ask_request(values: Mapping[str, Any], places: Mapping[str, str] = MappingProxyType({})) -> AskRequest:
+    """The same of a single question."""
+    return _made(AskRequest, values, places)
+
+
+def _made(of: type[Request], values: Mapping[str, Any], places: Mapping[str, str]) -> Request:
     gathered = _gathered(values)
     try:
-        return msgspec.convert(gathered, RunRequest)
+        return msgspec.convert(gathered, of)
     except msgspec.ValidationError as error:
-        message = refusal(error, RunRequest, gathered)
+        message = refusal(error, of, gathered)
         field = message.removeprefix("`").removeprefix("engines.")
         key = next((key for key in places if field.startswith((f"{key}`", f"{key}.", f"{key}["))), "")
         raise InputError(f"{places.get(key, 'this run')}: {message}; correct it") from error

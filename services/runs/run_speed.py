@@ -50,7 +50,7 @@ class WatchedRun(Struct, frozen=True, kw_only=True):
     """A run as it was read last, and how fast it is.
 
     progress: None before the first read is done.
-    answers: whether the last read of the database has ended, and with an answer.
+    answers: whether the last read has ended, and with an answer.
     rate: steps a second within the last half minute.
     seconds_left, expected_steps: estimates of the remaining time and of the whole run's steps; None where they can't be
         known yet.
@@ -118,12 +118,12 @@ class RunSpeed:
     ask_broker: says why Redis doesn't answer; None where it does. waves: how many batches it waits for at most, one
     after another; None where that isn't known.
     progress: the last that was read; scores: so far, likewise.
-    lost: why the database doesn't answer, if so.
+    lost: the line that says that the database or the server doesn't answer, if so.
     reading_seconds: how long the read that is under way has taken, where that is long.
     """
 
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None, waves: int | None = None) -> None:
-        self._waves = waves
+        self.waves = waves
         self.progress: Progress | None = None
         self.scores: tuple[PartialScore, ...] = ()
         self.lost: str | None = None
@@ -184,7 +184,7 @@ class RunSpeed:
     def waits_for(self, progress: Progress) -> str | None:
         """The reason why nothing seems to happen; None where something does."""
         if self.lost:
-            return f"The database doesn't answer ({self.lost}): the workers and this command wait for it."
+            return self.lost
         if self.reading_seconds:
             return self.slowness
         if progress.state == RunState.PAUSED:
@@ -198,7 +198,7 @@ class RunSpeed:
         for counts in progress.kinds:
             if (seconds := self.idle(counts)) > IDLE_SECONDS:
                 return self._idleness(counts, seconds)
-        if progress.batches and (line := batches_line(progress.batches, self._waves)):
+        if progress.batches and (line := batches_line(progress.batches, self.waves)):
             return line
         blocked = progress.questions[QuestionStatus.BLOCKED]
         return f"{count(blocked, 'question')} blocked; `cotrail show {progress.run}` says why." if blocked else None

@@ -5,11 +5,10 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.common.unusual_fields import without_unused
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
 from cotrail.data.corpora.several import paragraphs_in, titled_in
@@ -21,6 +20,8 @@ from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule, r
 from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
+from cotrail.services.access.seen import seen_corpora
+from cotrail.services.data.uploaded_files import uploaded_name
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.planning import read_stated, with_plans
 from cotrail.services.runs.prepared_run import PreparedRun
@@ -37,7 +38,8 @@ def prepare(request: RunRequest) -> PreparedRun:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     demonstrations = read_shown(request.demonstrations, request.sets, request.set_number)
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
-    if empty := next((field for field in PATH_FIELDS if getattr(request, field) == ""), None):
+    empty = next((field for field in PATH_FIELDS if getattr(request, field) == ""), None)
+    if empty and request.asked is None:
         raise InputError(f"`{empty}` is empty; name a file, or leave it out")
     if request.sets and not (request.demonstrations or request.title_demonstrations):
         raise InputError(
@@ -50,14 +52,16 @@ def prepare(request: RunRequest) -> PreparedRun:
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
     questions, missing = _read_questions(request, system, corpora)
-    written = without_unused(request, "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    later = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    written = without_unused(_as_recorded(request), *later)
+    kept = written.keys() - {*LABEL_FIELDS, "question"}
     composed = compose(
         request,
         system,
         corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system),
         provenance={
-            "request": {key: value for key, value in written.items() if key not in LABEL_FIELDS},
+            "request": {key: value for key, value in written.items() if key in kept},
             **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
             "files": {field: file_record(path) for field, path in request.files.items()},
         },
@@ -75,10 +79,18 @@ def prepare(request: RunRequest) -> PreparedRun:
     )
 
 
+def _as_recorded(request: RunRequest) -> RunRequest:
+    """The request with uploaded files by their names."""
+    names = {field: uploaded_name(path) for field, path in request.files.items()}
+    return replace(request, **{field: name for field, name in names.items() if name is not None})
+
+
 def _read_questions(
     request: RunRequest, system: ConfiguredSystem, corpora: Mapping[str, Corpus]
 ) -> tuple[tuple[Question, ...], int]:
-    """The questions of the request's file, and how many of their gold paragraphs the corpora lack."""
+    """The questions of the request's file, and how many of their gold paragraphs the corpora lack; or the one asked."""
+    if request.asked is not None:
+        return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = partial(paragraphs_in, corpora.values())
     questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
@@ -102,7 +114,8 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
         raise InputError(
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
         )
-    return {name: corpora_of(settings()).open(name) for name in names}
+    seen = seen_corpora()
+    return {seen.stored(name): seen.open(name) for name in names}
 
 
 def in_random_order(questions: Sequence[Question], seed: int) -> tuple[Question, ...]:

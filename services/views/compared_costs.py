@@ -14,14 +14,15 @@ Measure = Literal["dollars", "tokens", "seconds"]
 class RunCosts(Struct, frozen=True, kw_only=True):
     """What the steps of a run took, those that it adopted from another run too, and what each is per ended question.
 
-    calls: of models; tokens: those read and written; seconds: of all steps, one after the other.
+    Numbers of a run are whole, and means aren't. calls: of models; tokens: those read and written; seconds: of all
+    steps, one after the other.
     dollars: None where a model's price isn't known or none has one, or where steps were adopted, which cost nothing.
     """
 
-    calls: float
-    searches: float
-    prompt_tokens: float
-    generated_tokens: float
+    calls: int | float
+    searches: int | float
+    prompt_tokens: int | float
+    generated_tokens: int | float
     seconds: float
     dollars: float | None
 

@@ -7,6 +7,9 @@ from cotrail.errors import InputError
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import find_step, rebuild_prompt
 
+NAMED = "a step is named by RUN QUESTION STEP, or by its id alone"
+"""What is said where it isn't."""
+
 
 class StepPrompt(Struct, frozen=True, kw_only=True):
     """The exact prompt of a step."""
@@ -27,5 +30,5 @@ def step_prompt(connection: Connection, run: str, question: str | None = None, s
     elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
         named = find_step(connection, int(run))
     else:
-        raise InputError("a step is named by RUN QUESTION STEP, or by its id alone")
+        raise InputError(NAMED)
     return StepPrompt(run=named[0], question=named[1], step=named[2], prompt=rebuild_prompt(connection, *named))

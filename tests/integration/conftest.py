@@ -123,7 +123,7 @@ def search_server(request: pytest.FixtureRequest) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def database(servers: Settings) -> str:
     """The URL of a database that nothing else uses."""
-    return _made(servers, "by_hand")
+    return made_database(servers, "by_hand")
 
 
 @pytest.fixture(scope="session")
@@ -131,7 +131,7 @@ def store(servers: Settings) -> Iterator[Engine]:
     """A database with the runs of `recorded`; tests change it only in transactions that they roll back."""
     from tests.integration.recorded import record
 
-    engine = connect(_made(servers, "recorded"))
+    engine = connect(made_database(servers, "recorded"))
     try:
         record(engine)
         yield engine
@@ -139,7 +139,7 @@ def store(servers: Settings) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _made(servers: Settings, name: str) -> str:
+def made_database(servers: Settings, name: str) -> str:
     """The URL of a new database."""
     url = make_url(servers.database)
     server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")

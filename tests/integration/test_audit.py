@@ -235,11 +235,12 @@ def test_progress_counts_steps_by_kind_and_adds_up_tokens(engine: Engine, submit
     assert {counts.done_in_open for counts in progress.kinds} == {counts.moving for counts in progress.kinds} == {0}
 
 
-def test_watching_ends_when_no_question_is_open(engine: Engine, submitted: Submitted, hands: Hands) -> None:
+@pytest.mark.usefixtures("cotrail")
+def test_watching_ends_when_no_question_is_open(submitted: Submitted, hands: Hands) -> None:
     run = submitted(limit=2)
     worker = threading.Thread(target=hands.finish, args=[run])
     worker.start()
-    progress = follow(engine, run)
+    progress = follow(run)
     worker.join()
     assert (progress.open, progress.finished) == (0, 2)
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import COLUMNS, FORMAT, end_of, write_record
 from cotrail.audit.verification import verify
@@ -44,7 +44,7 @@ def bundles(store: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     folder = tmp_path_factory.mktemp("bundles")
     with store.connect() as connection:
         for run in RUNS:
-            write_bundle(folder / run, read_trail(connection, run), run, "0")
+            write_bundle(folder / run, bundle_pieces(read_trail(connection, run), run, "0"), run)
     return {run: folder / run for run in RUNS}
 
 

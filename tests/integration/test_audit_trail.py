@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
 from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.row_digests import earlier_attempts, step_digest
@@ -322,7 +322,7 @@ def bundle(store: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle of a run."""
     path = tmp_path_factory.mktemp("bundles") / "plain.audit.jsonl.zst"
     with store.connect() as connection:
-        write_bundle(path, read_trail(connection, PLAIN), PLAIN, "0")
+        write_bundle(path, bundle_pieces(read_trail(connection, PLAIN), PLAIN, "0"), PLAIN)
     return path
 
 
@@ -338,7 +338,7 @@ def verified_lines(lines: Sequence[bytes]) -> tuple[Finding, ...]:
 def test_a_bundle_says_what_the_store_says(store: Engine, tmp_path: Path, run: str) -> None:
     path = tmp_path / "bundle"
     with store.connect() as connection:
-        write_bundle(path, read_trail(connection, run), run, "0")
+        write_bundle(path, bundle_pieces(read_trail(connection, run), run, "0"), run)
         of_store = verified(connection, run)
     found = verify(read_bundle(path), bundled=True)
     assert (found.findings, found.run, found.digest) == ((), of_store.run, of_store.digest)
@@ -347,7 +347,7 @@ def test_a_bundle_says_what_the_store_says(store: Engine, tmp_path: Path, run: s
 
 def test_a_bundle_is_never_written_over_another_file(store: Engine, bundle: Path) -> None:
     with store.connect() as connection, pytest.raises(InputError, match="never overwritten"):
-        write_bundle(bundle, read_trail(connection, SECOND), SECOND, "0")
+        write_bundle(bundle, bundle_pieces(read_trail(connection, SECOND), SECOND, "0"), SECOND)
     assert verify(read_bundle(bundle), bundled=True).run == PLAIN
 
 

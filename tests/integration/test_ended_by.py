@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, select, update
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.verification import verify
@@ -84,7 +84,7 @@ def test_what_a_former_version_ended_verifies_and_replays(former: Engine) -> Non
 
 def test_a_bundle_without_the_column_is_the_former_record(former: Engine, tmp_path: Path) -> None:
     with former.connect() as connection:
-        write_bundle(tmp_path / "bundle", read_trail(connection, RUN), RUN, "0")
+        write_bundle(tmp_path / "bundle", bundle_pieces(read_trail(connection, RUN), RUN, "0"), RUN)
         digest = verified(connection).digest
     records = [_without(record) for record in read_bundle(tmp_path / "bundle") if record.table != "end"]
     read = [read_record(write_record(record), number) for number, record in enumerate(records, start=1)]

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.verification import verify
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
@@ -211,7 +211,7 @@ def test_a_judged_question_is_sealed_with_what_it_judges(
     assert row["answers"] == GOLD[SEA]
     bundle = tmp_path / "judge.zst"
     with engine.connect() as connection:
-        write_bundle(bundle, read_trail(connection, judge), judge, "0")
+        write_bundle(bundle, bundle_pieces(read_trail(connection, judge), judge, "0"), judge)
     assert verify(read_bundle(bundle), bundled=True).findings == ()
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 from typer.testing import Result
 
-from cotrail.audit.bundles import read_bundle, write_bundle
+from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record, end_of, read_record, write_record
@@ -358,7 +358,7 @@ def test_a_question_that_is_not_as_planned_any_more_is_named(
 def bundle_of(engine: Engine, run: str, path: Path) -> list[bytes]:
     """The lines of a run's bundle."""
     with engine.connect() as connection:
-        write_bundle(path, read_trail(connection, run), run, "0")
+        write_bundle(path, bundle_pieces(read_trail(connection, run), run, "0"), run)
     return [write_record(record) for record in read_bundle(path)]
 
 

@@ -237,14 +237,14 @@ def test_a_key_of_another_type_is_moved_out_of_the_way(
     spoil("read", "retrieve")
     assert withdraw(connection, [1]) == 0
     worker = Worker(open_connection(), prefetch=8)
-    spoil("reason", "reason\x06\x163")
+    spoil("reason", "reason\x06\x162")
     with pytest.raises(TimeoutError):
         worker._connection.drain_events(timeout=0.5)
     publish(connection, range(1, 3))
     while len(worker.steps) < 2:
         worker.read()
     aside = {key.decode().removeprefix(prefix) for key in redis.scan_iter(f"{prefix}*{UNREADABLE_SUFFIX}")}
-    expected = {"reason", "reason\x06\x166", "reason\x06\x163", "read", "retrieve", *tables}
+    expected = {"reason", "reason\x06\x166", "reason\x06\x162", "read", "retrieve", *tables}
     assert aside == {f"{name}{UNREADABLE_SUFFIX}" for name in expected}
 
 

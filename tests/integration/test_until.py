@@ -25,9 +25,10 @@ from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.tables import questions, runs
 from cotrail.services.runs.partial_scores import partial_line
 from cotrail.services.runs.run_progress import run_progress
+from cotrail.services.runs.run_readings import PartialScores, RunReading, read_again
 from cotrail.services.runs.run_speed import WatchedRun
 from cotrail.services.runs.submission import check_measurable, in_random_order
-from cotrail.services.runs.watching import PartialScores, watch
+from cotrail.services.runs.watching import watch
 from cotrail.services.views.scored_questions import scores_by_question
 from cotrail.services.views.scoring import read_scores
 from cotrail.systems.registry import find_system, recorded_system
@@ -247,7 +248,12 @@ def test_watching_gives_the_scores_that_were_seen_last(engine: Engine) -> None:
         messages = admit(connection)
     run_to_end(Ledger(engine, "w", LEASE, find_system), messages)
     shown: list[WatchedRun] = []
-    progress = watch(engine, RUN, shown.append)
+
+    def read(run: str) -> RunReading:
+        with engine.connect() as connection:
+            return read_again(connection, run)
+
+    progress = watch(RUN, read, shown.append)
     assert [each.mean for each in progress.scores] == [1.0, 1.0, 1.0]
     assert {each.interval.questions for each in progress.scores} == {3}
     assert [each.progress for each in shown] == [progress]

@@ -43,6 +43,8 @@ VARIABLES = {
     "api_port": ("8421", 8421),
     "api_url": ("https://cotrail.example.org", "https://cotrail.example.org"),
     "api_body_bytes": ("1048576", 1048576),
+    "upload_bytes": ("1000", 1000),
+    "upload_days": ("7", 7.0),
 }
 DEADLINES = {"retrieve": 600, "lookup": 600, "open": 600, "embed": 1800, "extract": 1800, "rate": 1800}
 DEADLINES |= {"entail": 3600, "reason": 3600, "read": 3600}

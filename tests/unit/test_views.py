@@ -37,6 +37,7 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.services.views import exporting
 from cotrail.services.views.reports.run_report import run_page
+from cotrail.services.views.shown_questions import shown_question
 from cotrail.services.views.shown_steps import ShownStep, shown_steps
 from tests.unit.made_results import COST
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step
@@ -98,7 +99,7 @@ def appraise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def terminal(traced: TracedQuestion) -> str:
     screen = Screen(file=io.StringIO(), markup=False, emoji=False, highlight=False, width=PLAIN_WIDTH)
-    _show(screen, record(), traced, full=False, thoughts=False)
+    _show(screen, shown_question(record(), traced), full=False, thoughts=False)
     return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines())  # type: ignore[attr-defined]
 
 

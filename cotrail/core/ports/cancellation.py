@@ -1,17 +1,25 @@
-"""Cancellation of a single generation while others continue."""
+"""Cancellation of a single generation while others continue, and who listens to it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+Listener = Callable[[str, str], None]
+"""Is told what a generation has written so far, text and thoughts, each time that it has written more. It is called in
+the thread that writes, and must return at once."""
+
 
 class Cancellation:
-    """Cancellation token: one thread cancels, and the thread that generates observes it."""
+    """Cancellation token: one thread cancels, and the thread that generates observes it.
+
+    listener: listens to the generation; None where nobody does. Engines that write all at once tell it nothing.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._cancelled = False
         self._callbacks: list[Callable[[], object]] = []
+        self.listener: Listener | None = None
 
     @property
     def cancelled(self) -> bool:

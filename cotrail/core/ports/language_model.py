@@ -68,7 +68,8 @@ class LanguageModel(Protocol):
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """Fits the prompt into the context and continues it; the result's text may be empty.
 
-        cancellation: cancels this generation alone, which then raises `Interrupted` soon.
+        cancellation: cancels this generation alone, which then raises `Interrupted` soon; its listener is told what
+            was written so far, where the engine writes piece by piece.
         Raises PromptTooLongError, TransientStepError, and UnavailableError where the model is behind a server that is
         away or refuses requests.
         """

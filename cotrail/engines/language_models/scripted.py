@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Literal
@@ -153,6 +154,9 @@ class ScriptedModel:
         script = self._script.questions.get(question, self._script.default)
         line = "" if self._fails(question, step) else self._line(request, question, script)
         text, raw, ended, stop = _ending(line, request)
+        if cancellation and cancellation.listener:
+            for written in accumulate(_TOKEN.findall(text)):
+                cancellation.listener(written, "")
         outside, calls = split_calls(text) if packed.tools else (text, ())
         return Generated(
             text=outside,

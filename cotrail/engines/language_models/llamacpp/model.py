@@ -96,6 +96,7 @@ class LlamaCppModel:
             written=self._thoughts.text(self._tokenizer.end(packed), room - most),
             shown=self._shown_for(packed, request),
             grammars=grammars(request.form, self._thoughts.marks, self._own_tokens),
+            listener=wanted.listener,
         )
         self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
         text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())

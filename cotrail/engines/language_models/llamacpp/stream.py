@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
-from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.ports.cancellation import Interrupted, Listener
 from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
 from cotrail.engines.language_models.growing_text import GrowingText
@@ -26,7 +26,7 @@ class LlamaCppStream:
     until, stop, scored: see `GenerationRequest`; interrupted: returns whether the generation was cancelled.
     max_tokens: the most tokens of the text, None where the request bounds them.
     written: tells thoughts from text; shown: control tokens that the server is to write as text, for it to do so.
-    grammars: what the text is held to.
+    grammars: what the text is held to; listener: see `Cancellation`.
     scores: the text and the log probability of each token; a character of several tokens is one with the last's.
     raw: all that was written, thoughts and marks too.
     """
@@ -42,6 +42,7 @@ class LlamaCppStream:
         written: ThinkingText | None = None,
         shown: Sequence[str] = (),
         grammars: Grammars = FREE,
+        listener: Listener | None = None,
     ) -> None:
         self.until = until
         self.stop = stop
@@ -53,6 +54,7 @@ class LlamaCppStream:
         self.finished = False
         self._max_tokens = max_tokens
         self._shown = list(shown)
+        self._listener = listener
         self._guide = Guide(grammars, self.written)
         self._turns = False
         self._counted: TokenCounts | None = None
@@ -88,6 +90,8 @@ class LlamaCppStream:
             self.scores.append((text, sum(each["logprob"] for each in choice["logprobs"]["content"])))
         self.finished = self._enough(text) or self._reason is not None
         self._turns = self._guide.follow()
+        if self._listener:
+            self._listener(self.kept() if self.finished else self.text, self.written.thoughts)
         return self.finished or self.pauses or self.interrupted()
 
     def _new_tokens(self, timings: Mapping[str, int]) -> int:

@@ -102,7 +102,7 @@ class ServedModel:
         if self._pacing is not None:
             with self._pacing.asking():
                 return self._paced(self._pacing, order, request, cancellation)
-        stream = self._stream(order, request)
+        stream = self._stream(order, request, cancellation)
         self._complete(self._protocol.body(order), stream, cancellation)
         return self._result(order, request, stream)
 
@@ -162,7 +162,7 @@ class ServedModel:
         need = Need(input_tokens=self._tokens(order.prompt), output_tokens=most)
 
         def sent() -> ServerStream:
-            stream = self._stream(order, request)
+            stream = self._stream(order, request, cancellation)
             self._complete(body, stream, cancellation)
             return stream
 
@@ -196,7 +196,9 @@ class ServedModel:
             streams=streams and "stream" not in endpoint.omits,
         )
 
-    def _stream(self, order: Order, request: GenerationRequest) -> ServerStream:
+    def _stream(
+        self, order: Order, request: GenerationRequest, cancellation: Cancellation | None = None
+    ) -> ServerStream:
         endpoint, packed = self._endpoint, order.prompt
         return ServerStream(
             self._protocol.reader(),
@@ -207,6 +209,7 @@ class ServedModel:
             knows_stop=bool(self._protocol.stop_strings(endpoint, order.request)),
             splitter=self._splitter(order),
             reads_on=MOST_AROUND_TOKEN * order.request.max_tokens if self._is_metered or not self._seen_whole else 0,
+            listener=cancellation.listener if cancellation else None,
         )
 
     def _result(self, order: Order, request: GenerationRequest, stream: ServerStream) -> Generated:

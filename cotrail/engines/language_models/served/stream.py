@@ -6,6 +6,7 @@ from typing import Any
 from cotrail.common.storable_text import StorablePieces
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended, Until
+from cotrail.core.ports.cancellation import Listener
 from cotrail.core.results import MOST_CHARACTERS
 from cotrail.engines.language_models.growing_text import GrowingText
 from cotrail.engines.language_models.served.calls import Calls
@@ -29,6 +30,7 @@ class ServerStream:
     splitter: tells thoughts from text where the model writes both into one field.
     reads_on: how many more characters are read at most once the part that was asked for is complete, to learn what the
         whole message cost.
+    listener: see `Cancellation`.
     was_cut: whether the message reached its most tokens, maybe behind the part that was asked for.
     counts: None where the server didn't report them; then a piece usually is one token.
     events: the text of each event, and the log probabilities that the server reported with it, or None.
@@ -45,6 +47,7 @@ class ServerStream:
         knows_stop: bool = False,
         splitter: ThoughtSplitter | None = None,
         reads_on: int = 0,
+        listener: Listener | None = None,
     ) -> None:
         self.reader = reader
         self._written = GrowingText()
@@ -68,6 +71,7 @@ class ServerStream:
         self._enough = stop_condition(until, stop)
         self._splitter = splitter
         self._reads_on = reads_on
+        self._listener = listener
         self._is_enough = False
         self._behind = GrowingText()
 
@@ -77,6 +81,8 @@ class ServerStream:
         Raises Refused, TransientStepError.
         """
         self._is_enough = self._add(self.reader.read(data)) or self._is_enough
+        if self._listener:
+            self._listener(self.kept() if self._is_enough else self._shown, self.thoughts)
         if self._is_enough:
             self._reads_on -= len(data)
         # Once the text has ended, only its token counts are still to come.

@@ -130,6 +130,12 @@ class Request:
 
         logits: of the whole vocabulary, which the token was chosen by; for a request that is scored.
         """
+        done = self._take(token, logits)
+        if self.cancellation is not None and self.cancellation.listener:
+            self.cancellation.listener(self.kept if done else self.text, self.thinking.thoughts)
+        return done
+
+    def _take(self, token: int, logits: torch.Tensor | None) -> bool:
         self.written.append(token)
         if token in self.vocabulary.ends:
             self._end(cut=False)

@@ -1,0 +1,1 @@
+"""What happens to runs, told to those who follow them while it happens."""

@@ -1,0 +1,71 @@
+"""What is followed: a run or a question, with those who follow it."""
+
+from collections.abc import Sequence
+from time import monotonic
+
+from cotrail.models.queries.events import Position, Recorded, Subject
+from cotrail.services.live.events import Ended, LiveEvent, Progressed
+from cotrail.services.live.subscriber import Subscriber
+
+PAGE = 500
+"""The most events of a subject that are read at once."""
+
+STILL_SECONDS = 5.0
+"""After this time without events a run is looked at too: it may have been paused or removed."""
+
+Page = Sequence[tuple[Position, Recorded]]
+
+
+class Followed:
+    """A subject with its followers. position: up to which these were told; progress: what they were told last."""
+
+    def __init__(self, subject: Subject, position: Position) -> None:
+        self.subject = subject
+        self.position = position
+        self.subscribers: set[Subscriber] = set()
+        self.progress: Progressed | None = None
+        self.page: Page = ()
+        self._moved = True
+        self._looked = 0.0
+
+    def add(self, subscriber: Subscriber) -> bool:
+        """Tell that one too; False where the others were told more than it knows."""
+        if self.position > subscriber.position:
+            return False
+        self.subscribers.add(subscriber)
+        if self.progress:
+            subscriber.offer((), (self.progress,))
+        return True
+
+    def read(self, page: Page) -> None:
+        """Take in what is behind the position."""
+        self.page = page
+        self._moved = self._moved or bool(page)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more may be behind what was just read."""
+        return len(self.page) == PAGE
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its standing may have changed."""
+        return self._moved or monotonic() - self._looked > STILL_SECONDS
+
+    def looked_at(self, *, done: bool = True) -> None:
+        """Note that its standing was read; done: whether all is told that follows from it."""
+        self._moved, self._looked = not done, monotonic()
+
+    def tell(self, further: Sequence[LiveEvent]) -> None:
+        """Hand out what was read, and what follows from its standing."""
+        for subscriber in tuple(self.subscribers):
+            subscriber.offer(self.page, further)
+            if subscriber.overtaken:
+                self.subscribers.discard(subscriber)
+        if self.page:
+            self.position, self.page = self.page[-1][0], ()
+        for event in further:
+            if isinstance(event, Progressed):
+                self.progress = event
+            elif isinstance(event, Ended):
+                self.subscribers.clear()

@@ -1,0 +1,165 @@
+"""Following a run or a question: first what is recorded of it, then what happens, without a gap or a repetition.
+
+`Following` is one generator, which asks to read or to wait, and two ways to carry that out: in a thread, for the
+command line, and in an event loop, for the many streams of a server.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from threading import Event
+from typing import Literal
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from cotrail.models.queries.events import START, Position, Subject, read_events, read_horizon, read_position
+from cotrail.models.queries.runs import resolve_run
+from cotrail.models.queries.traces import find_question
+from cotrail.services.live.events import Ended, LiveEvent
+from cotrail.services.live.followed import PAGE, Page
+from cotrail.services.live.hub import HUB
+from cotrail.services.live.subscriber import Subscriber
+from cotrail.services.store import reading
+
+Batch = tuple[LiveEvent, ...]
+
+
+class _HandOut(Struct, frozen=True):
+    """Asks to hand these events out."""
+
+    events: Batch
+
+
+_Asked = Literal["read", "wait"] | _HandOut
+_Flow = Generator[_Asked, Page | None, None]
+
+
+class Following:
+    """The events of a subject behind a position, up to its end, to be iterated over once."""
+
+    def __init__(self, subject: Subject, position: Position) -> None:
+        self.subject = subject
+        self._position = position
+        self._closed = False
+        self._ring: Callable[[], None] = _nobody
+
+    def close(self) -> None:
+        """End it where it is, from whichever thread; what comes is left to the next reader, who goes on behind it."""
+        self._closed = True
+        self._ring()
+
+    def __iter__(self) -> Iterator[LiveEvent]:
+        """The events, in a thread that may wait."""
+        rung, flow = Event(), self._flow()
+        page: Page | None = None
+        self._ring = rung.set
+        try:
+            while asked := _next(flow, page):
+                match asked:
+                    case "read":
+                        page = self._read()
+                    case "wait":
+                        rung.wait()
+                        rung.clear()
+                    case _HandOut(events):
+                        yield from events
+        finally:
+            flow.close()
+
+    async def batches(self, still_seconds: float) -> AsyncIterator[Batch]:
+        """The events in an event loop, as many at once as there are; none where none come for so many seconds."""
+        loop, rung, flow = asyncio.get_running_loop(), asyncio.Event(), self._flow()
+        page: Page | None = None
+        self._ring = lambda: _from_thread(loop, rung)
+        try:
+            while asked := _next(flow, page):
+                match asked:
+                    case "read":
+                        page = await asyncio.to_thread(self._read)
+                    case "wait":
+                        if not await _rings(rung, still_seconds):
+                            yield ()
+                    case _HandOut(events):
+                        yield events
+        finally:
+            flow.close()
+
+    def _flow(self) -> _Flow:
+        """Read up to where others are, then be told; whoever is too slow for that reads again."""
+        while not self._closed:
+            page = (yield "read") or ()
+            if page:
+                self._position = page[-1][0]
+                yield _HandOut(tuple(event for _, event in page))
+            if len(page) == PAGE:
+                continue
+            subscriber = Subscriber(self._position, self._ring)
+            if HUB.attach(self.subject, subscriber):
+                try:
+                    if (yield from self._told(subscriber)):
+                        return
+                finally:
+                    HUB.detach(self.subject, subscriber)
+
+    def _told(self, subscriber: Subscriber) -> Generator[_Asked, Page | None, bool]:
+        """Hand out what the subscriber is told; returns whether that was the end."""
+        while not self._closed:
+            events = subscriber.take()
+            if events:
+                self._position = next((read_position(each.id) for each in reversed(events) if each.id), self._position)
+                yield _HandOut(events)
+                if isinstance(events[-1], Ended):
+                    return True
+            elif subscriber.overtaken:
+                return False
+            else:
+                yield "wait"
+        return False
+
+    def _read(self) -> Page:
+        with reading() as connection:
+            return read_events(connection, {self.subject: self._position}, PAGE).get(self.subject, ())
+
+
+def follow_run(connection: Connection, run: str, after: str | None) -> Following:
+    """Follow a run, behind the event of that id; raises UnknownNameError, and InputError where that is none."""
+    return Following(Subject(resolve_run(connection, run)), _position(connection, after))
+
+
+def follow_question(connection: Connection, run: str, question: str, after: str | None) -> Following:
+    """Follow one question of a run, by its id or its number, behind the event of that id; raises the same."""
+    run_id = resolve_run(connection, run)
+    subject = Subject(run_id, find_question(connection, run_id, question))
+    return Following(subject, _position(connection, after))
+
+
+def _position(connection: Connection, after: str | None) -> Position:
+    """The place to go on from; the beginning for an id that another database gave, which is ahead of this one's."""
+    position = read_position(after) if after else START
+    return position if position.number < read_horizon(connection) else START
+
+
+def _next(flow: _Flow, page: Page | None) -> _Asked | None:
+    try:
+        return flow.send(page)
+    except StopIteration:
+        return None
+
+
+def _nobody() -> None:
+    """Nobody waits yet."""
+
+
+def _from_thread(loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(rung.set)
+
+
+async def _rings(rung: asyncio.Event, seconds: float) -> bool:
+    """Whether it rings within so many seconds."""
+    try:
+        await asyncio.wait_for(rung.wait(), seconds)
+    except TimeoutError:
+        return False
+    rung.clear()
+    return True

@@ -1,0 +1,121 @@
+"""A question while it is answered: its steps as they end, and what is written meanwhile."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Engine, select
+
+from cotrail.configuration.settings import settings
+from cotrail.core.results import Generated
+from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.traces import TracedQuestion, read_traced
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.models.schema.tables import steps
+from cotrail.services.runs import control
+from cotrail.services.runs.asking import AskedQuestion
+from cotrail.services.runs.requests import ASKED_ID
+from cotrail.services.views import exporting
+from cotrail.services.views.ask_events import Answer, AnyAskEvent, Asked, End, Source, StepEnded, Token, Usage
+from cotrail.services.views.shown_steps import shown_steps
+
+POLL_SECONDS = 0.2
+"""How long the record isn't read where nothing is heard: of what no worker tells, or where Redis is away."""
+
+ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
+
+
+def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent]:
+    """Has a recorded question answered, and yields what happens until it has ended.
+
+    Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
+    """
+    watched = _Watched(engine, asked.id)
+    try:
+        yield from _until_ended(watched, asked)
+    except BaseException:
+        control.cancel(engine, asked.run, lambda _: None)
+        raise
+    yield answer_of(watched.question)
+    yield End(trace=_trace(engine, asked.run, watched.question))
+
+
+def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent]:
+    # Celery takes half a second to import.
+    from cotrail.tasks.hearing import Hearing
+    from cotrail.tasks.routing import send
+
+    with Hearing(settings().broker, settings().broker_prefix, asked.id) as hearing:
+        send(asked.messages)
+        yield Asked(run=asked.run, question=ASKED_ID, warnings=asked.warnings)
+        while watched.question.status == QuestionStatus.OPEN:
+            heard = hearing.wait(POLL_SECONDS)
+            for told in heard:
+                if told.step not in watched.places:  # one has ended, or begun
+                    yield from watched.read()
+                if told.step in watched.places:
+                    yield Token(step=watched.places[told.step], text=told.text, thought=told.thought)
+            if not heard:
+                yield from watched.read()
+
+
+class _Watched:
+    """A question as it was last read; places: its steps' places, by the ids of their rows."""
+
+    def __init__(self, engine: Engine, row: int) -> None:
+        self._engine = engine
+        self._row = row
+        self._told: set[int] = set()
+        self.places: dict[int, int] = {}
+        self._read()
+
+    def read(self) -> Iterator[StepEnded]:
+        """Reads what is recorded now, and yields the steps that have ended since."""
+        self._read()
+        for step in shown_steps(self.question):
+            if step.state in ENDED_STEPS and step.sequence not in self._told:
+                self._told.add(step.sequence)
+                yield StepEnded(step=step)
+
+    def _read(self) -> None:
+        with self._engine.connect() as connection:
+            [self.question] = read_traced(connection, [self._row])
+            places = select(steps.c.id, steps.c.sequence).where(steps.c.question_id == self._row)
+            self.places = {row.id: row.sequence for row in connection.execute(places)}
+
+
+def answer_of(question: TracedQuestion) -> Answer:
+    """The end of a question."""
+    return Answer(
+        status=question.status,
+        answer=question.answer,
+        reason=f"{question.reason.type}: {question.reason.message}" if question.reason else None,
+        ended_by=question.ended_by,
+        sources=tuple(
+            Source(
+                id=each.paragraph.id,
+                title=each.paragraph.title,
+                text=each.paragraph.text,
+                step=each.step,
+                query=each.query,
+            )
+            for each in question.collected
+        ),
+        usage=usage_of(question),
+    )
+
+
+def usage_of(question: TracedQuestion) -> Usage:
+    """The tokens of a question's steps, those that failed included as far as they wrote."""
+    results = [step.failure.written if step.failure else step.result for step in question.steps]
+    written = [result for result in results if isinstance(result, Generated)]
+    return Usage(
+        prompt=sum(each.prompt_tokens for each in written),
+        cached=sum(each.cached_prompt_tokens for each in written),
+        generated=sum(each.generated_tokens for each in written),
+        reasoning=sum(each.thought_tokens for each in written),
+    )
+
+
+def _trace(engine: Engine, run: str, question: TracedQuestion) -> dict[str, object]:
+    with engine.connect() as connection:
+        record = read_run(connection, run)
+    return exporting.trace(record, question).document()

@@ -1,0 +1,119 @@
+"""What is told of questions that somebody waits for, over Redis: tokens as they are written, and steps that ended.
+
+Nothing depends on it, and nothing of it is kept: the record has the whole result of each step.
+"""
+
+import logging
+import threading
+import time
+
+import msgspec
+from msgspec import Struct
+from redis import Redis, RedisError
+
+from cotrail.core.ports.cancellation import Listener
+from cotrail.models.execution.claims import Claim
+
+logger = logging.getLogger(__name__)
+
+TOKENS_SECONDS = 0.05
+"""Least time between two messages with tokens: what is written meanwhile comes together."""
+
+PATIENCE_SECONDS = 1.0
+AWAY_SECONDS = 10.0
+"""How long Redis isn't told anything after it didn't answer."""
+
+
+class Told(Struct, frozen=True, omit_defaults=True):
+    """A message: a piece of what a step writes; without a step, that one of the question's has ended.
+
+    step: the id of its row; thought: whether the piece is a thought, and no part of the text.
+    """
+
+    step: int = 0
+    text: str = ""
+    thought: bool = False
+
+
+class _Written(Struct):
+    """What a step has written, and how much of it was told: of its text, and of its thoughts."""
+
+    question_id: int
+    step_id: int
+    texts: tuple[str, str] = ("", "")
+    told: tuple[str, str] = ("", "")
+
+    def pieces(self) -> list[Told]:
+        """What is new; nothing of a text that was cut or changed since."""
+        before, self.told = self.told, self.texts
+        return [
+            Told(self.step_id, text[len(told) :], thought)
+            for text, told, thought in zip(self.told, before, (False, True), strict=True)
+            if len(text) > len(told) and text.startswith(told)
+        ]
+
+
+def channel_of(prefix: str, question_id: int) -> str:
+    """The channel of a question."""
+    return f"{prefix}tokens:{question_id}"
+
+
+class Telling:
+    """Publishes what is written, in a thread of its own: who writes never waits for it.
+
+    url: of Redis; prefix: the beginning of the channels' names.
+    """
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._url = url.replace("redis+socket://", "unix://", 1)
+        self._prefix = prefix
+        self._changed = threading.Condition()
+        self._writing: dict[int, _Written] = {}
+        self._ended: list[int] = []
+        self._thread: threading.Thread | None = None
+
+    def listener(self, claim: Claim) -> Listener:
+        """What listens to the generation of a step."""
+        written = _Written(question_id=claim.question_id, step_id=claim.step_id)
+
+        def listen(text: str, thoughts: str) -> None:
+            written.texts = (text, thoughts)
+            with self._changed:
+                self._writing[claim.step_id] = written
+                self._wake()
+
+        return listen
+
+    def ended(self, question_id: int) -> None:
+        """Tells that a step of the question has ended, and before that all that is written."""
+        with self._changed:
+            self._ended.append(question_id)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="telling", daemon=True)
+            self._thread.start()
+        self._changed.notify()
+
+    def _work(self) -> None:
+        client = Redis.from_url(self._url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended or self._writing)
+                self._changed.wait_for(lambda: self._ended, TOKENS_SECONDS)
+                writing, self._writing = self._writing, {}
+                ended, self._ended = self._ended, []
+            try:
+                self._publish(client, writing, ended)
+            except RedisError as error:
+                logger.warning("Redis doesn't answer, so that tokens aren't told: %s", error)
+                time.sleep(AWAY_SECONDS)
+
+    def _publish(self, client: Redis, writing: dict[int, _Written], ended: list[int]) -> None:
+        messages = [(each.question_id, piece) for each in writing.values() for piece in each.pieces()]
+        messages += [(question_id, Told()) for question_id in ended]
+        with client.pipeline(transaction=False) as pipeline:
+            for question_id, message in messages:
+                pipeline.publish(channel_of(self._prefix, question_id), msgspec.json.encode(message))
+            pipeline.execute()

@@ -1,0 +1,268 @@
+"""Files that are uploaded: by their digests, whole and in pieces, through lost connections; and paths of the server."""
+
+import hashlib
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from litestar.testing import TestClient
+from tenacity import wait_none
+
+from cotrail.api.app import application
+from cotrail.client.calls import Call
+from cotrail.client.door import RemoteDoor
+from cotrail.client.uploading import PIECE_BYTES, Uploading
+from cotrail.configuration.settings import settings
+from cotrail.errors import InputError, UnavailableError, UnknownNameError
+from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
+from cotrail.services.data.file_references import check_file_name
+from cotrail.services.data.uploaded_files import named_without_place, remove_unused, uploaded_file
+from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.jobs.indexing import IndexRequest
+from cotrail.services.operations.files import NamesFiles, moved
+from cotrail.services.operations.operation import Operation
+from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.judging import JudgeRequest
+from cotrail.services.runs.provenance import file_record, recorded_file
+from cotrail.services.runs.requests import AskRequest, RunRequest
+from tests.conftest import wait_until
+from tests.integration.serving import Server, serving
+
+CONTENT = b'{"id": "1", "question": "Who?"}\n'
+
+
+def digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def client(home: Path) -> Iterator[TestClient[Any]]:
+    with TestClient(application()) as client:
+        yield client
+
+
+def put(client: TestClient[Any], content: bytes = CONTENT, name: str = "q.jsonl", of: bytes | None = None) -> Any:
+    return client.put(f"/v1/files/{digest(content if of is None else of)}", params={"name": name}, content=content)
+
+
+def test_a_file_is_kept_under_its_digest_and_name(client: TestClient[Any], home: Path) -> None:
+    place = f"/v1/files/{digest(CONTENT)}"
+    assert client.head(place).status_code == 404
+    said = put(client)
+    assert (said.status_code, said.json()) == (200, {"digest": digest(CONTENT), "name": "q.jsonl", "bytes": 32})
+    assert put(client).json() == client.get(place).json() == said.json()
+    assert client.head(place, params={"name": "q.jsonl"}).status_code == 200
+    assert client.head(place, params={"name": "other.jsonl"}).status_code == 404
+    kept = home / "files" / "default" / digest(CONTENT).removeprefix("sha256:") / "q.jsonl"
+    assert path_of(f"{digest(CONTENT)}/q.jsonl") == path_of(digest(CONTENT)) == str(kept)
+    assert kept.read_bytes() == CONTENT
+
+
+def test_bytes_that_have_another_digest_are_refused_and_leave_nothing(client: TestClient[Any], home: Path) -> None:
+    said = put(client, of=b"other")
+    assert (said.status_code, said.headers["content-type"]) == (422, "application/problem+json")
+    assert "send the file again" in said.json()["detail"]
+    assert [path for path in (home / "files").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\\b", "a\nb", "a\0b", "n" * 256])
+def test_a_name_is_no_path(client: TestClient[Any], name: str) -> None:
+    assert put(client, name=name).status_code == 422
+    with pytest.raises(InputError, match="isn't a name for a file"):
+        check_file_name(name)
+
+
+def test_files_larger_than_the_setting_are_refused(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_UPLOAD_BYTES", "10")
+    settings.cache_clear()
+    assert put(client).status_code == 413
+    begun = client.post("/v1/uploads", json={"digest": digest(CONTENT), "name": "q.jsonl", "bytes": 11})
+    assert (begun.status_code, begun.json()["type"].rpartition("#")[2]) == (413, "too-large")
+
+
+def test_a_piece_goes_on_where_the_last_one_ended(client: TestClient[Any]) -> None:
+    announced = {"digest": digest(CONTENT), "name": "q.jsonl", "bytes": len(CONTENT)}
+    key = client.post("/v1/uploads", json=announced).json()["upload"]
+
+    def piece(start: int, end: int) -> Any:
+        return client.patch(f"/v1/uploads/{key}", content=CONTENT[start:end], headers={"Upload-Offset": str(start)})
+
+    assert piece(0, 10).json()["offset"] == 10
+    assert piece(0, 10).status_code == piece(11, 20).status_code == 409
+    assert client.get(f"/v1/uploads/{key}").json()["offset"] == 10
+    said = client.post("/v1/uploads", json=announced).json()
+    assert (said["offset"], said["done"]) == (10, False)
+    assert piece(10, 32).json()["done"] is True
+    assert client.get(f"/v1/uploads/{key}").status_code == 404
+    assert client.post("/v1/uploads", json=announced).json()["done"] is True
+    assert Path(path_of(digest(CONTENT))).read_bytes() == CONTENT
+
+
+def test_pieces_with_another_digest_are_sent_from_their_beginning(client: TestClient[Any]) -> None:
+    announced = {"digest": digest(b"other"), "name": "q.jsonl", "bytes": 5}
+    key = client.post("/v1/uploads", json=announced).json()["upload"]
+    wrong = client.patch(f"/v1/uploads/{key}", content=b"wrong", headers={"Upload-Offset": "0"})
+    assert (wrong.status_code, wrong.json()["title"]) == (422, "input")
+    key = client.post("/v1/uploads", json=announced).json()["upload"]
+    assert client.patch(f"/v1/uploads/{key}", content=b"too long", headers={"Upload-Offset": "0"}).status_code == 413
+    right = client.patch(f"/v1/uploads/{key}", content=b"other", headers={"Upload-Offset": "0"})
+    assert right.json()["done"] is True
+
+
+def test_projects_have_files_of_their_own(client: TestClient[Any], home: Path) -> None:
+    put(client)
+    with acting(Actor(name="a", project="foreign", scopes=ALL_SCOPES)):
+        with pytest.raises(UnknownNameError):
+            uploaded_file(digest(CONTENT))
+        with pytest.raises(InputError, match="upload it: PUT"):
+            path_of(digest(CONTENT))
+
+
+def test_what_nobody_uses_is_removed(client: TestClient[Any], home: Path) -> None:
+    put(client)
+    assert remove_unused(1) == 0
+    # Folders are removed once they are empty for as long.
+    wait_until(lambda: remove_unused(0) == 0 and not (home / "files").exists(), "the files are removed")
+    with pytest.raises(InputError, match="upload it: PUT"):
+        path_of(digest(CONTENT))
+
+
+@pytest.fixture
+def server(home: Path, tmp_path: Path) -> Iterator[Server]:
+    with serving({"COTRAIL_HOME": str(home)}, tmp_path / "log") as server:
+        yield server
+
+
+@pytest.fixture
+def door(server: Server) -> Iterator[RemoteDoor]:
+    door = RemoteDoor(server.url)
+    yield door
+    door.close()
+
+
+def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "below").mkdir(parents=True)
+    (folder / "a.md").write_text("# A\n\nText.\n")
+    (folder / "below" / "b.txt").write_text("Other text.\n")
+    (folder / "below" / "same.txt").write_text("Other text.\n")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / ".hidden.md").write_text("hidden")
+    reference = door.upload(str(folder))
+    made = Path(path_of(reference))
+    assert made.name == "notes"
+    assert {str(each.relative_to(made)): each.read_bytes() for each in made.rglob("*") if each.is_file()} == {
+        "a.md": b"# A\n\nText.\n",
+        "below/b.txt": b"Other text.\n",
+        "below/same.txt": b"Other text.\n",
+        "picture.png": b"",
+    }
+    assert path_of(reference) == str(made)
+    assert file_record(made)["path"] == "notes"
+
+
+def test_a_list_of_a_folder_leads_out_of_none(door: RemoteDoor, tmp_path: Path) -> None:
+    for name in ("../a.txt", "/etc/a.txt", "a/../../b.txt", ""):
+        listed = tmp_path / "list.json"
+        listed.write_text(f'{{"{name}": null}}')
+        reference = door.upload(str(listed))
+        with pytest.raises(InputError, match="isn't a name for a file"):
+            path_of(f"folder:{reference}")
+
+
+def test_a_large_file_gets_through_lost_connections_and_a_killed_server(
+    server: Server, door: RemoteDoor, tmp_path: Path
+) -> None:
+    file = tmp_path / "corpus.jsonl"
+    file.write_bytes(b"0123456789abcdef" * (PIECE_BYTES * 5 // 32))
+    pieces: list[int] = []
+
+    def send(call: Call) -> bytes:
+        if call.method != "PATCH":
+            return door._send(call)
+        pieces.append(len(call.body or b""))
+        if len(pieces) == 1:  # the connection is lost in the middle
+            send_half(server, call)
+            raise UnavailableError("lost")
+        answer = door._send(call)
+        if len(pieces) == 2:  # the answer is lost, and the server killed
+            server.kill()
+            server.start()
+            raise UnavailableError("lost")
+        return answer
+
+    reference = Uploading(send, wait_none()).upload(str(file))
+    assert Path(path_of(reference)).read_bytes() == file.read_bytes()
+    assert pieces[0] == PIECE_BYTES
+    assert sum(pieces[1:]) < file.stat().st_size  # what came of the first piece wasn't sent again
+    assert Uploading(send, wait_none()).upload(str(file)) == reference
+    assert len(pieces) == 3
+
+
+def send_half(server: Server, call: Call) -> None:
+    """Sends half of a piece and closes the connection once the server has some of it."""
+    body = call.body or b""
+    there = f"{server.url}{call.path}"
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        head = f"PATCH {call.path} HTTP/1.1\r\nHost: x\r\nUpload-Offset: 0\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body[: len(body) // 2])
+        wait_until(lambda: httpx2.get(there).json()["offset"] > 0, "the server has some of the piece", 30)
+
+
+def test_a_record_of_an_uploaded_file_has_its_name(client: TestClient[Any], home: Path, tmp_path: Path) -> None:
+    put(client)
+    path = path_of(f"{digest(CONTENT)}/q.jsonl")
+    record = file_record(Path(path))
+    assert record == {"path": "q.jsonl", "sha256": digest(CONTENT).removeprefix("sha256:")}
+    assert str(recorded_file("run", record)) == path
+    assert named_without_place(f"{path}, line 1: bad") == "q.jsonl, line 1: bad"
+    own = tmp_path / "own.json"
+    own.write_text("{}")
+    assert recorded_file("run", file_record(own)) == own
+
+
+REQUESTS: dict[type, Callable[[str], Any]] = {
+    RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
+    AskRequest: lambda path: AskRequest(question="Who built it?", demonstrations=path),
+    ForkRequest: lambda path: ForkRequest(run="r", plan=path),
+    JudgeRequest: lambda path: JudgeRequest(run="r", rubric=path),
+    IndexRequest: lambda path: IndexRequest(name="mine", files=(path,)),
+}
+"""Requests with files, each with a path in all of its fields that name files."""
+
+
+def file_parameters(operation: Operation[Any, Any]) -> Iterator[tuple[str, type]]:
+    for name, parameter in operation.parameters.items():
+        of = parameter.annotation
+        if isinstance(of, type) and (issubclass(of, Path) or hasattr(of, "with_files")):
+            yield name, of
+        elif "Path" in str(of):
+            yield name, Path
+
+
+WITH_FILES = [
+    pytest.param(of, id=f"{name}.{parameter}")
+    for name, operation in OPERATIONS.items()
+    for parameter, of in file_parameters(operation)
+]
+
+
+@pytest.mark.parametrize("of", WITH_FILES)
+def test_no_request_names_a_path_of_the_server(home: Path, of: type) -> None:
+    """Of every operation with files, by their types; a new type needs an example among the requests."""
+    for path in ("/etc/passwd", "../secret.json", "models.toml", "~/x", "sha256:abc", "file:///etc/passwd"):
+        value = Path(path) if of is Path else REQUESTS[of](path)
+        assert of is Path or isinstance(value, NamesFiles)
+        with pytest.raises(InputError, match="isn't a file of the service"):
+            moved(value, path_of)

@@ -140,6 +140,9 @@ class Settings(BaseSettings):
     api_url: Line | None = None
     """The service's address as its users have it, where it is behind a reverse proxy."""
 
+    api_proxies: Line = "127.0.0.1"
+    """The addresses of reverse proxies that are believed for whom they ask, separated by commas."""
+
     api_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """The largest body of a request in bytes; files that are uploaded are no such bodies."""
 

@@ -28,7 +28,10 @@ class Entry(Struct, frozen=True):
 
 COMMANDS = (
     Entry(
-        STACK, "up", "stack:up", "Start PostgreSQL, Redis and the workers on this machine, those that aren't running."
+        STACK,
+        "up",
+        "stack:up",
+        "Start PostgreSQL, Redis, the workers and the service on this machine: what isn't running.",
     ),
     Entry(
         STACK,
@@ -54,6 +57,7 @@ COMMANDS = (
         "migrate:migrate",
         "Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.",
     ),
+    Entry(STACK, "serve", "serve:serve", "Run the service over HTTP in this process until it is stopped."),
     Entry(
         STACK,
         "flower",

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.models.queries.runs import read_run
 from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
-from cotrail.services.runs.provenance import STAND_INS
+from cotrail.models.records.runs import STAND_INS
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
 from cotrail.services.runs.waves import waves_in_words
 

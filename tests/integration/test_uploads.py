@@ -233,8 +233,6 @@ def test_a_record_of_an_uploaded_file_has_its_name(client: TestClient[Any], home
 
 
 REQUESTS: dict[type, Callable[[str], Any]] = {
-    ForkRequest: lambda path: ForkRequest(run="latest", plan=path),
-    JudgeRequest: lambda path: JudgeRequest(run="latest", others={"plan": path}),
     RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
     AskRequest: lambda path: AskRequest(question="Who built it?", demonstrations=path),
     ForkRequest: lambda path: ForkRequest(run="r", plan=path),

@@ -14,6 +14,7 @@ MODULES = (
     "systems",
     "datasets",
     "workers",
+    "experiments",
 )
 """The modules beside this one that define operations."""
 

@@ -17,6 +17,8 @@ from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.experiments.stages import ExperimentCell, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
+from cotrail.services.access.actor import actor
+from cotrail.services.access.project_names import stored_name
 from cotrail.services.access.seen import seen_corpora
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
@@ -46,12 +48,14 @@ class RunsSoFar(Protocol):
 class Schedule:
     """The runs of an experiment; paths that its file names are relative to `folder`.
 
+    name: of the experiment among those of all projects.
+
     cells: all of them, with the first of what is chosen from in the place of what isn't chosen yet.
     Raises InputError and its kinds for what can't be used.
     """
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
-        self.name = experiment.name
+        self.name = stored_name(experiment.name, actor().project)
         self._experiment = experiment
         self._folder = folder
         self._paper = paper_of(experiment.protocol)

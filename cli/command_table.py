@@ -160,6 +160,7 @@ COMMANDS = (
         "experiment",
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
+        served=True,
     ),
     Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one.", served=True),
     Entry(

@@ -33,6 +33,7 @@ MODULES = (
     "uploads",
     "verdicts",
     "workers",
+    "experiments",
 )
 """The modules beside this one that define operations."""
 

@@ -10,6 +10,7 @@ from litestar.openapi import OpenAPIConfig
 from cotrail.api import problems
 from cotrail.api.access import Access
 from cotrail.api.handlers import handlers
+from cotrail.api.live import streams_end_first
 from cotrail.errors import CotrailError
 
 
@@ -18,6 +19,7 @@ def application() -> Litestar:
     return Litestar(
         [Router("/v1", route_handlers=handlers())],
         middleware=[Access()],
+        lifespan=[streams_end_first],
         exception_handlers={
             CotrailError: problems.of_error,
             HTTPException: problems.of_http,

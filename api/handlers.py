@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from cotrail.api.guards import needs
+from cotrail.api.live import follow_route
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -18,8 +19,9 @@ _BODY = "data"
 
 
 def handlers() -> list[HTTPRouteHandler]:
-    """A handler for each operation."""
-    return [handler(operation) for operation in OPERATIONS.values()]
+    """A handler for each operation; those that answer events can be gone on with where they are GET."""
+    followed = {each.name for each in OPERATIONS.values() if each.answers == "events" and each.method == "GET"}
+    return [follow_route(each) if each.name in followed else handler(each) for each in OPERATIONS.values()]
 
 
 def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:

@@ -1,25 +1,36 @@
 """Streams of server-sent events: the operations that answer records as they are made."""
 
 import asyncio
+import inspect
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import msgspec
-from litestar import Litestar
+from litestar import HttpMethod, Litestar, Request, route
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter, QueryParameter
+from litestar.response import Stream
 
+from cotrail.api.guards import needs
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
 from cotrail.services.live.events import Event
 from cotrail.services.live.following import Following
+from cotrail.services.operations.operation import Operation
 
 MEDIA_TYPE = "text/event-stream"
 
 HEARTBEAT_SECONDS = 15.0
 """After this time without events a comment is sent, so that both ends notice where the connection is lost."""
+
+HEARTBEAT = b": still there\n\n"
+
+DESCRIPTION = "Server-sent events; the data of each is one such object, with its type as `event` and its place as `id`."
 
 RETRY_MILLISECONDS = 1000
 """How long clients wait before they connect again."""
@@ -93,3 +104,55 @@ def frame(event: Event) -> bytes:
     tag = str(event.__struct_config__.tag)
     head = f"id: {event.id}\nevent: {tag}\ndata: " if event.id else f"event: {tag}\ndata: "
     return head.encode() + msgspec.json.encode(event) + b"\n\n"
+
+
+def follow_route(operation: Operation[Any, Any]) -> HTTPRouteHandler:
+    """The handler of an operation that answers a `Following`; it goes on behind `Last-Event-ID` where that is sent."""
+
+    async def follow(request: Request[Any, Any, Any], **given: Any) -> Stream:
+        streams: Streams = request.app.state.streams
+        streams.check()
+        following: Following = await asyncio.to_thread(operation.function, **given)
+        if last := request.headers.get("Last-Event-ID"):
+            following.go_on_behind(last)
+        return Stream(_sent(streams, following), media_type=MEDIA_TYPE, headers=HEADERS)
+
+    _sign(follow, operation)
+    docstring = inspect.getdoc(operation.function) or ""
+    (event,) = get_args(operation.answer_type)
+    described = ResponseSpec(event, generate_examples=False, media_type=MEDIA_TYPE, description=DESCRIPTION)
+    return route(
+        operation.path.replace("}", ":str}"),
+        http_method=HttpMethod(operation.method),
+        guards=[needs(operation.scope)],
+        opt={"operation": operation.name, "scope": operation.scope},
+        operation_id=operation.name,
+        summary=docstring.partition("\n")[0],
+        description=docstring,
+        tags=[operation.name.partition(".")[0]],
+        responses={200: described},
+    )(follow)
+
+
+def _sign(follow: Callable[..., Any], operation: Operation[Any, Any]) -> None:
+    """Give a function the operation's parameters, as Litestar reads them."""
+    (request, *_) = inspect.signature(follow).parameters.values()
+    given = [_marked(operation, name) for name in operation.parameters]
+    follow.__signature__ = inspect.Signature([request, *given], return_annotation=Stream)  # type: ignore[attr-defined]
+    follow.__annotations__ |= {each.name: each.annotation for each in given}
+    del follow.__annotations__["given"]
+    follow.__name__ = operation.name.replace(".", "_")
+
+
+def _marked(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
+    given, place = operation.parameters[name], PathParameter() if name in operation.in_path else QueryParameter()
+    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
+
+
+async def _sent(streams: Streams, following: Following) -> AsyncIterator[bytes]:
+    """The bytes of a stream: all events that have come at a time in one piece."""
+    with streams.sending(following):
+        yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+        async with aclosing(following.batches(HEARTBEAT_SECONDS)) as batches:
+            async for batch in batches:
+                yield b"".join(map(frame, batch)) or HEARTBEAT

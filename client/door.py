@@ -1,14 +1,17 @@
 """The door to a server: operations that are called in this process are carried out there."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 from httpx2 import HTTPError
 
 from cotrail.client.calls import PREFIX, Call, answer_of, call_of, error_of
+from cotrail.client.following import SILENT_SECONDS, Follower
 from cotrail.errors import InputError, UnavailableError
 from cotrail.services.operations.operation import Operation
 
@@ -35,7 +38,10 @@ class RemoteDoor:
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
-        answer: R = answer_of(operation, self._send(call_of(operation, arguments, self.upload)))
+        call = call_of(operation, arguments, self.upload)
+        if operation.answers == "events" and operation.method == "GET":
+            return cast("R", iter(Follower(operation, partial(self._stream, call))))
+        answer: R = answer_of(operation, self._send(call))
         return answer
 
     def upload(self, path: str) -> str:
@@ -48,6 +54,21 @@ class RemoteDoor:
         query = (("name", Path(path).name),)
         self._send(Call(method="PUT", path=f"{PREFIX}/files/{digest}", query=query, body=content))
         return digest
+
+    @contextmanager
+    def _stream(self, call: Call, last: str) -> Iterator[Iterator[str]]:
+        """The lines of a stream behind the event of this id."""
+        headers = {"Last-Event-ID": last} if last else {}
+        timeout = httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
+        try:
+            with self._http.stream(
+                call.method, call.path, params=list(call.query), headers=headers, timeout=timeout
+            ) as response:
+                if response.status_code >= 400:
+                    raise error_of(response.status_code, response.read())
+                yield response.iter_lines()
+        except HTTPError as error:
+            raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
 
     def _send(self, call: Call) -> bytes:
         try:

@@ -44,6 +44,10 @@ class RemoteDoor:
         answer: R = answer_of(operation, self._send(call))
         return answer
 
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
     def upload(self, path: str) -> str:
         """Send a file, unless the server has it; returns the digest that stands for it in requests."""
         try:

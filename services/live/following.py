@@ -5,7 +5,7 @@ command line, and in an event loop, for the many streams of a server.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from threading import Event
 from typing import Literal
 
@@ -71,7 +71,7 @@ class Following:
         finally:
             flow.close()
 
-    async def batches(self, still_seconds: float) -> AsyncIterator[Batch]:
+    async def batches(self, still_seconds: float) -> AsyncGenerator[Batch, None]:
         """The events in an event loop, as many at once as there are; none where none come for so many seconds."""
         loop, rung, flow = asyncio.get_running_loop(), asyncio.Event(), self._flow()
         page: Page | None = None

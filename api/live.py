@@ -80,22 +80,22 @@ async def streams_end_first(app: Litestar) -> AsyncIterator[None]:
     """
     streams = app.state.streams = Streams()
     loop = asyncio.get_running_loop()
-    former: dict[signal.Signals, Any] = {}
+    former: dict[int, Any] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(streams.close)
-        if callable(handler := former[signal.Signals(number)]):
+        if callable(handler := former[number]):
             handler(number, frame)
 
     # Signals can only be handled in the main thread; a server in another one is told to end otherwise.
     if threading.current_thread() is threading.main_thread():
-        former = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+        former |= {int(each): signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
         streams.close()
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def frame(event: Event) -> bytes:

@@ -14,6 +14,7 @@ from cotrail.api import problems
 from cotrail.api.access import PUBLIC, Access, tell_id
 from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
+from cotrail.api.live import streams_end_first
 from cotrail.api.probes import PROBES
 from cotrail.api.requests import SLASH
 from cotrail.api.uploads import HANDLERS as UPLOADS
@@ -49,6 +50,7 @@ def application() -> Service:
         [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), *PROBES],
         middleware=[Access()],
         before_send=[tell_id, _complete],
+        lifespan=[streams_end_first],
         exception_handlers={
             CotrailError: problems.of_error,
             HTTPException: problems.of_http,

@@ -14,12 +14,14 @@ from litestar.openapi.plugins import OpenAPIRenderPlugin
 from msgspec import Struct
 
 from cotrail.api.handlers import summary_of
+from cotrail.api.live import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required, takes_body
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
+EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its type, `id` its place for `Last-Event-ID`."
 _PREFIX = "/v1"
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS = {"4XX": {"$ref": "#/components/responses/Refused"}, "5XX": {"$ref": "#/components/responses/Failed"}}
@@ -145,8 +147,10 @@ def _success(operation: Operation[Any, Any], schema: Mapping[str, Any]) -> dict[
         if operation.method == "GET":
             answer["headers"] = {"ETag": {"schema": {"type": "string"}}}
         return answer
+    if operation.answers == "events":
+        return _answer(EVENTS, EVENT_STREAM, {"type": "string"}, itemSchema=schema)
     return _answer("A stream.", operation.media_type, {"type": "string"})
 
 
-def _answer(said: str, media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"description": said, "content": {media_type: {"schema": schema}}}
+def _answer(said: str, media_type: str, schema: Mapping[str, Any], **further: Any) -> dict[str, Any]:
+    return {"description": said, "content": {media_type: {"schema": schema, **further}}}

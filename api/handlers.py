@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from cotrail.api.access import idempotency_key
 from cotrail.api.answers import answer_with
 from cotrail.api.guards import needs
+from cotrail.api.live import follow
 from cotrail.api.requests import arguments_of
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
@@ -34,6 +35,8 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         body = await request.body()
         query = request.scope["query_string"]
         arguments = arguments_of(operation, request.path_params, query, content_type, body)
+        if operation.answers == "events" and operation.method == "GET":
+            return await follow(request, operation, arguments)
         return await sync_to_thread(_carry_out, operation, arguments, request)
 
     return route(

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
+from litestar.response import ServerSentEvent
 from msgspec import Struct
 
+from cotrail.api.event_streams import event_stream
 from cotrail.api.guards import needs
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
@@ -24,6 +26,7 @@ def handlers() -> list[HTTPRouteHandler]:
 
 def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
     """The handler of one operation."""
+    streams = operation.answers == "events"
     return route(
         _path(operation),
         http_method=HttpMethod(operation.method),
@@ -34,7 +37,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         summary=_summary(operation),
         description=inspect.getdoc(operation.function),
         tags=[operation.name.partition(".")[0]],
-        sync_to_thread=True,
+        **({} if streams else {"sync_to_thread": True}),
     )(_function(operation))
 
 
@@ -54,18 +57,23 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     body = _body_type(operation) if operation.has_body else None
 
     def carry_out(**given: Any) -> Any:
-        return operation.function(**given, **_fields(operation, given.pop(_BODY, None)))
+        fields = _fields(operation, given.pop(_BODY, None))
+        return operation.function(**given, **fields)
+
+    async def tell(**given: Any) -> ServerSentEvent:
+        return await event_stream(iter(carry_out(**given)))
 
     named = operation.in_path if body else operation.parameters
     parameters = [operation.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
     if body:
         parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
-    carry_out.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        parameters, return_annotation=operation.answer_type
+    handle, answer = (tell, ServerSentEvent) if operation.answers == "events" else (carry_out, operation.answer_type)
+    handle.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        parameters, return_annotation=answer
     )
-    carry_out.__annotations__ = _annotations(parameters) | {"return": operation.answer_type}
-    carry_out.__name__ = operation.name.replace(".", "_")
-    return carry_out
+    handle.__annotations__ = _annotations(parameters) | {"return": answer}
+    handle.__name__ = operation.name.replace(".", "_")
+    return handle
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """The door to a server: operations that are called in this process are carried out there."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
 from httpx2 import HTTPError
 
-from cotrail.client.calls import PREFIX, Call, answer_of, call_of, error_of
+from cotrail.client.calls import PREFIX, Call, answer_of, call_of, error_of, events_of
 from cotrail.errors import InputError, UnavailableError
 from cotrail.services.operations.operation import Operation
 
@@ -35,7 +35,8 @@ class RemoteDoor:
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
-        answer: R = answer_of(operation, self._send(call_of(operation, arguments, self.upload)))
+        call = call_of(operation, arguments, self.upload)
+        answer: R = self._events(operation, call) if operation.answers == "events" else self._answer(operation, call)
         return answer
 
     def upload(self, path: str) -> str:
@@ -48,6 +49,19 @@ class RemoteDoor:
         query = (("name", Path(path).name),)
         self._send(Call(method="PUT", path=f"{PREFIX}/files/{digest}", query=query, body=content))
         return digest
+
+    def _answer(self, operation: Operation[Any, Any], call: Call) -> Any:
+        return answer_of(operation, self._send(call))
+
+    def _events(self, operation: Operation[Any, Any], call: Call) -> Iterator[Any]:
+        """The records of a stream as they come; who stops reading hangs up."""
+        try:
+            with self._http.stream(call.method, call.path, params=list(call.query), content=call.body) as response:
+                if response.status_code >= 400:
+                    raise error_of(response.status_code, response.read())
+                yield from events_of(operation, response.iter_lines())
+        except HTTPError as error:
+            raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
 
     def _send(self, call: Call) -> bytes:
         try:

@@ -12,10 +12,11 @@ from cotrail.services.views.ask_events import AnyAskEvent
 
 
 @operation("POST", "/ask", Scope.SUBMIT, answers="events")
-def ask(request: AskRequest) -> Iterator[AnyAskEvent]:
+def ask(request: AskRequest) -> Iterator[AnyAskEvent | None]:
     """Answer one question ahead of all that is queued: tell of its steps as they end, and of what they write.
 
-    Whoever hangs up before the end cancels the run; its record stays.
+    Whoever hangs up before the end cancels the run; its record stays. Within a process, None says that nothing has
+    happened for a while.
     """
     with open_store() as engine:
         yield from answering(engine, asking.record(engine, request))

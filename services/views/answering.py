@@ -23,8 +23,8 @@ POLL_SECONDS = 0.2
 ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
 
 
-def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent]:
-    """Has a recorded question answered, and yields what happens until it has ended.
+def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
+    """Has a recorded question answered, and yields what happens until it has ended; None where nothing has for a while.
 
     Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
     """
@@ -38,7 +38,7 @@ def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent]:
     yield End(trace=_trace(engine, asked.run, watched.question))
 
 
-def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent]:
+def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
     # Celery takes half a second to import.
     from cotrail.tasks.hearing import Hearing
     from cotrail.tasks.routing import send
@@ -55,6 +55,7 @@ def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEv
                     yield Token(step=watched.places[told.step], text=told.text, thought=told.thought)
             if not heard:
                 yield from watched.read()
+                yield None
 
 
 class _Watched:

@@ -10,13 +10,14 @@ from litestar.openapi import OpenAPIConfig
 from cotrail.api import problems
 from cotrail.api.access import Access
 from cotrail.api.handlers import handlers
+from cotrail.api.openai.routes import router as openai
 from cotrail.errors import CotrailError
 
 
 def application() -> Litestar:
     """The service, as an ASGI application."""
     return Litestar(
-        [Router("/v1", route_handlers=handlers())],
+        [Router("/v1", route_handlers=handlers()), openai()],
         middleware=[Access()],
         exception_handlers={
             CotrailError: problems.of_error,

@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def _extensions() -> dict[str, dict[str, str]]:
     return {"extensions": files} if files else {}
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -70,6 +72,7 @@ def _version(name: str) -> str | None:
         return None
 
 
+@cache
 def _git_revision() -> str | None:
     """The commit of the checkout that this process runs, `+changes` where files differ from it; None outside of one."""
     root = Path(__file__).parents[3]

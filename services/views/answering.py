@@ -23,16 +23,18 @@ POLL_SECONDS = 0.2
 ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
 
 
-def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
+def answering(engine: Engine, asked: AskedQuestion, *, keep: bool = False) -> Iterator[AnyAskEvent | None]:
     """Has a recorded question answered, and yields what happens until it has ended; None where nothing has for a while.
 
     Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
+    keep: whether it goes on instead.
     """
     watched = _Watched(engine, asked.id)
     try:
         yield from _until_ended(watched, asked)
     except BaseException:
-        control.cancel(engine, asked.run, lambda _: None)
+        if not keep:
+            control.cancel(engine, asked.run, lambda _: None)
         raise
     yield answer_of(watched.question)
     yield End(trace=_trace(engine, asked.run, watched.question))

@@ -15,6 +15,7 @@ from cotrail.api.access import PUBLIC, Access, tell_id
 from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
 from cotrail.api.live import streams_end_first
+from cotrail.api.openai.routes import router as openai
 from cotrail.api.probes import PROBES
 from cotrail.api.requests import SLASH
 from cotrail.api.uploads import HANDLERS as UPLOADS
@@ -47,7 +48,7 @@ def application() -> Service:
     """The service; its limits are those of the settings."""
     described = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
     return Service(
-        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), *PROBES],
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *PROBES],
         middleware=[Access()],
         before_send=[tell_id, _complete],
         lifespan=[streams_end_first],

@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from cotrail.api.access import idempotency_key
 from cotrail.api.answers import answer_with
+from cotrail.api.event_streams import event_stream
 from cotrail.api.guards import needs
 from cotrail.api.live import follow
 from cotrail.api.requests import arguments_of
@@ -35,8 +36,8 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         body = await request.body()
         query = request.scope["query_string"]
         arguments = arguments_of(operation, request.path_params, query, content_type, body)
-        if operation.answers == "events" and operation.method == "GET":
-            return await follow(request, operation, arguments)
+        if operation.answers == "events":
+            return await _told(operation, arguments, request)
         return await sync_to_thread(_carry_out, operation, arguments, request)
 
     return route(
@@ -50,11 +51,24 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
     )(answer)
 
 
+async def _told(operation: Operation[Any, Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+    """The events of an operation as they come; those of what is there already can be gone on with."""
+    if operation.method == "GET":
+        return await follow(request, operation, arguments)
+    found = await sync_to_thread(_found, arguments)
+    return await event_stream(iter(operation.function(**found)))
+
+
+def _found(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with uploaded files by their paths."""
+    return {name: moved(value, path_of) for name, value in arguments.items()}
+
+
 def _carry_out(operation: Operation[Any, Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
     """Carry out the operation on uploaded files, in a thread."""
 
     def here() -> Any:
-        return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
+        return operation.function(**_found(arguments))
 
     return answer_with(operation, request, once(operation, arguments, here, idempotency_key.get()))
 

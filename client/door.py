@@ -9,7 +9,7 @@ import httpx2
 from httpx2 import HTTPError
 from msgspec.structs import replace
 
-from cotrail.client.calls import Call, answer_of, call_of, error_of
+from cotrail.client.calls import Call, answer_of, call_of, error_of, events_of
 from cotrail.client.following import SILENT_SECONDS, Follower
 from cotrail.client.uploading import Uploading
 from cotrail.errors import UnavailableError
@@ -52,9 +52,15 @@ class RemoteDoor:
     def _answer(self, operation: Operation[Any, Any], call: Call) -> Any:
         if operation.answers == "stream":
             return self._pieces(call)
-        if operation.answers == "events" and operation.method == "GET":
-            return iter(Follower(operation, partial(self._lines, call)))
+        if operation.answers == "events":
+            followed = operation.method == "GET"
+            return iter(Follower(operation, partial(self._lines, call))) if followed else self._events(operation, call)
         return answer_of(operation, self._send(call))
+
+    def _events(self, operation: Operation[Any, Any], call: Call) -> Iterator[Any]:
+        """The records of a stream as they come; who stops reading hangs up."""
+        with self._answered(call) as response:
+            yield from events_of(operation, response.iter_lines())
 
     @contextmanager
     def _lines(self, call: Call, last: str) -> Iterator[Iterator[str]]:

@@ -23,22 +23,24 @@ POLL_SECONDS = 0.2
 ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
 
 
-def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent]:
-    """Has a recorded question answered, and yields what happens until it has ended.
+def answering(engine: Engine, asked: AskedQuestion, *, keep: bool = False) -> Iterator[AnyAskEvent | None]:
+    """Has a recorded question answered, and yields what happens until it has ended; None where nothing has for a while.
 
     Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
+    keep: whether it goes on instead.
     """
     watched = _Watched(engine, asked.id)
     try:
         yield from _until_ended(watched, asked)
     except BaseException:
-        control.cancel(engine, asked.run, lambda _: None)
+        if not keep:
+            control.cancel(engine, asked.run, lambda _: None)
         raise
     yield answer_of(watched.question)
     yield End(trace=_trace(engine, asked.run, watched.question))
 
 
-def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent]:
+def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
     # Celery takes half a second to import.
     from cotrail.tasks.hearing import Hearing
     from cotrail.tasks.routing import send
@@ -55,6 +57,7 @@ def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEv
                     yield Token(step=watched.places[told.step], text=told.text, thought=told.thought)
             if not heard:
                 yield from watched.read()
+                yield None
 
 
 class _Watched:

@@ -59,7 +59,7 @@ def test_every_operation_answers_as_it_is_described(schema: BaseSchema) -> None:
         @given(case=operation.as_strategy())
         @seeded(34)
         @COUNT
-        def answers_as_described(case: Case) -> None:
+        def answers_as_described(case: Case[Any]) -> None:
             _reach(case)
             case.call_and_validate()
 
@@ -99,7 +99,7 @@ def test_pages_of_a_list_lead_to_one_another(client: TestClient[Service]) -> Non
     assert len(seen) > 2
 
 
-def _reach(case: Case) -> None:
+def _reach(case: Case[Any]) -> None:
     """Have half of the cases name what there is."""
     for name, value in case.path_parameters.items():
         number = sum(map(ord, str(value)))

@@ -37,7 +37,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         summary=_summary(operation),
         description=inspect.getdoc(operation.function),
         tags=[operation.name.partition(".")[0]],
-        **({} if streams else {"sync_to_thread": True}),
+        sync_to_thread=None if streams else True,
     )(_function(operation))
 
 
@@ -67,10 +67,10 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     parameters = [operation.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
     if body:
         parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
-    handle, answer = (tell, ServerSentEvent) if operation.answers == "events" else (carry_out, operation.answer_type)
-    handle.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        parameters, return_annotation=answer
-    )
+    streams = operation.answers == "events"
+    handle: Any = tell if streams else carry_out
+    answer = ServerSentEvent if streams else operation.answer_type
+    handle.__signature__ = inspect.Signature(parameters, return_annotation=answer)
     handle.__annotations__ = _annotations(parameters) | {"return": answer}
     handle.__name__ = operation.name.replace(".", "_")
     return handle

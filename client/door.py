@@ -36,7 +36,8 @@ class RemoteDoor:
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
         call = call_of(operation, arguments, self.upload)
-        answer: R = self._events(operation, call) if operation.answers == "events" else self._answer(operation, call)
+        carried_out = self._events if operation.answers == "events" else self._answer
+        answer: R = carried_out(operation, call)
         return answer
 
     def upload(self, path: str) -> str:

@@ -25,7 +25,7 @@ class Hearing:
             socket_timeout=PATIENCE_SECONDS,
             socket_connect_timeout=PATIENCE_SECONDS,
         )
-        self._heard = self._redis.pubsub(ignore_subscribe_messages=True)
+        self._heard = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
         self._channel = channel_of(prefix, question_id)
         self._away = False
 
@@ -47,7 +47,8 @@ class Hearing:
         if self._away:
             time.sleep(seconds)
             return []
-        until, told = time.monotonic() + seconds, []
+        until = time.monotonic() + seconds
+        told: list[Told] = []
         try:
             while not told and (left := until - time.monotonic()) > 0:
                 told = self._next(left)

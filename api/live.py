@@ -3,23 +3,29 @@
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
 import msgspec
-from litestar import Litestar
+from litestar import Litestar, Request
+from litestar.response import Stream
 
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
 from cotrail.services.live.events import Event
 from cotrail.services.live.following import Following
+from cotrail.services.operations.operation import Operation
+
+AnyRequest = Request[Any, Any, Any]
 
 MEDIA_TYPE = "text/event-stream"
 
 HEARTBEAT_SECONDS = 15.0
 """After this time without events a comment is sent, so that both ends notice where the connection is lost."""
+
+HEARTBEAT = b": still there\n\n"
 
 RETRY_MILLISECONDS = 1000
 """How long clients wait before they connect again."""
@@ -78,8 +84,7 @@ async def streams_end_first(app: Litestar) -> AsyncIterator[None]:
 
     # Signals can only be handled in the main thread; a server in another one is told to end otherwise.
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            former[number] = signal.signal(number, handle)
+        former |= {int(each): signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -93,3 +98,22 @@ def frame(event: Event) -> bytes:
     tag = str(event.__struct_config__.tag)
     head = f"id: {event.id}\nevent: {tag}\ndata: " if event.id else f"event: {tag}\ndata: "
     return head.encode() + msgspec.json.encode(event) + b"\n\n"
+
+
+async def follow(request: AnyRequest, operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> Stream:
+    """The stream of an operation that answers a `Following`; it goes on behind `Last-Event-ID` where that is sent."""
+    streams: Streams = request.app.state.streams
+    streams.check()
+    following: Following = await asyncio.to_thread(operation.function, **arguments)
+    if last := request.headers.get("Last-Event-ID"):
+        following.go_on_behind(last)
+    return Stream(_sent(streams, following), media_type=MEDIA_TYPE, headers=HEADERS)
+
+
+async def _sent(streams: Streams, following: Following) -> AsyncIterator[bytes]:
+    """The bytes of a stream: all events that have come at a time in one piece."""
+    with streams.sending(following):
+        yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+        async with aclosing(following.batches(HEARTBEAT_SECONDS)) as batches:
+            async for batch in batches:
+                yield b"".join(map(frame, batch)) or HEARTBEAT

@@ -40,6 +40,20 @@ STATUSES: dict[type[CotrailError], HTTPStatus] = {
 }
 """The status of each kind of error; a kind that isn't here has that of the next one above it."""
 
+UNREAD: dict[HTTPStatus, tuple[str, str]] = {
+    HTTPStatus.BAD_REQUEST: ("bad-request", "the request can't be read"),
+    HTTPStatus.NOT_FOUND: ("not-found", "there is nothing at this path; /v1/openapi/openapi.json has all"),
+    HTTPStatus.METHOD_NOT_ALLOWED: (
+        "method-not-allowed",
+        "this path doesn't take that method; `Allow` has all",
+    ),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("content-too-large", "the body is larger than the service takes"),
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: ("unsupported-media-type", "the body's type isn't one that this route takes"),
+}
+"""The names of problems with requests that aren't even read, by status, and what is said where nothing else is."""
+
+BUG = "internal-error"
+
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What went wrong with a request.
@@ -73,23 +87,16 @@ def of_error(request: AnyRequest, error: CotrailError) -> Response[Problem]:
 def of_http(request: AnyRequest, error: HTTPException) -> Response[Problem]:
     """The answer where a request can't be read, or no route has its path."""
     status = HTTPStatus(error.status_code)
-    extra = error.extra if isinstance(error.extra, list) else []
-    told = "; ".join(f"`{each['key']}`: {each['message']}" for each in extra if {"key", "message"} <= each.keys())
-    return _answer(
-        request,
-        status.phrase.lower().replace(" ", "-"),
-        status,
-        told or error.detail or status.phrase,
-        (),
-        error.headers,
-    )
+    name, said = UNREAD.get(status, (status.phrase.lower().replace(" ", "-"), ""))
+    own = error.detail if error.detail not in ("", status.phrase) else ""
+    return _answer(request, name, status, _discreet(own or said or status.phrase), (), error.headers)
 
 
 def of_bug(request: AnyRequest, error: Exception) -> Response[Problem]:
     """The answer where the service itself is at fault."""
     logger.error("a request failed", exc_info=error)
     told = "the service failed; its log has the reason under this request id"
-    return _answer(request, "internal-error", HTTPStatus.INTERNAL_SERVER_ERROR, told, (), None)
+    return _answer(request, BUG, HTTPStatus.INTERNAL_SERVER_ERROR, told, (), None)
 
 
 def _answer(

@@ -28,7 +28,10 @@ class Entry(Struct, frozen=True):
 
 COMMANDS = (
     Entry(
-        STACK, "up", "stack:up", "Start PostgreSQL, Redis and the workers on this machine, those that aren't running."
+        STACK,
+        "up",
+        "stack:up",
+        "Start PostgreSQL, Redis, the workers and the service on this machine: what isn't running.",
     ),
     Entry(
         STACK,
@@ -54,6 +57,7 @@ COMMANDS = (
         "migrate:migrate",
         "Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.",
     ),
+    Entry(STACK, "serve", "serve:serve", "Run the service over HTTP in this process until it is stopped."),
     Entry(
         STACK,
         "flower",
@@ -140,6 +144,7 @@ COMMANDS = (
         "prune",
         "prune:prune_runs",
         "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
+        served=True,
     ),
     Entry(WORK, "data", "data:data", "Build the datasets' corpora from their published files, and draw questions."),
     Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from questions or a run."),
@@ -155,6 +160,7 @@ COMMANDS = (
         "experiment",
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
+        served=True,
     ),
     Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one.", served=True),
     Entry(

@@ -1,7 +1,7 @@
 """Calls of operations as requests over HTTP, and their answers as records or errors."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -14,6 +14,8 @@ from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 
 PREFIX = "/v1"
+
+DATA = "data:"
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,15 @@ def call_of(operation: Operation[Any, Any], arguments: Mapping[str, Any], upload
 def answer_of(operation: Operation[Any, Any], content: bytes) -> Any:
     """The operation's answer."""
     return msgspec.json.decode(content, type=operation.answer_type)
+
+
+def events_of(operation: Operation[Any, Any], lines: Iterable[str]) -> Iterator[Any]:
+    """The records in the lines of a stream of server-sent events, each of which has its record in one line."""
+    [of] = get_args(operation.answer_type)
+    decoder = msgspec.json.Decoder(of)
+    for line in lines:
+        if line.startswith(DATA):
+            yield decoder.decode(line.removeprefix(DATA))
 
 
 def error_of(status: int, content: bytes) -> CotrailError:

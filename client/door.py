@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import httpx2
 from httpx2 import HTTPError
+from msgspec.structs import replace
 
-from cotrail.client.calls import Call, answer_of, call_of, error_of
+from cotrail.client.calls import Call, answer_of, call_of, error_of, events_of
+from cotrail.client.following import SILENT_SECONDS, Follower
 from cotrail.client.uploading import Uploading
 from cotrail.errors import UnavailableError
 from cotrail.services.operations.operation import Operation
@@ -36,8 +39,7 @@ class RemoteDoor:
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
         call = call_of(operation, arguments, self.upload)
-        answer: Any = self._pieces(call) if operation.answers == "stream" else answer_of(operation, self._send(call))
-        return cast("R", answer)
+        return cast("R", self._answer(operation, call))
 
     def close(self) -> None:
         """Close its connections."""
@@ -46,6 +48,26 @@ class RemoteDoor:
     def upload(self, path: str) -> str:
         """Send a file or a folder, unless the server has it; returns the reference that stands for it in requests."""
         return Uploading(self._send).upload(path)
+
+    def _answer(self, operation: Operation[Any, Any], call: Call) -> Any:
+        if operation.answers == "stream":
+            return self._pieces(call)
+        if operation.answers == "events":
+            followed = operation.method == "GET"
+            return iter(Follower(operation, partial(self._lines, call))) if followed else self._events(operation, call)
+        return answer_of(operation, self._send(call))
+
+    def _events(self, operation: Operation[Any, Any], call: Call) -> Iterator[Any]:
+        """The records of a stream as they come; who stops reading hangs up."""
+        with self._answered(call) as response:
+            yield from events_of(operation, response.iter_lines())
+
+    @contextmanager
+    def _lines(self, call: Call, last: str) -> Iterator[Iterator[str]]:
+        """The lines of a stream behind the event of this id."""
+        following = replace(call, headers=(*call.headers, *((("Last-Event-ID", last),) if last else ())))
+        with self._answered(following, SILENT_SECONDS) as response:
+            yield response.iter_lines()
 
     def _send(self, call: Call) -> bytes:
         with self._answered(call) as response:
@@ -56,12 +78,13 @@ class RemoteDoor:
             yield from response.iter_bytes()
 
     @contextmanager
-    def _answered(self, call: Call) -> Iterator[httpx2.Response]:
-        """The answer to a request, whose body is still to be read."""
+    def _answered(self, call: Call, patience: float = PATIENCE_SECONDS) -> Iterator[httpx2.Response]:
+        """The answer to a request, whose body is still to be read; patience: how many seconds it may be silent."""
+        timeout = httpx2.Timeout(patience, connect=CONNECT_SECONDS)
         headers = {**dict(call.headers), **({} if call.body is None else {"Content-Type": call.media_type})}
         try:
             with self._http.stream(
-                call.method, call.path, params=list(call.query), content=call.body, headers=headers
+                call.method, call.path, params=list(call.query), content=call.body, headers=headers, timeout=timeout
             ) as response:
                 if response.status_code >= 400:
                     raise error_of(response.status_code, response.read())

@@ -132,10 +132,19 @@ class Settings(BaseSettings):
     """The number of days after its end at which a run is removed; never where unset."""
 
     api_host: Line = "127.0.0.1"
-    """The address that the service is bound to."""
+    """The address that `cotrail serve` listens at."""
 
-    api_port: Annotated[int, Field(ge=1, le=65_535)] = 8420
-    """The port that the service listens on."""
+    api_port: Annotated[int, Field(ge=0, le=65_535)] = 8420
+    """The port that `cotrail serve` listens at; 0 for any free one."""
+
+    api_url: Line | None = None
+    """The service's address as its users have it, where it is behind a reverse proxy."""
+
+    api_proxies: Line = "127.0.0.1"
+    """The addresses of reverse proxies that are believed for whom they ask, separated by commas."""
+
+    api_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
+    """The largest body of a request in bytes; files that are uploaded are no such bodies."""
 
     tokens_required: bool = False
     """True to have the service ask for a token on the machine itself too."""

@@ -1,7 +1,7 @@
 """Alembic's environment: all migrations run in one transaction of one connection.
 
 The revisions before and after them are left in the configuration's attributes. With the tables comes the role that only
-reads them.
+reads them; and a store that was restored from another server gets numbers of this one.
 """
 
 from alembic import context
@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql.base import ischema_names
 from cotrail.models.schema.batch_tables import Batch
 from cotrail.models.schema.database import CONNECTION_SETTINGS
 from cotrail.models.schema.reader import provide_reader
+from cotrail.models.schema.renumbering import renumber
 from cotrail.models.schema.tables import TransactionNumber
 
 LOCK = 0x6D696772
@@ -29,4 +30,6 @@ with engine.connect() as connection:
         context.run_migrations()
         attributes["after"] = context.get_context().get_current_revision()
         provide_reader(connection)
+        if attributes["after"] == context.get_head_revision():
+            renumber(connection)
 engine.dispose()

@@ -53,6 +53,8 @@ def ask(
     status = ""
     with draw(console(stderr=json), silent=json) as show:
         for event in asking.ask(request):
+            if event is None:
+                continue
             show(event)
             match event:
                 case Answer():

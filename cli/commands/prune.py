@@ -1,18 +1,19 @@
 """`cotrail prune`: removes runs permanently."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.progress import Progress, SpinnerColumn, TextColumn
-from sqlalchemy import Engine
 
 from cotrail.cli.arguments import Json
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count, size
 from cotrail.errors import InputError
-from cotrail.services.runs.pruning import Pruned, PrunedRuns, Weight, choose, prune
-from cotrail.services.store import open_store
+from cotrail.services.operations import pruning
+from cotrail.services.runs.pruning import Pruned, Weight
 
 MOST_DAYS = 36_600
 """A hundred years, as COTRAIL_RETENTION_DAYS may have."""
@@ -42,13 +43,11 @@ def prune_runs(
     A run that hasn't ended is cancelled first: `cotrail cancel RUN`. Steps that another run adopted stay with that run.
     Where it is interrupted, the next `cotrail prune` completes it.
     """
-    with open_store() as engine:
-        with engine.connect() as connection:
-            pruned = choose(connection, runs or [], older_than)
-        if not dry_run and pruned.runs and not yes:
-            _confirm(pruned.weight)
-        if not dry_run:
-            pruned = _prune(engine, pruned)
+    pruned = pruning.choose(runs or (), older_than)
+    if not dry_run and pruned.runs and not yes:
+        _confirm(pruned.weight)
+    if not dry_run:
+        pruned = replace(pruned, removed=_prune(pruned.runs))
     removed = pruned.removed
     if json:
         print_json(pruned)
@@ -67,7 +66,7 @@ def _confirm(weight: Weight) -> None:
     typer.confirm(f"Remove {_described(weight)} permanently?", abort=True)
 
 
-def _prune(engine: Engine, runs: PrunedRuns) -> PrunedRuns:
+def _prune(runs: Sequence[str]) -> Pruned:
     """Removes the runs; on a terminal with what is removed so far, as large runs take long."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     screen = console(stderr=True)
@@ -78,7 +77,7 @@ def _prune(engine: Engine, runs: PrunedRuns) -> PrunedRuns:
             rows = f"{count(pruned.questions, 'question')} and {count(pruned.paragraphs, 'paragraph')} removed"
             progress.update(task, description=rows)
 
-        return prune(engine, runs, report)
+        return pruning.prune(runs, report)
 
 
 def _described(weight: Weight) -> str:

@@ -15,6 +15,7 @@ from cotrail.cli.terminal.local_stack import local_stack, startable_stack
 from cotrail.cli.terminal.output import console, print_json
 
 if TYPE_CHECKING:
+    from cotrail.workers.stack.address import Address
     from cotrail.workers.stack.flower import Access
     from cotrail.workers.stack.status import Status
 
@@ -27,7 +28,7 @@ def up(
     flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, and print how to get to it.")] = False,
     json: Json = False,
 ) -> None:
-    """Start PostgreSQL, Redis and the workers on this machine, those that aren't running.
+    """Start PostgreSQL, Redis, the workers and the service on this machine: what isn't running.
 
     What dies is started again until `cotrail down`.
     """
@@ -36,7 +37,7 @@ def up(
     stack.supervise()
     statuses = stack.status()
     stack.check_started()
-    _show(statuses, json=json, access=access)
+    _show(statuses, json=json, access=access, service=stack.address)
 
 
 def down(*, json: Json = False) -> None:
@@ -60,10 +61,13 @@ def stack(*, json: Json = False) -> None:
         raise typer.Exit(BROKEN_STACK)
 
 
-def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None) -> None:
+def _show(
+    statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None" = None, service: "Address | None" = None
+) -> None:
     if json:
         flower = None if access is None else {"url": access.url, "user": access.user, "password": access.password}
-        print_json(msgspec.to_builtins({"services": statuses, "flower": flower}, enc_hook=str))
+        api = None if service is None else service.url
+        print_json(msgspec.to_builtins({"services": statuses, "api": api, "flower": flower}, enc_hook=str))
         return
     screen = console()
     _print_statuses(screen, statuses)
@@ -71,6 +75,8 @@ def _show(statuses: "tuple[Status, ...]", *, json: bool, access: "Access | None"
         screen.print(f"Logs: {log.with_name('NAME.log')}", soft_wrap=True)
     for line in _troubles(statuses):
         screen.print(line, soft_wrap=True)
+    if service is not None:
+        screen.print(f"Service: {service.url}", soft_wrap=True)
     if access is not None:
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 

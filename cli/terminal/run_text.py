@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, duration
-from cotrail.common.printable_text import cut
 from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import shown_dollars
 from cotrail.services.operations import progress as operations
@@ -38,13 +38,6 @@ def warn_of_namesakes(run: str, name: str | None) -> None:
     """Says where a name that a run has just got no longer finds one run."""
     if name:
         print_namesakes(name, runs.namesakes(run))
-
-
-def print_namesakes(name: str | None, others: Sequence[str]) -> None:
-    """The same where it is known which other runs have the name."""
-    if others:
-        message = f"{count(len(others), 'other run')} named {name!r} ({cut(', '.join(others), 100)}): give ids instead"
-        console(stderr=True).print(message, style="yellow", soft_wrap=True)
 
 
 def closing_line(progress: RunProgress) -> str:

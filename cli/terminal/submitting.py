@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console
-from cotrail.cli.terminal.run_text import print_namesakes
 from cotrail.services.runs.submitted import Submitted
 
 

@@ -84,8 +84,8 @@ def begun(connection: Connection) -> list[str]:
 
 def ended_before(connection: Connection, days: float) -> list[str]:
     """Return the finished and cancelled runs that ended more than so many days ago, the oldest first."""
-    ended = _has_ended, _ended_at < func.now() - timedelta(days=days)
-    query = select(runs.c.id).where(*ended, *in_project(connection, runs))
+    old = _has_ended, _ended_at < func.now() - timedelta(days=days)
+    query = select(runs.c.id).where(*old, *in_project(connection, runs))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 

@@ -6,11 +6,11 @@ from sqlalchemy import ColumnElement, Connection, Engine, Table
 
 from cotrail.models.schema.tables import DEFAULT_PROJECT
 
+BETWEEN = "~"
+"""Stands between a project and a name of its own, where the names of all projects are in one place."""
+
 PROJECT = "cotrail_project"
 """The execution option of connections that names the project; without it, all projects are seen."""
-
-_QUALIFIES = "/"
-"""Stands between a project and a name of its own in ids that are unique over all projects; no such name has it."""
 
 
 def project_of(connection: Connection | Engine) -> str | None:
@@ -42,4 +42,4 @@ def unqualified(connection: Connection | Engine, id_: str) -> str:
 
 def _prefix(connection: Connection | Engine) -> str:
     project = own_project(connection)
-    return "" if project == DEFAULT_PROJECT else f"{project}{_QUALIFIES}"
+    return "" if project == DEFAULT_PROJECT else f"{project}{BETWEEN}"

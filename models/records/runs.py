@@ -24,6 +24,9 @@ from cotrail.models.schema.tables import Run
 PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
+STAND_INS = "instead"
+"""The key of a run's provenance under which it says what stands in for what the paper has."""
+
 Shots = dict[AnswerForm, Demonstrations]
 
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from msgspec import Struct
 from psycopg.errors import DeadlockDetected
+from sqlalchemy import Connection
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
@@ -45,6 +47,12 @@ def migrate(url: str, revision: str = "head") -> Migrated:
                 f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
             ) from error
     return Migrated(before=config.attributes["before"], after=config.attributes["after"])
+
+
+def is_up_to_date(connection: Connection) -> bool:
+    """Return whether the schema has the revision of this code."""
+    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    return MigrationContext.configure(connection).get_current_revision() == head
 
 
 def alembic_config(url: str) -> Config:

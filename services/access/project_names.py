@@ -11,9 +11,8 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from cotrail.errors import InputError
+from cotrail.models.records.projects import BETWEEN
 from cotrail.models.schema.tables import DEFAULT_PROJECT
-
-BETWEEN = "~"
 
 
 class Grants(Struct, frozen=True, kw_only=True):

@@ -22,13 +22,15 @@ from cotrail.models.queries.jobs import read_job
 from cotrail.models.records.jobs import JobRecord
 from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.data.uploaded_files import named_without_place
-from cotrail.services.jobs import indexing
+from cotrail.services.jobs import experiments, indexing
 from cotrail.services.jobs.work import LostJobError, Work
 from cotrail.services.store import open_store
 
 logger = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Callable[[Work], Any]] = MappingProxyType({indexing.INDEX: indexing.carry_out})
+KINDS: Mapping[str, Callable[[Work], Any]] = MappingProxyType(
+    {indexing.INDEX: indexing.carry_out, experiments.EXPERIMENT: experiments.carry_out}
+)
 
 OUTAGE_SECONDS = 30.0
 """The pause after which a job is tried again that needs a server which doesn't answer."""

@@ -59,6 +59,11 @@ class RunListPage(Struct, frozen=True, kw_only=True):
     runs: tuple[ListedRun, ...]
     more: int
 
+    @property
+    def next_after(self) -> str | None:
+        """The run behind which the next page begins, if there is one."""
+        return self.runs[-1].run if self.more and self.runs else None
+
 
 def read_page(
     connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None

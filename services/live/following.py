@@ -5,7 +5,7 @@ command line, and in an event loop, for the many streams of a server.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from threading import Event
 from typing import Literal
 
@@ -35,13 +35,18 @@ _Flow = Generator[_Asked, Page | None, None]
 
 
 class Following:
-    """The events of a subject behind a position, up to its end, to be iterated over once."""
+    """The events of a subject from the first one to its end, to be iterated over once."""
 
-    def __init__(self, subject: Subject, position: Position) -> None:
+    def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self._position = position
+        self._position: Position = START
+        self._checked = False
         self._closed = False
         self._ring: Callable[[], None] = _nobody
+
+    def go_on_behind(self, event: str) -> None:
+        """Begin behind the event of this id, before anything is read; raises InputError where it is none."""
+        self._position = read_position(event)
 
     def close(self) -> None:
         """End it where it is, from whichever thread; what comes is left to the next reader, who goes on behind it."""
@@ -66,7 +71,7 @@ class Following:
         finally:
             flow.close()
 
-    async def batches(self, still_seconds: float) -> AsyncIterator[Batch]:
+    async def batches(self, still_seconds: float) -> AsyncGenerator[Batch, None]:
         """The events in an event loop, as many at once as there are; none where none come for so many seconds."""
         loop, rung, flow = asyncio.get_running_loop(), asyncio.Event(), self._flow()
         page: Page | None = None
@@ -118,25 +123,29 @@ class Following:
 
     def _read(self) -> Page:
         with reading() as connection:
+            # Another database gave an id that is ahead of this one's, and nothing here is known to its reader.
+            if not self._checked and self._position.number >= read_horizon(connection):
+                self._position = START
+            self._checked = True
             return read_events(connection, {self.subject: self._position}, PAGE).get(self.subject, ())
 
 
 def follow_run(connection: Connection, run: str, after: str | None) -> Following:
     """Follow a run, behind the event of that id; raises UnknownNameError, and InputError where that is none."""
-    return Following(Subject(resolve_run(connection, run)), _position(connection, after))
+    return _following(Subject(resolve_run(connection, run)), after)
 
 
 def follow_question(connection: Connection, run: str, question: str, after: str | None) -> Following:
     """Follow one question of a run, by its id or its number, behind the event of that id; raises the same."""
     run_id = resolve_run(connection, run)
-    subject = Subject(run_id, find_question(connection, run_id, question))
-    return Following(subject, _position(connection, after))
+    return _following(Subject(run_id, find_question(connection, run_id, question)), after)
 
 
-def _position(connection: Connection, after: str | None) -> Position:
-    """The place to go on from; the beginning for an id that another database gave, which is ahead of this one's."""
-    position = read_position(after) if after else START
-    return position if position.number < read_horizon(connection) else START
+def _following(subject: Subject, after: str | None) -> Following:
+    following = Following(subject)
+    if after:
+        following.go_on_behind(after)
+    return following
 
 
 def _next(flow: _Flow, page: Page | None) -> _Asked | None:

@@ -36,9 +36,7 @@ class Hub:
             if not followed.add(subscriber):
                 return False
             self._followed[subject] = followed
-            if self._thread is None:
-                self._thread = Thread(target=self._poll, name="live", daemon=True)
-                self._thread.start()
+            self._start()
         return True
 
     def detach(self, subject: Subject, subscriber: Subscriber) -> None:
@@ -49,6 +47,12 @@ class Hub:
             self._forget_left()
             self._changed.notify()
 
+    def _start(self) -> None:
+        """Have a thread look, unless one does."""
+        if self._thread is None:
+            self._thread = Thread(target=self._poll, name="live", daemon=True)
+            self._thread.start()
+
     def _forget_left(self) -> None:
         """Forget what nobody follows any more."""
         self._followed = {subject: each for subject, each in self._followed.items() if each.subscribers}
@@ -56,7 +60,7 @@ class Hub:
     def _poll(self) -> None:
         """Look for events until nobody follows any more."""
         while True:
-            more = self._looked()
+            more = self._look_safely()
             with self._changed:
                 if not more:
                     self._changed.wait_for(lambda: not self._followed, POLL_SECONDS)
@@ -64,17 +68,17 @@ class Hub:
                     self._thread = None
                     return
 
-    def _looked(self) -> bool:
-        """The same as `_look`; False where that fails, as a thread that ended would leave its followers waiting."""
+    def _look_safely(self) -> bool:
+        """The same as `look`; False where that fails, as a thread that ended would leave its followers waiting."""
         try:
-            return self._look()
+            return self.look()
         except CotrailError as error:
             logger.warning("followers of runs wait: %s", error)
         except Exception:
             logger.exception("followers of runs wait")
         return False
 
-    def _look(self) -> bool:
+    def look(self) -> bool:
         """Read and hand out what is new; returns whether there is more of it."""
         with self._changed:
             followed = list(self._followed.values())

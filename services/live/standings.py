@@ -23,18 +23,26 @@ class Standings:
     """Reads them as often as their cost allows."""
 
     def __init__(self) -> None:
-        self._due = 0.0
+        self._due = self._rested = 0.0
 
     def news(self, connection: Connection, followed: Collection[Followed]) -> News:
         """What there is to tell besides events. The connection has the snapshot in which events were read."""
         due = [each for each in followed if each.is_due]
         questions = [each for each in due if each.subject.question is not None]
-        runs = [each for each in due if each.subject.question is None]
+        runs = [each for each in due if each.subject.question is None and self._may_read(each)]
+        news = _of_questions(connection, questions) if questions else {}
+        return news | self._of_runs(connection, runs) if runs else news
+
+    def _may_read(self, run: Followed) -> bool:
+        """Whether it is time; whoever has just come is told at once how far the run is."""
+        return monotonic() >= (self._due if run.progress else self._rested)
+
+    def _of_runs(self, connection: Connection, runs: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
         began = monotonic()
-        news = {**_of_questions(connection, questions)} if questions else {}
-        if runs and began >= self._due:
-            news |= _of_runs(connection, runs)
-            self._due = monotonic() + max(PAUSE_SECONDS, SHARE * (monotonic() - began))
+        news = _of_runs(connection, runs)
+        ended = monotonic()
+        self._rested = ended + SHARE * (ended - began)
+        self._due = max(self._rested, ended + PAUSE_SECONDS)
         return news
 
 

@@ -21,6 +21,7 @@ MODULES = (
     "plans",
     "progress",
     "projects",
+    "pruning",
     "questions",
     "repeats",
     "replays",
@@ -32,6 +33,7 @@ MODULES = (
     "uploads",
     "verdicts",
     "workers",
+    "experiments",
 )
 """The modules beside this one that define operations."""
 

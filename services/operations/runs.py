@@ -1,12 +1,13 @@
 """Runs: submitted, listed, shown, steered, scored."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
+from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import control, estimating, labels, submission
 from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RetriedRun
@@ -24,16 +25,7 @@ from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
 
 Report = Annotated[_Report, HERE]
-App = Annotated[Callable[[], Any], HERE]
-"""Makes the Celery app, by which workers are asked which keys they have."""
 Limit = Annotated[int, Meta(ge=1, le=1000)]
-
-
-def current_app() -> Any:
-    """The Celery app of this process (`cotrail.workers.celery_app`)."""
-    import celery
-
-    return celery.current_app
 
 
 def _silent(_: int) -> None:
@@ -147,10 +139,11 @@ def namesakes(run: str) -> tuple[str, ...]:
 
 def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
     """What is said of a run that was just submitted, with its repeats."""
-    size, name = len(prepared.questions), prepared.submission.labels.name
+    run, size = prepared.submission, len(prepared.questions)
+    name = run.labels.name
     return Submitted(
-        runs=tuple(SubmittedRun(run=run.id, questions=size, plan=plan_of(run), name=name) for run in prepared.runs),
+        runs=tuple(SubmittedRun(run=each.id, questions=size, plan=plan_of(each), name=name) for each in prepared.runs),
         warnings=warnings,
-        waves=waves_in_words(prepared.submission) if prepared.submission.batched else None,
-        namesakes={run.id: namesakes(run.id) for run in prepared.runs} if name else {},
+        waves=waves_in_words(run.system, run.system_version, run.settings) if run.batched else None,
+        namesakes={each.id: namesakes(each.id) for each in prepared.runs} if name else {},
     )

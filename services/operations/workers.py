@@ -2,8 +2,8 @@
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.worker_list import WorkerList, list_workers
+from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import operation
-from cotrail.services.operations.runs import App, current_app
 
 
 @operation("GET", "/workers", Scope.READ)

@@ -45,6 +45,11 @@ def prepare_asked(request: AskRequest) -> PreparedRun:
     return prepare(replace(request, corpus=_only_corpus()))
 
 
+def converses(request: AskRequest) -> bool:
+    """Whether the system's prompts are conversations, to which a question may bring what was said before it."""
+    return "turns" in configure(find_system(request.system), request).needs.capabilities
+
+
 def _only_corpus() -> str:
     names = sorted(corpora_of(settings()).manifests())
     if not names:

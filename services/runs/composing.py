@@ -34,10 +34,10 @@ from cotrail.engines.language_models.prices import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.models.records.runs import BUDGETS, PRICES, STAND_INS
 from cotrail.services.access.models import find_granted_engine, find_granted_model
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.provenance import STAND_INS, versions
+from cotrail.services.runs.provenance import versions
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.run_ids import new_id
 from cotrail.services.runs.runnable import (

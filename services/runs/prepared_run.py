@@ -6,7 +6,7 @@ from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.common.humanize import count
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission
-from cotrail.services.runs.provenance import STAND_INS
+from cotrail.models.records.runs import STAND_INS
 
 ALIKE = (
     "All repeats will be equal: nothing is sampled at temperature 0, and the profile is deterministic. A `temperature` "

@@ -4,6 +4,7 @@ import hashlib
 import platform
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,6 @@ from cotrail.configuration.extensions import extensions_folder
 from cotrail.errors import InputError
 from cotrail.services.data.file_references import FileReference
 from cotrail.services.data.uploaded_files import find_file, uploaded_name
-
-STAND_INS = "instead"
-"""The key of a run's provenance under which it says what stands in for what the paper has."""
 
 PACKAGES = (
     "celery",
@@ -81,6 +79,7 @@ def _extensions() -> dict[str, dict[str, str]]:
     return {"extensions": files} if files else {}
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)
@@ -88,6 +87,7 @@ def _version(name: str) -> str | None:
         return None
 
 
+@cache
 def _git_revision() -> str | None:
     """The commit of the checkout that this process runs, `+changes` where files differ from it; None outside of one."""
     root = Path(__file__).parents[3]

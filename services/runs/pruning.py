@@ -1,12 +1,12 @@
 """Removal of runs, as a person asks for it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
-from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from cotrail.errors import InputError
+from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.commands import pruning
 from cotrail.models.commands.pruning import Pruned as Pruned
 from cotrail.models.commands.pruning import Weight as Weight
@@ -40,10 +40,23 @@ def choose(connection: Connection, runs: Sequence[str], older_than: float | None
     return PrunedRuns(runs=tuple(ids), weight=pruning.weigh(connection, ids))
 
 
-def prune(engine: Engine, runs: PrunedRuns, report: Report) -> PrunedRuns:
-    """Removes these runs permanently; raises InputError where one hasn't ended."""
+def prune(engine: Engine, runs: Sequence[str], report: Report) -> Pruned:
+    """Removes runs permanently; those that aren't there any more are left out.
+
+    Raises InputError where one hasn't ended, or a name may be several.
+    """
     total = Pruned()
-    for chunk in pruning.prune(engine, runs.runs):
+    for chunk in pruning.prune(engine, _still_there(engine, runs)):
         total = Pruned(**{name: getattr(total, name) + getattr(chunk, name) for name in Pruned.__struct_fields__})
         report(total)
-    return replace(runs, removed=total)
+    return total
+
+
+def _still_there(engine: Engine, runs: Sequence[str]) -> list[str]:
+    """The ids of these runs, without those that another process has removed meanwhile."""
+    ids = []
+    with engine.connect() as connection:
+        for run in runs:
+            with suppress(UnknownNameError):
+                ids.append(resolve_run(connection, run))
+    return list(dict.fromkeys(ids))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.models.queries.runs import read_run
 from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
-from cotrail.services.runs.provenance import STAND_INS
+from cotrail.models.records.runs import STAND_INS
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
 from cotrail.services.runs.waves import waves_in_words
 
@@ -29,6 +29,6 @@ def read_submission(connection: Connection, ids: Sequence[str]) -> Submitted:
             for record in records
         ),
         warnings=tuple(first.provenance.get(STAND_INS, ())),
-        waves=waves_in_words(first) if first.batched else None,
+        waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
         namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},
     )

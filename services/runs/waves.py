@@ -8,8 +8,6 @@ import msgspec
 from cotrail.common.humanize import count
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.questions import Question
-from cotrail.models.commands.new_runs import Submission
-from cotrail.models.queries.runs import RunRecord
 from cotrail.systems.registry import find_system
 
 
@@ -26,8 +24,8 @@ def most_waves(system: str, version: int, settings: Mapping[str, Any]) -> int | 
     return sum(each.times if each.in_turn is None else each.in_turn for each in prompted)
 
 
-def waves_in_words(run: Submission | RunRecord) -> str:
+def waves_in_words(system: str, version: int, settings: Mapping[str, Any]) -> str:
     """What a run in batches takes."""
-    most = most_waves(run.system, run.system_version, run.settings)
+    most = most_waves(system, version, settings)
     waves = "batches one after another" if most is None else f"at most {count(most, 'wave')} of batches"
     return f"It is asked in {waves}: each mostly takes less than an hour, and 24 hours at worst."

@@ -23,22 +23,24 @@ POLL_SECONDS = 0.2
 ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
 
 
-def answering(engine: Engine, asked: AskedQuestion) -> Iterator[AnyAskEvent]:
-    """Has a recorded question answered, and yields what happens until it has ended.
+def answering(engine: Engine, asked: AskedQuestion, *, keep: bool = False) -> Iterator[AnyAskEvent | None]:
+    """Has a recorded question answered, and yields what happens until it has ended; None where nothing has for a while.
 
     Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
+    keep: whether it goes on instead.
     """
     watched = _Watched(engine, asked.id)
     try:
         yield from _until_ended(watched, asked)
     except BaseException:
-        control.cancel(engine, asked.run, lambda _: None)
+        if not keep:
+            control.cancel(engine, asked.run, lambda _: None)
         raise
     yield answer_of(watched.question)
     yield End(trace=_trace(engine, asked.run, watched.question))
 
 
-def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent]:
+def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
     # Celery takes half a second to import.
     from cotrail.tasks.hearing import Hearing
     from cotrail.tasks.routing import send
@@ -51,10 +53,12 @@ def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEv
             for told in heard:
                 if told.step not in watched.places:  # one has ended, or begun
                     yield from watched.read()
-                if told.step in watched.places:
-                    yield Token(step=watched.places[told.step], text=told.text, thought=told.thought)
+                place = watched.writing(told.step)
+                if place is not None:
+                    yield Token(step=place, text=told.text, thought=told.thought)
             if not heard:
                 yield from watched.read()
+                yield None
 
 
 class _Watched:
@@ -74,6 +78,11 @@ class _Watched:
             if step.state in ENDED_STEPS and step.sequence not in self._told:
                 self._told.add(step.sequence)
                 yield StepEnded(step=step)
+
+    def writing(self, step_id: int) -> int | None:
+        """The place of a step that is still writing, as far as is known; None where it has ended, or isn't known."""
+        place = self.places.get(step_id)
+        return None if place in self._told else place
 
     def _read(self) -> None:
         with self._engine.connect() as connection:

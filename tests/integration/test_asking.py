@@ -1,370 +1,282 @@
-"""`cotrail models NAME --ask`: a model is asked what it takes, and the table that is printed fits it."""
+"""One question, asked while others wait: by the command line, over HTTP, and by OpenAI's own client."""
 
 import json
-import os
+import re
+import socket
 import subprocess
 import sys
-import tomllib
-from collections.abc import Callable, Iterator
+import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import openai
 import pytest
-import tomli_w
+from openai import AsyncOpenAI, OpenAI
 
-pytest.importorskip("httpx2", reason="httpx2 isn't installed")
+from cotrail.configuration.settings import Settings
+from cotrail.models.schema.database import connect
+from tests.conftest import wait_until
+from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of, stacked
+from tests.integration.served import Served, delta, streamed
 
-from cotrail.configuration.settings import settings
-from cotrail.core.actions.generate import check_answered
-from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.prompts import Prompt, plain, system, user
-from cotrail.engines.language_models.catalogue import find_model, open_model
-from cotrail.engines.language_models.served.probing.probe import MOST_REQUESTS
-from cotrail.errors import InputError, UnknownNameError
-from cotrail.services.lists.model_asking import AskedModel, ask_model
-from tests.integration import pretended_models as pretended
-from tests.integration.pretended_models import Body, Pretended
-from tests.integration.served import KEY, Reply, answer
+SERVE = """
+import sys
+import uvicorn
+from cotrail.workers import celery_app
+uvicorn.run("cotrail.api.app:application", factory=True, port=int(sys.argv[1]))
+"""
+QUESTION = "Where was the composer of the ballet The Drowned Bell born?"
+ANSWER = "Ysborg"
+MODELS = """
+[models.scripted]
+engine = "scripted"
+path = "script.json"
 
-Behave = Callable[[str, Body], Reply]
-Start = Callable[[Behave], Pretended]
-
-GIVEN = {"engine": "openai", "model": "m", "context": 32_000}
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    settings.cache_clear()
-    yield tmp_path
-    settings.cache_clear()
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a server whose model behaves in some way."""
-    servers: list[Pretended] = []
-
-    def run(behave: Behave) -> Pretended:
-        servers.append(Pretended(behave))
-        return servers[-1]
-
-    yield run
-    for server in servers:
-        server.close()
+[models.slow]
+engine = "openai"
+api = "chat"
+url = "{url}"
+model = "slow"
+context = 4096
+revision = "1"
+"""
+CANCELLED = "SELECT count(*) FROM runs WHERE id = :run AND desired_state = 'cancelled'"
 
 
-def asked(home: Path, server: Pretended, **table: Any) -> AskedModel:
-    """What a model of this table answers; its proposal then is its table."""
-    given = {**GIVEN, "url": server.url, **table}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": {k: v for k, v in given.items() if v}}}))
-    found = ask_model("m", lambda line: None)
-    assert len(server.generations) == found.requests <= MOST_REQUESTS
-    (home / "models.toml").write_text(found.toml)
-    assert tomllib.loads(found.toml) == {"models": {"m": found.table}}
-    return found
+@pytest.fixture(scope="module")
+def slow() -> Iterator[Served]:
+    """The server of a model that writes as a test tells it."""
+    served = Served()
+    yield served
+    served.close()
 
 
-def chains(home: Path, server: Pretended) -> list[str]:
-    """A few steps as systems ask for them, by the proposed table: none is refused."""
-    model = open_model(find_model(home / "models.toml", "m"), "fast", 1)
-    turns = Prompt(turns=(system("Answer."), user("When does the train arrive?")))
-    text = Prompt(turns=(plain("Q: When does the train arrive?\nA:"),))
-    prompts = [text] if find_model(home / "models.toml", "m").engine.lacks("turns") else [text, turns]
-    results = [model.generate(GenerationRequest(each, "chain", 100)) for each in prompts]
-    for result in results:
-        check_answered(result)
-    return [result.text for result in results]
+@pytest.fixture(scope="module")
+def home(slow: Served) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="cl-") as folder:
+        made = Path(folder) / "home"
+        made.mkdir()
+        lines = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
+        written = {each["question"]: {"sentences": each["chain"][:-1], "answer": each["answers"][0]} for each in lines}
+        failing = {"default": {"answer": "nothing"}, "failures": {"Fail.": {"0": "permanent"}}}
+        (made / "script.json").write_text(json.dumps({"name": "writer", "questions": written, **failing}))
+        (made / "models.toml").write_text(MODELS.format(url=slow.url))
+        yield made
 
 
-CASES: dict[str, tuple[Behave, Reply, dict[str, Any], dict[str, Any]]] = {
-    "GPT-5": (
-        pretended.gpt_5,
-        pretended.NOT_FOUND,
-        {},
-        {
-            "api": "chat",
-            "thinks": "hidden",
-            "thought_tokens": 8000,
-            "limit_field": "max_completion_tokens",
-            "omits": {"temperature", "top_p", "stop", "logprobs"},
-            "without": {"sampling"},
-        },
-    ),
-    "vLLM": (pretended.qwen_in_vllm, pretended.VLLM, {}, {"api": "chat", "thinks": "field", "thought_tokens": 8000}),
-    "llama.cpp": (
-        pretended.tags_in_llama_cpp,
-        pretended.LLAMA_CPP,
-        {},
-        {"api": "chat", "thinks": "tags", "thought_tokens": 8000},
-    ),
-    "template": (
-        pretended.opened_by_its_template,
-        pretended.VLLM,
-        {"context": 6000},
-        {"api": "chat", "thinks": "inside", "thought_tokens": 3000},
-    ),
-    "Mistral": (
-        pretended.mistral,
-        pretended.NOT_FOUND,
-        {},
-        {
-            "api": "chat",
-            "thinks": "field",
-            "thought_tokens": 8000,
-            "omits": {"seed", "stream_options", "logprobs"},
-            "without": {"sampling"},
-        },
-    ),
-    "no thoughts": (
-        pretended.silent,
-        pretended.NOT_FOUND,
-        {},
-        {"api": "chat", "thinks": "no", "continues": "prefix", "without": {"sampling"}},
-    ),
-    "completions": (pretended.base, pretended.LLAMA_CPP, {}, {"api": "completions", "thinks": "no"}),
-    "no streams": (
-        pretended.whole_only,
-        pretended.NOT_FOUND,
-        {},
-        {"api": "chat", "thinks": "no", "omits": {"seed", "stream"}, "without": {"sampling"}},
-    ),
-    "Anthropic": (
-        pretended.claude,
-        pretended.NOT_FOUND,
-        {"engine": "anthropic", "key_variable": "A_KEY"},
-        {"api": "anthropic", "thinks": "no", "omits": {"top_p"}},
-    ),
-    "Anthropic thinking": (
-        pretended.claude,
-        pretended.NOT_FOUND,
-        {"api": "anthropic", "thinks": "field", "thought_tokens": 4000},
-        {"api": "anthropic", "thinks": "field", "thought_tokens": 4000},
-    ),
-    "Gemini": (
-        pretended.gemini,
-        pretended.NOT_FOUND,
-        {"engine": "gemini", "key_variable": "A_KEY"},
-        {"api": "gemini", "thinks": "field", "thought_tokens": 8000},
-    ),
-    "responses": (
-        pretended.responses,
-        pretended.NOT_FOUND,
-        {"api": "chat"},
-        {"api": "responses", "thinks": "hidden", "thought_tokens": 8000, "omits": {"temperature", "top_p"}},
-    ),
-}
-
-LEARNED = ("api", "continues", "without", "thinks", "thought_tokens", "limit_field", "omits")
+@pytest.fixture(scope="module")
+def cotrail(home: Path) -> Iterator[Cotrail]:
+    with stacked(home) as run:
+        run("up")
+        run("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
+        yield run
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_table_that_is_printed_fits_the_model(
-    home: Path, start: Start, case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    behave, tokenizer, table, expected = CASES[case]
-    monkeypatch.setenv("A_KEY", KEY)
-    server = start(behave)
-    server.tokenizer = tokenizer
-    if table.get("engine") == "gemini":
-        table = table | {"url": f"{server.url}beta"}
-    found = asked(home, server, **table)
-    learned = {key: found.table[key] for key in LEARNED if key in found.table}
-    assert {key: set(value) if isinstance(value, list) else value for key, value in learned.items()} == expected
-    assert chains(home, server) in ([pretended.TEXT] * 2, [pretended.TEXT])
+@pytest.fixture(scope="module")
+def url(home: Path, cotrail: Cotrail) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)], env=environment_of(home), cwd=ROOT, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            wait_until(lambda: _listens(port), "the server listens")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
 
 
-def listing(*models: dict[str, Any]) -> Reply:
-    return answer(200, {"object": "list", "data": list(models)})
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{url}/v1", api_key="none") as made:
+        yield made
 
 
-def test_a_table_needs_no_more_than_an_address(home: Path, start: Start) -> None:
-    server = start(pretended.qwen_in_vllm)
-    server.tokenizer, server.listing = pretended.VLLM, listing({"id": "Qwen/Qwen3-8B", "max_model_len": 40_960})
-    found = asked(home, server, model=None, context=None)
-    assert (found.table["model"], found.table["context"], found.table["api"]) == ("Qwen/Qwen3-8B", 40_960, "chat")
-    assert "# what its server lists\ncontext = 40960\n" in found.toml
-    assert chains(home, server) == [pretended.TEXT] * 2
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_context_is_no_longer_than_the_servers(home: Path, start: Start) -> None:
-    server = start(pretended.silent)
-    server.listing = listing({"id": "other"}, {"id": "m", "context_length": 4096})
-    assert asked(home, server).table["context"] == 4096
+def user(text: str) -> Any:
+    return {"role": "user", "content": text}
 
 
-@pytest.mark.parametrize(
-    ("models", "said"), [([{"id": "a"}, {"id": "b"}], "it lists a, b"), ([], "it doesn't list its models")]
-)
-def test_a_model_that_has_no_name_is_asked_for(
-    home: Path, start: Start, models: list[dict[str, Any]], said: str
-) -> None:
-    server = start(pretended.silent)
-    server.listing = listing(*models)
-    with pytest.raises(InputError, match=f"has no `model`.*{said}"):
-        asked(home, server, model=None)
-    assert not server.generations
+def events_of(url: str, **request: object) -> list[dict[str, Any]]:
+    with httpx2.stream("POST", f"{url}/v1/ask", json=request, timeout=60) as response:
+        lines = list(response.iter_lines())
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
 
-def test_what_it_took_and_what_it_tells_is_said(home: Path, start: Start) -> None:
-    lines: list[str] = []
-    told = {"x-ratelimit-limit-requests": "60000", "x-ratelimit-limit-tokens": "2000000"}
-    message = {"content": pretended.TEXT}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5}
-    whole = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}
-
-    def limited(path: str, body: Body) -> Reply:
-        if body.get("stream"):
-            return answer(400, {"error": {"message": "no", "param": "stream"}})
-        return answer(200, whole, told) if path == "/v1/chat/completions" else pretended.NOT_FOUND
-
-    server = start(limited)
-    table = {**GIVEN, "url": server.url, "price": {"input": 1, "output": 2}}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": table}}))
-    found = ask_model("m", lines.append)
-    answers = found.spent.usage.calls
-    assert found.requests == len(lines) == len(server.generations)
-    assert (found.spent.usage.input_tokens, str(found.spent.dollars)) == (10 * answers, f"{answers * 0.00002:.7f}")
-    assert lines[0].startswith("1. the API chat: 400: no")
-    assert "It reports the tokens read, written." in found.toml
-    assert "60,000 requests, 2,000,000 tokens a minute" in found.toml
-    assert found.table["price"] == {"input": 1, "output": 2}
-    (home / "models.toml").write_text(found.toml)
-    assert chains(home, server) == [pretended.TEXT] * 2
+def test_a_question_is_answered_and_sealed_as_every_other(cotrail: Cotrail) -> None:
+    said = cotrail("ask", QUESTION)
+    run = said.split("\n", 1)[0]
+    assert re.search(rf"^{ANSWER}$", said, re.MULTILINE)
+    trace = json.loads(cotrail("trace", run, "1", "--json"))
+    assert (trace["question"], trace["answer"], trace["ended_by"]) == (QUESTION, ANSWER, "answer")
+    assert "All of it is as it was recorded" in cotrail("audit", "verify", run)
 
 
-def test_neither_keys_nor_line_breaks_of_a_server_are_printed(
-    home: Path, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("A_KEY", KEY)
-    lines: list[str] = []
-
-    def echoing(path: str, body: Body) -> Reply:
-        if body.get("tools") or body.get("logprobs"):
-            return answer(400, {"error": {"message": f'No {KEY}\nomits = []\n[models.other] """ \x1b[2J'}})
-        return pretended.silent(path, body)
-
-    server = start(echoing)
-    table = {**GIVEN, "url": server.url, "key_variable": "A_KEY"}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": table}}))
-    found = ask_model("m", lines.append)
-    assert tomllib.loads(found.toml) == {"models": {"m": found.table}}
-    assert KEY not in found.toml + repr(found) + "".join(lines)
-    assert "[secret]" in found.toml
-    assert "\x1b" not in found.toml
+def test_a_server_tells_the_same(cotrail: Cotrail, url: str) -> None:
+    here = json.loads(cotrail("ask", QUESTION, "--json"))
+    there = json.loads(cotrail("--server", url, "ask", QUESTION, "--json"))
+    told = [(each["kind"], each.get("query"), each["state"]) for each in here["steps"]]
+    assert told == [(each["kind"], each.get("query"), each["state"]) for each in there["steps"]]
+    assert here["answer"] == there["answer"] == ANSWER
 
 
-def test_a_name_with_a_provider_is_a_table_too(home: Path, start: Start) -> None:
-    server = start(pretended.silent)
-    table = {**GIVEN, "url": server.url, "template": {"enable_thinking": False}}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"openai/gpt-5.1": table}}))
-    found = ask_model("openai/gpt-5.1", lambda line: None)
-    (home / "models.toml").write_text(found.toml)
-    engine: Any = find_model(home / "models.toml", "openai/gpt-5.1").engine
-    assert (engine.api, engine.template) == ("chat", {"enable_thinking": False})
-
-
-def test_a_model_of_anthropics_may_be_told_to_think(home: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = asked(home, start(pretended.claude), api="anthropic")
-    assert any("It thinks where its table asks for it" in note for note in found.notes)
-
-
-def test_a_server_that_asks_for_a_pause_is_waited_for(
-    home: Path, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.served.pacing.LONGEST_WAIT", 0.0)
-    replies = [answer(429, {"error": {"message": "slow"}}, {"Retry-After": "0.05"})]
-    server = start(lambda path, body: replies.pop() if replies else pretended.silent(path, body))
-    lines: list[str] = []
-    table = {**GIVEN, "url": server.url, "account": "acme"}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": table}}))
-    found = ask_model("m", lines.append)
-    assert lines[0].endswith("429: slow; waiting for 50 ms")
-    assert (found.table["api"], len(server.generations)) == ("chat", found.requests + 1)
-
-
-def test_an_effort_that_is_refused_is_left_out(home: Path, start: Start) -> None:
-    def without_effort(path: str, body: Body) -> Reply:
-        return pretended.unsupported("reasoning_effort") if "reasoning_effort" in body else pretended.silent(path, body)
-
-    server = start(without_effort)
-    found = asked(home, server, effort="huge")
-    assert "effort" not in found.table
-    assert "# It refuses the effort huge: 400: Unsupported parameter: 'reasoning_effort'" in found.toml
-    assert chains(home, server) == [pretended.TEXT] * 2
-
-
-def test_who_refuses_whatever_is_sent_is_given_up(home: Path, start: Start) -> None:
-    server = start(lambda path, body: answer(400, {"error": {"message": f"bad {', '.join(body)}"}}))
-    with pytest.raises(InputError, match=r"answers no request to m \(chat: 400: bad .*; responses: 400"):
-        asked(home, server)
-    assert len(server.generations) <= MOST_REQUESTS
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (answer(404, {"detail": "Not Found"}), "answers no request to m"),
-        (answer(401, {"error": {"message": "bad key"}}), "answered 401: bad key; set the environment variable A_KEY"),
-        (answer(403, {"error": {"message": "bad key"}}), "answered 403"),
-        (answer(402, {"error": {"message": "pay"}}), "the account is used up"),
-        (answer(429, {"error": {"code": "insufficient_quota", "message": "no more"}}), "the account is used up"),
-        (answer(429, {"error": {"message": "slow"}}, {"Retry-After": "3000"}), "slow"),
-    ],
-)
-def test_whoever_can_not_be_asked_is_said_to(
-    home: Path, start: Start, monkeypatch: pytest.MonkeyPatch, reply: Reply, said: str
-) -> None:
-    monkeypatch.setenv("A_KEY", KEY)
-    with pytest.raises(InputError, match=said):
-        asked(home, start(lambda *_: reply), key_variable="A_KEY", account="acme")
-
-
-def test_who_is_not_behind_a_server_is_not_asked(home: Path, start: Start) -> None:
-    with pytest.raises(InputError, match=r"smollm2-135m isn't behind a server \(llamacpp\)"):
-        ask_model("smollm2-135m", lambda line: None)
-    with pytest.raises(UnknownNameError):
-        ask_model("nobody", lambda line: None)
-    with pytest.raises(InputError, match="XAI_API_KEY holds none"):
-        ask_model("xai/grok", lambda line: None)
-    server = start(pretended.silent)
-    server.close()
-    with pytest.raises(InputError, match=r"can't be reached.*check the url"):
-        asked(home, server)
-
-
-def command(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    line = [sys.executable, "-m", "cotrail.cli.main", "models", *arguments]
-    return subprocess.run(
-        line, capture_output=True, text=True, check=False, env=os.environ | {"COTRAIL_HOME": str(home)}
+def test_what_happens_is_told_in_its_order(url: str) -> None:
+    first, *events, answer, end = events_of(url, question=QUESTION)
+    assert [first["event"], answer["event"], end["event"]] == ["asked", "answer", "end"]
+    steps = [each["step"]["sequence"] for each in events if each["event"] == "step"]
+    assert steps == list(range(len(end["trace"]["steps"])))
+    for place, each in enumerate(events):
+        if each["event"] == "token":
+            assert {"event": "step", "sequence": each["step"]} in [
+                {"event": later["event"], "sequence": later["step"]["sequence"]}
+                for later in events[place:]
+                if later["event"] == "step"
+            ]
+    assert answer["answer"] == ANSWER
+    assert answer["usage"]["generated"] == sum(
+        each["generated"]["generated_tokens"] for each in end["trace"]["steps"] if "generated" in each
     )
 
 
-def test_the_command_prints_the_table_alone_and_its_progress_beside_it(home: Path, start: Start) -> None:
-    server = start(pretended.silent)
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": {**GIVEN, "url": server.url}}}))
-    done = command(home, "m", "--ask")
-    assert (done.returncode, tomllib.loads(done.stdout)["models"]["m"]["api"]) == (0, "chat")
-    assert "1. the API chat: answered, 30 tokens read, 12 written" in done.stderr
-    described = json.loads(command(home, "m", "--ask", "--json").stdout)
-    assert (described["table"]["api"], described["requests"]) == ("chat", len(server.generations) // 2)
+def test_what_a_question_has_no_use_for_is_refused(url: str) -> None:
+    for request in ({"question": " "}, {"question": QUESTION, "limit": 2}, {"question": QUESTION, "serving": "batch"}):
+        response = httpx2.post(f"{url}/v1/ask", json=request)
+        assert response.status_code == 400, request
+        assert response.headers["content-type"] == "application/problem+json"
+    assert httpx2.post(f"{url}/v1/ask", json={"question": QUESTION, "corpus": "other"}).status_code == 404
 
 
-@pytest.mark.parametrize("arguments", [("smollm2-135m", "--ask"), ("--ask",)])
-def test_the_command_refuses_who_can_not_be_asked(home: Path, arguments: tuple[str, ...]) -> None:
-    refused = command(home, *arguments)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("cotrail: ")
+def test_text_is_told_while_it_is_written_and_who_hangs_up_cancels(home: Path, url: str, slow: Served) -> None:
+    go_on = threading.Event()
+
+    def writing() -> Iterator[object]:
+        yield delta(content="The river")
+        go_on.wait(60)
+        yield delta("stop", content=" flows.")
+
+    slow.cut.clear()
+    slow.replies = [streamed(writing())]
+    with httpx2.stream(
+        "POST", f"{url}/v1/ask", json={"question": QUESTION, "system": "direct", "model": "slow"}, timeout=60
+    ) as response:
+        told = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: "))
+        run = next(told)["run"]
+        token = next(told)
+        assert (token["event"], token["text"], token["thought"]) == ("token", "The river", False)
+    engine = connect(Settings(home=home, database_url=None, broker_url=None).database)
+    try:
+        wait_until(lambda: count(engine, run, CANCELLED), "the run is cancelled")
+    finally:
+        go_on.set()
+        engine.dispose()
 
 
-def test_llama_cpps_own_server_is_asked(home: Path, llama: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", KEY)
-    table = {"engine": "openai", "url": llama, "key_variable": "A_KEY", "context": 512}
-    (home / "models.toml").write_text(tomli_w.dumps({"models": {"m": table}}))
-    found = ask_model("m", lambda line: None)
-    (home / "models.toml").write_text(found.toml)
-    engine: Any = find_model(home / "models.toml", "m").engine
-    assert (engine.api, engine.thinks, engine.omits) == ("chat", "no", ())
-    assert not {"scores", "sampling", "structure"} & set(engine.without)
-    model = open_model(find_model(home / "models.toml", "m"), "fast", 1)
-    assert model.generate(GenerationRequest(Prompt(turns=(user("Say hello."),)), "sentence", 20)).text
+def test_openai_s_client_gets_an_answer_with_sources_and_usage(client: OpenAI) -> None:
+    assert {"ircot:sample", "direct"} <= {model.id for model in client.models.list()}
+    completion: Any = client.chat.completions.create(
+        model="ircot:sample:scripted", messages=[user("Hello"), user(QUESTION)], temperature=0, max_tokens=7
+    )
+    [choice] = completion.choices
+    assert (choice.message.content, choice.finish_reason) == (ANSWER, "stop")
+    assert "Ines Korvin was born in Ysborg." in choice.message.reasoning_content
+    assert "The Drowned Bell" in [each.url_citation.title for each in choice.message.annotations]
+    assert completion.usage.prompt_tokens > completion.usage.completion_tokens > 0
+    assert completion.metadata["run"] in completion.id
+
+
+def test_a_completion_streams(client: OpenAI) -> None:
+    chunks: list[Any] = list(
+        client.chat.completions.create(
+            model="ircot", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
+        )
+    )
+    deltas = [each.choices[0].delta for each in chunks if each.choices]
+    assert "".join(each.content or "" for each in deltas) == ANSWER
+    assert "was composed by Ines Korvin." in "".join(getattr(each, "reasoning_content", "") for each in deltas)
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage.total_tokens > 0
+
+
+def test_a_response_streams_and_is_found_again(client: OpenAI) -> None:
+    with client.responses.stream(model="ircot:sample", input=QUESTION) as stream:
+        kinds = [event.type for event in stream]
+        response: Any = stream.get_final_response()
+    assert response.output_text == ANSWER
+    assert "response.reasoning_text.delta" in kinds
+    assert kinds[-1] == "response.completed"
+    again: Any = client.responses.retrieve(response.id)
+    reasoning, message = again.output
+    assert reasoning == response.output[0]
+    assert message.content[0].annotations == response.output[1].content[0].annotations
+    assert (again.output_text, again.usage) == (ANSWER, response.usage)
+
+
+@pytest.mark.anyio
+async def test_the_asynchronous_client_asks_in_the_background(url: str) -> None:
+    async with AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
+        response = await client.responses.create(model="ircot", input=QUESTION, background=True)
+        assert response.status == "queued"
+        while response.status in ("queued", "in_progress"):
+            response = await client.responses.retrieve(response.id)
+        assert (response.status, response.output_text) == ("completed", ANSWER)
+        told = await client.chat.completions.create(model="ircot", messages=[user(QUESTION)], stream=True)
+        assert "".join([chunk.choices[0].delta.content or "" async for chunk in told]) == ANSWER
+
+
+def test_a_response_in_the_background_is_cancelled(client: OpenAI, slow: Served) -> None:
+    go_on = threading.Event()
+
+    def writing() -> Iterator[object]:
+        yield delta(content="The")
+        go_on.wait(60)
+        yield delta("stop", content=" end.")
+
+    slow.replies = [streamed(writing())]
+    response = client.responses.create(model="direct::slow", input=QUESTION, background=True)
+    try:
+        wait_until(lambda: client.responses.retrieve(response.id).status == "in_progress", "it is in progress")
+        assert client.responses.cancel(response.id).status == "cancelled"
+        assert client.responses.retrieve(response.id).status == "cancelled"
+    finally:
+        go_on.set()
+
+
+def test_errors_are_openai_s(client: OpenAI) -> None:
+    def ask(model: str = "ircot", **more: Any) -> None:
+        client.chat.completions.create(model=model, **{"messages": [user(QUESTION)], **more})
+
+    for model in ("nothing", "ircot:nothing", "ircot:sample:nothing"):
+        with pytest.raises(openai.NotFoundError) as unknown:
+            ask(model)
+        assert unknown.value.code == "model_not_found"
+    for refused in ({"n": 2}, {"tools": [{"type": "function"}]}, {"messages": [{"role": "system", "content": "x"}]}):
+        with pytest.raises(openai.BadRequestError) as error:
+            ask(**refused)
+        assert error.value.type == "invalid_request_error"
+    with pytest.raises(openai.InternalServerError, match="failed: StepError"):
+        ask(messages=[user("Fail.")])
+    with pytest.raises(openai.APIError, match="failed: StepError"):
+        list(client.chat.completions.create(model="ircot", messages=[user("Fail.")], stream=True))
+    failed = client.responses.create(model="ircot", input="Fail.")
+    assert failed.status == "failed"
+    assert failed.error is not None
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve("resp_latest")
+
+
+def test_a_failed_question_is_not_asked_again_by_the_client(client: OpenAI, home: Path) -> None:
+    engine = connect(Settings(home=home, database_url=None, broker_url=None).database)
+    asked = "SELECT count(*) FROM questions WHERE text = 'Fail.' AND run_id <> :run"
+    before = count(engine, "", asked)
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model="ircot", messages=[user("Fail.")])
+    assert count(engine, "", asked) == before + 1
+    engine.dispose()

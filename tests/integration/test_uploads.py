@@ -21,10 +21,12 @@ from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.data.file_references import check_file_name
 from cotrail.services.data.uploaded_files import named_without_place, remove_unused, uploaded_file
 from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.operations.files import NamesFiles, moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import AskRequest, RunRequest
 from tests.conftest import wait_until
@@ -234,6 +236,8 @@ REQUESTS: dict[type, Callable[[str], Any]] = {
     RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
     AskRequest: lambda path: AskRequest(question="Who built it?", demonstrations=path),
     ForkRequest: lambda path: ForkRequest(run="r", plan=path),
+    JudgeRequest: lambda path: JudgeRequest(run="r", rubric=path),
+    IndexRequest: lambda path: IndexRequest(name="mine", files=(path,)),
 }
 """Requests with files, each with a path in all of its fields that name files."""
 

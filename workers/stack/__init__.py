@@ -1,1 +1,1 @@
-"""The local stack: PostgreSQL, Redis, the workers and Flower as background processes of one person's machine."""
+"""The local stack: PostgreSQL, Redis, workers, the service and Flower as background processes of a person's machine."""

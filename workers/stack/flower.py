@@ -1,24 +1,20 @@
 """Flower: a web page that shows what Celery does."""
 
-import http.client
 import logging
 import os
 import secrets
-import socket
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.errors import InputError
-from cotrail.workers.health import Problem
+from cotrail.workers.stack.web import HOST, free_port
 
 logger = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
 PORT = 5555
-PATIENCE_SECONDS = 5.0
-"""How long a page may take."""
+HEALTH = "/healthcheck"
 
 USER, PASSWORD = "COTRAIL_FLOWER_USER", "COTRAIL_FLOWER_PASSWORD"
 
@@ -58,7 +54,7 @@ def access_on(port: int, kept: Access | None = None) -> Access:
 
 def new_access(path: Path) -> Access:
     """Return the access on a free port, and keep it in the file, for its owner only, so that the next start has it."""
-    access = access_on(_free_port(), read_access(path))
+    access = access_on(free_port(PORT), read_access(path))
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(access))
@@ -71,34 +67,6 @@ def read_access(path: Path) -> Access | None:
         return msgspec.json.decode(path.read_bytes(), type=Access)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
-
-
-def answers(port: int) -> bool:
-    """Return whether Flower serves pages on that port."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS)
-    try:
-        connection.request("GET", "/healthcheck")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-def problem(port: int) -> Problem | None:
-    """Return what keeps Flower from serving pages."""
-    return None if answers(port) else Problem(said="it doesn't answer", restart=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, PORT))
-        except OSError:
-            probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def left_out() -> list[str]:

@@ -1,4 +1,4 @@
-"""The local stack's Python processes: workers, maintenance and Flower."""
+"""The local stack's Python processes: workers, maintenance, the service and Flower."""
 
 import os
 import sys
@@ -11,8 +11,11 @@ from cotrail.core.actions.kind import Role
 from cotrail.workers import logs, ready
 from cotrail.workers.allocator import TUNED
 from cotrail.workers.health import problem_of
-from cotrail.workers.stack.flower import HOST, PASSWORD, USER, Access, answers, problem
+from cotrail.workers.stack import address
+from cotrail.workers.stack.address import Address
+from cotrail.workers.stack.flower import HEALTH, PASSWORD, USER, Access
 from cotrail.workers.stack.process import Service
+from cotrail.workers.stack.web import HOST, answers, problem
 
 COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 
@@ -40,8 +43,20 @@ def flower(settings: Settings, access: Access) -> Service:
         folder=_folder(settings, "flower"),
         # Not on the command line, which every user of the machine can read.
         environment={**_environment(settings), USER: access.user, PASSWORD: access.password},
-        ready=partial(answers, access.port),
-        problem=partial(problem, access.port),
+        ready=partial(answers, access.port, HEALTH),
+        problem=partial(problem, access.port, HEALTH),
+    )
+
+
+def api(settings: Settings, at: Address) -> Service:
+    """The service over HTTP, on loopback alone."""
+    return Service(
+        name="api",
+        command=(*COTRAIL, "serve", f"--host={HOST}", f"--port={at.port}"),
+        folder=_folder(settings, "api"),
+        environment=_environment(settings),
+        ready=partial(answers, at.port, address.READY),
+        problem=partial(problem, at.port, address.HEALTH),
     )
 
 

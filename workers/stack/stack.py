@@ -20,6 +20,7 @@ from cotrail.errors import InputError, UnavailableError
 from cotrail.workers import TAKEN_OUT
 from cotrail.workers.health import Problem
 from cotrail.workers.stack import python
+from cotrail.workers.stack.address import Address, new_address, read_address
 from cotrail.workers.stack.flower import Access, new_access, read_access, warn_of_left_out
 from cotrail.workers.stack.place import STATE, find_place
 from cotrail.workers.stack.postgres import postgres
@@ -39,11 +40,11 @@ from cotrail.workers.stack.status import (
 )
 from cotrail.workers.stack.wheels import package_folder
 
-STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "flower")
+STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "api", "flower")
 
 
 class Stack:
-    """PostgreSQL, Redis, the workers, maintenance, Flower and the supervisors of the home that the settings name.
+    """PostgreSQL, Redis, the workers, maintenance, the service, Flower and the supervisors of the home in the settings.
 
     Each method reads what it needs from disk and the process table, so any number of commands may use one stack, one
     after another or at once. Only how a process ended is known to no other than the one that started it.
@@ -68,7 +69,7 @@ class Stack:
             access = self._flower_access(start=flower)
             if access is not None:
                 warn_of_left_out()
-            self._processes.start(*self._workers(events=access is not None), *self._flower(access))
+            self._processes.start(*self._workers(events=access is not None), self._api(), *self._flower(access))
         return access
 
     def supervise(self) -> None:
@@ -95,6 +96,8 @@ class Stack:
         with self._lock():
             supervised = self._processes.stop(*self._supervisors())
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
+            if (address := self.address) is not None:
+                readers.append(python.api(self._settings, address))
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
@@ -188,6 +191,11 @@ class Stack:
         return all(service.ready() for service in self._servers())
 
     @property
+    def address(self) -> Address | None:
+        """The address of the service over HTTP, as it was started the last time."""
+        return read_address(self._address_path)
+
+    @property
     def restarts(self) -> dict[str, Restarts]:
         """What the active supervisor wrote down of each service."""
         try:
@@ -237,9 +245,21 @@ class Stack:
                 return python.worker(self._settings, role, events=self._processes.recorded("flower"))
             case "maintenance":
                 return python.maintenance(self._settings)
+            case "api":
+                return python.api(self._settings, self._kept_address())
             case "flower":
                 return python.flower(self._settings, self._kept_access())
         return python.supervisor(self._settings, name)
+
+    def _api(self) -> Service:
+        """The service over HTTP: where it runs, or on a port that is free now."""
+        running = self.address if self._processes.find("api") is not None else None
+        return python.api(self._settings, running or new_address(self._address_path, self._settings.api_port))
+
+    def _kept_address(self) -> Address:
+        if self.address is None:
+            raise UnavailableError(f"{self._address_path} is gone, which says where the service was started")
+        return self.address
 
     def _kept_access(self) -> Access:
         access = read_access(self._access_path)
@@ -258,6 +278,10 @@ class Stack:
     @property
     def _restarts_path(self) -> Path:
         return self._home / "run" / "restarts.json"
+
+    @property
+    def _address_path(self) -> Path:
+        return self._home / "api.json"
 
     @property
     def _access_path(self) -> Path:
@@ -333,7 +357,7 @@ def _problem(service: Service, process: psutil.Process) -> Problem | None:
     if process.status() == psutil.STATUS_STOPPED:
         return Problem(said="a signal has stopped it (SIGSTOP)", restart=True)
     problem = service.problem()
-    foreign = service.name in (*SERVERS, "flower")  # the others tell by themselves that they are starting
+    foreign = service.name in (*SERVERS, "api", "flower")  # the others tell by themselves that they are starting
     if problem is not None and problem.restart and foreign and uptime_of(process) < service.start_seconds:
         return replace(problem, starting=True, restart=False)
     return problem

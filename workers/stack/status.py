@@ -13,7 +13,7 @@ SERVERS = ("postgres", "redis")
 ROLES: tuple[Role, ...] = ("generation", "retrieval", "evidence")
 WORKERS = (*ROLES, "maintenance")
 SUPERVISORS = ("supervisor-1", "supervisor-2")
-NAMES = (*SERVERS, *WORKERS, "flower", *SUPERVISORS)
+NAMES = (*SERVERS, *WORKERS, "api", "flower", *SUPERVISORS)
 
 
 class State(enum.StrEnum):

@@ -27,8 +27,8 @@ LOOK_SECONDS = 1.0
 RESTART_LOOK_SECONDS = 0.2
 """The pause between two looks while something is dead. Each starts one service, so that not all start at once."""
 
-FOREIGN = (*SERVERS, "flower")
-"""The services whose programs can't rotate their logs themselves."""
+FOREIGN = (*SERVERS, "api", "flower")
+"""The services that don't rotate their logs themselves."""
 
 logger = logging.getLogger(__name__)
 

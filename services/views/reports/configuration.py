@@ -13,8 +13,7 @@ from cotrail.core.ports.knowledge import Source
 from cotrail.core.repeats import read_repeat, read_repeated_steps
 from cotrail.evaluation.metrics.stop_rules import rule_of
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.runs import BUDGETS, read_prices
-from cotrail.services.runs.provenance import STAND_INS
+from cotrail.models.records.runs import BUDGETS, STAND_INS, read_prices
 
 
 def local(moment: datetime) -> str:

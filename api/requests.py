@@ -1,0 +1,187 @@
+"""What requests ask for: the arguments of an operation, read from the path, the query and the body.
+
+All are compared with the types of the operation's parameters, so that refusals have the words of the command line.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from litestar.exceptions import ClientException, HTTPException
+from msgspec import Struct, inspect
+
+from cotrail.common.expected_values import parts
+from cotrail.common.input_limits import MAX_DEPTH, too_deep
+from cotrail.common.nearest import unknown
+from cotrail.common.refusals import refusal
+from cotrail.common.storable_text import holds_nul
+from cotrail.errors import InputError
+from cotrail.services.operations.operation import Operation
+
+SLASH = "\ufdd0"
+"""Stands for a slash within a part of a path, written as %2F. Unicode leaves this character to programs' own use."""
+
+MAX_ITEMS = 200_000
+"""The largest number of values in a body, those inside others too."""
+
+JSON = "application/json"
+
+_LISTS = (inspect.ListType, inspect.VarTupleType)
+
+
+def arguments_of(
+    operation: Operation[Any, Any], path: Mapping[str, str], query: bytes, content_type: str, body: bytes
+) -> dict[str, Any]:
+    """The arguments that a request gives; InputError where they can't be used, a HTTPException where not even read."""
+    beside = _from_query(operation, query)
+    if takes_body(operation):
+        beside = _from_body(operation, content_type, body)
+    return _from_path(operation, path) | beside
+
+
+def takes_body(operation: Operation[Any, Any]) -> bool:
+    """Whether what isn't in the path stands in a body, rather than in the query."""
+    return operation.method in ("POST", "PUT", "PATCH")
+
+
+@cache
+def beside_type(operation: Operation[Any, Any]) -> type[Struct]:
+    """The record of what isn't in the path: the operation's only such parameter, or one of all of them."""
+    if operation.whole_body:
+        whole: type[Struct] = operation.parameters[operation.whole_body].annotation
+        return whole
+    return _record(operation, operation.beside_path, "Body" if takes_body(operation) else "Query")
+
+
+def required(record: type[Struct]) -> bool:
+    """Whether a record has fields without a default."""
+    return any(field.required for field in msgspec.structs.fields(record))
+
+
+def as_type(kind: type, value: Any) -> Any:
+    """A value as a type that msgspec doesn't know, such as a path."""
+    return kind(value)
+
+
+def _record(operation: Operation[Any, Any], names: Sequence[str], what: str) -> type[Struct]:
+    fields: list[Any] = []
+    for name in names:
+        parameter = operation.parameters[name]
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        fields.append((name, parameter.annotation, *default))
+    title = "".join(part.title().replace("_", "") for part in operation.name.split("."))
+    return msgspec.defstruct(f"{title}{what}", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def _from_path(operation: Operation[Any, Any], path: Mapping[str, str]) -> dict[str, Any]:
+    record = _path_type(operation)
+    texts = {name: path[name].replace(SLASH, "/") for name in operation.in_path}
+    return _fields(_used(record, {field.name: _typed(texts[field.name], field.type) for field in _of(record)}))
+
+
+def _from_query(operation: Operation[Any, Any], query: bytes) -> dict[str, Any]:
+    """The query's parameters; where the operation takes a body, there must be none."""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+    except ValueError as error:
+        raise ClientException(f"the query isn't text in UTF-8 ({error}); encode it, and send at most 1,000") from error
+    record = _NOTHING if takes_body(operation) else beside_type(operation)
+    fields = {field.name: field for field in _of(record)}
+    values: dict[str, Any] = {}
+    for name, number in Counter(name for name, _ in pairs).items():
+        if name not in fields:
+            raise InputError(f"{unknown('parameter', name, fields)}; leave it out of the query")
+        texts = [text for each, text in pairs if each == name]
+        if any(isinstance(each, _LISTS) for each in parts(fields[name].type)):
+            values[name] = texts
+        elif number > 1:
+            raise InputError(f"`{name}` stands {number} times in the query, and takes one value")
+        else:
+            values[name] = _typed(texts[0], fields[name].type)
+    return _fields(_used(record, values))
+
+
+def _from_body(operation: Operation[Any, Any], content_type: str, body: bytes) -> dict[str, Any]:
+    record = beside_type(operation)
+    if not body.strip() and required(record):
+        raise ClientException("the body is missing; send a JSON object")
+    if body.strip() and content_type.partition(";")[0].strip().lower() != JSON:
+        # Pages of other sites can send forms and plain text without asking; JSON they can't.
+        raise HTTPException(status_code=415, detail=f"the body must be JSON; send it with `Content-Type: {JSON}`")
+    value = _used(record, _decoded(body) if body.strip() else {})
+    return {operation.whole_body: value} if operation.whole_body else _fields(value)
+
+
+def _decoded(body: bytes) -> Any:
+    """The JSON of a body, within bounds."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError as error:
+        raise ClientException(too_deep("the body")) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ClientException(f"the body isn't valid JSON in UTF-8 ({error}); correct it") from error
+    _check_bounds(value)
+    if holds_nul(body):
+        raise InputError("the body holds a NUL character (\\u0000), which can't be stored; take it out")
+    return value
+
+
+def _check_bounds(value: Any) -> None:
+    level, count, depth = [value], 0, 0
+    while level:
+        level = [inner for each in level for inner in _inside(each)]
+        count, depth = count + len(level), depth + 1
+        if depth > MAX_DEPTH:
+            raise ClientException(too_deep("the body"))
+        if count > MAX_ITEMS:
+            raise HTTPException(status_code=413, detail=f"the body has more than {MAX_ITEMS:,} values; divide it")
+
+
+def _inside(value: Any) -> Any:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+    return ()
+
+
+def _used(record: type[Struct], value: Any) -> Any:
+    try:
+        return msgspec.convert(value, record, dec_hook=as_type)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{refusal(error, record, value)}; correct it") from error
+
+
+def _typed(text: str, declared: inspect.Type | Any) -> Any:
+    """A text of a path or a query as the JSON value that it stands for, where its type isn't text."""
+    if "\0" in text:
+        raise InputError("a parameter holds a NUL character, which can't be stored; take it out")
+    if any(isinstance(each, (inspect.StrType, inspect.CustomType)) for each in parts(declared)):
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+    return text if isinstance(value, dict | list | str) else value
+
+
+@cache
+def _path_type(operation: Operation[Any, Any]) -> type[Struct]:
+    return _record(operation, operation.in_path, "Path")
+
+
+@cache
+def _of(record: type[Struct]) -> tuple[inspect.Field, ...]:
+    declared = inspect.type_info(record)
+    return declared.fields if isinstance(declared, inspect.StructType) else ()
+
+
+def _fields(record: Struct) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+_NOTHING = msgspec.defstruct("Nothing", [], forbid_unknown_fields=True)

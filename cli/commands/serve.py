@@ -1,0 +1,43 @@
+"""`cotrail serve`: the service over HTTP in this process."""
+
+from typing import Annotated
+
+import typer
+
+SHUTDOWN_SECONDS = 10
+"""How long requests under way may take once the service is told to stop; streams end at once."""
+
+
+def serve(
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Where it listens; 0.0.0.0 is every interface.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port there.", show_default="8420")
+    ] = None,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="How many processes answer.")] = 1,
+) -> None:
+    """Run the service over HTTP in this process until it is stopped.
+
+    Where COTRAIL_API_HOST and COTRAIL_API_PORT are set, these are the defaults.
+    """
+    from cotrail.configuration.settings import settings
+    from cotrail.engines.optional_packages import check_package
+
+    check_package("uvicorn", "api")
+    import uvicorn
+
+    own = settings()  # what can't be used is refused before anything is said
+    uvicorn.run(
+        "cotrail.api.serving:application",
+        factory=True,
+        host=host or own.api_host,
+        port=own.api_port if port is None else port,
+        workers=processes,
+        server_header=False,
+        # Only a proxy on this host or on COTRAIL_API_PROXIES may say for whom it asks.
+        forwarded_allow_ips=own.api_proxies,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )

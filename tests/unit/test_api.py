@@ -1,0 +1,124 @@
+"""The service over HTTP, without a store: what is refused before anything is asked of it, and its description."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from litestar.testing import TestClient
+
+from cotrail.api.app import HEADERS, Service, application
+from cotrail.api.problems import BUG, PAGE, STATUSES, UNREAD
+from cotrail.common.slugs import slug
+from cotrail.configuration.settings import settings
+from cotrail.errors import CotrailError
+from cotrail.services.operations.registry import OPERATIONS
+
+DOCS = Path(__file__).parents[2] / "docs"
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient[Service]]:
+    """The service, whose database doesn't answer."""
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    monkeypatch.setenv("COTRAIL_BROKER_URL", "redis://127.0.0.1:1/0")
+    monkeypatch.setenv("COTRAIL_API_BODY_BYTES", "2000000")
+    settings.cache_clear()
+    with TestClient(application()) as client:
+        yield client
+
+
+BODIES: list[tuple[Any, int, str]] = [
+    (b"", 400, "the body is missing"),
+    (b"{", 400, "isn't valid JSON"),
+    (b'"\xff"', 400, "isn't valid JSON"),
+    (b'{"system": "\\ud800"}', 400, "isn't valid JSON"),
+    (b'{"system": NaN}', 400, "isn't valid JSON"),
+    (b'{"temperature": 1e999}', 400, "isn't valid JSON"),
+    (b"[" * 3000, 400, "more than 100 deep"),
+    (b"[" * 150 + b"]" * 150, 400, "more than 100 deep"),
+    (b"[" + b"1," * 200_001 + b"1]", 413, "more than 200,000 values"),
+    (b" " * 2_000_001, 413, "larger than the service takes"),
+    (b"[]", 422, "must be an object"),
+    (b"null", 422, "must be an object"),
+    (b"{}", 422, "the key `system` is missing"),
+    (b'{"sytem": "ircot"}', 422, "there is no key `sytem` (did you mean system?)"),
+    (b'{"system": 1}', 422, "`system` must be text"),
+    (b'{"system": "a\\u0000"}', 422, "NUL character"),
+    (b'{"system": "a", "dataset": "b", "questions": "c", "seed": ' + b"9" * 400 + b"}", 422, "`seed` must be"),
+    (b'{"system": "a", "dataset": "b", "questions": "c", "seed": -1}', 422, "`seed` must be a whole number from 0"),
+    (b'{"system": "a", "dataset": "b", "questions": "c", "corpus": "d", "corpora": ["e"]}', 422, "give one of the two"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "said"), BODIES)
+def test_a_body_that_cannot_be_used_is_refused_in_our_own_words(
+    service: TestClient[Service], body: bytes, status: int, said: str
+) -> None:
+    _refused(service.post("/v1/runs", content=body, headers=JSON), status, said)
+
+
+PATHS = [
+    ("GET", "/v1/runs?limit=0", 422, "`limit` must be a whole number from 1 to 1,000"),
+    ("GET", f"/v1/runs?limit={'9' * 5000}", 422, "`limit` must be a whole number from 1 to 1,000"),
+    ("GET", "/v1/runs?limit=4.0", 422, "`limit` must be a whole number"),
+    ("GET", "/v1/runs?limit=", 422, "`limit` must be a whole number"),
+    ("GET", "/v1/runs?limit=1&limit=2", 422, "takes one value"),
+    ("GET", "/v1/runs?limt=1", 422, "there is no parameter 'limt' (did you mean limit?)"),
+    ("GET", "/v1/runs?after=%00", 422, "NUL character"),
+    ("GET", "/v1/runs?after=%ff", 400, "isn't text in UTF-8"),
+    ("GET", "/v1/runs/%00", 422, "NUL character"),
+    ("POST", "/v1/runs/latest/pause?force=true", 422, "there is no parameter 'force'"),
+    ("GET", "/v1/runs/a/b/c/d", 404, "there is nothing at this path"),
+    ("GET", "/v1/%F0%9F%92%A5%ff", 404, "there is nothing at this path"),
+    ("DELETE", "/v1/runs", 405, "doesn't take that method"),
+    ("GET", "/v1/runs", 503, "doesn't answer"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status", "said"), PATHS)
+def test_a_path_or_query_that_cannot_be_used_is_refused_in_our_own_words(
+    service: TestClient[Service], method: str, path: str, status: int, said: str
+) -> None:
+    _refused(service.request(method, path), status, said)
+
+
+def test_forms_and_plain_text_of_other_sites_are_refused(service: TestClient[Service]) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        _refused(service.post("/v1/runs", content=b"{}", headers={"content-type": kind}), 415, "must be JSON")
+
+
+def test_it_lives_without_servers_and_is_not_ready(service: TestClient[Service]) -> None:
+    assert service.get("/health").text == "alive\n"
+    answer = service.get("/ready")
+    assert (answer.status_code, answer.text) == (503, "not ready\n")
+
+
+def test_every_type_of_problem_is_a_heading_of_its_page() -> None:
+    names = {slug(kind.__name__) for kind in (*STATUSES, CotrailError)} | {name for name, _ in UNREAD.values()} | {BUG}
+    headings = re.findall("^### (.+)$", (DOCS / "api-errors.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(headings) == sorted(names)
+
+
+def test_the_description_is_the_published_one_and_names_every_operation(service: TestClient[Service]) -> None:
+    described = service.get("/v1/openapi/openapi.json").json()
+    published = msgspec.json.decode((DOCS / "openapi.json").read_bytes())
+    assert described == published, "run `python -m cotrail.api.published > docs/openapi.json`"
+    ids = {each["operationId"] for path in described["paths"].values() for each in path.values()}
+    assert ids >= OPERATIONS.keys()
+    for schema in described["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def _refused(answer: Any, status: int, said: str) -> None:
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert HEADERS.items() <= {name: answer.headers.get(name) for name in HEADERS}.items()
+    problem = answer.json()
+    assert (answer.status_code, problem["status"]) == (status, status)
+    assert said in problem["detail"]
+    assert problem["type"].startswith(PAGE)
+    assert problem["request_id"]

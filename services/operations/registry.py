@@ -5,7 +5,9 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "annotations",
     "audits",
+    "cause_labels",
     "comparisons",
     "errors",
     "exports",

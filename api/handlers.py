@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body, PathParameter, QueryParameter
 from litestar.response import Stream
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cotrail.api.guards import needs
 from cotrail.api.streams import streamed
@@ -80,7 +80,9 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
 
 def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
     given = operation.parameters[name]
-    place = PathParameter() if name in operation.in_path else QueryParameter()
+    # Litestar reads the bounds of a parameter from its own mark alone.
+    bounds = next((each for each in get_args(given.annotation) if isinstance(each, Meta)), Meta())
+    place = (PathParameter if name in operation.in_path else QueryParameter)(ge=bounds.ge, le=bounds.le)
     return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
 
 

@@ -272,6 +272,7 @@ COMMANDS = (
         "annotate",
         "annotate:annotate",
         "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
+        served=True,
     ),
     Entry(
         RESULTS,

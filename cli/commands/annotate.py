@@ -1,7 +1,6 @@
 """`cotrail annotate`: a person marks sentences that aren't true, or labels the causes of wrong answers."""
 
 import getpass
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +9,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
-from sqlalchemy import Connection, Engine
 
 from cotrail.cli.arguments import Json, RunName
 from cotrail.cli.terminal.annotation_files import read_rows, write_rows
@@ -19,18 +17,9 @@ from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.services.runs.named_runs import RunRecord, find_run
-from cotrail.services.store import open_store
+from cotrail.services.operations import annotations, runs
 from cotrail.services.views.annotating import AnnotationSession
-from cotrail.services.views.annotations import (
-    Chain,
-    Place,
-    SentenceRow,
-    read_sentences,
-    sample_chains,
-    store_marks,
-    summarize,
-)
+from cotrail.services.views.annotations import AnnotationSummary, Chain, Place, SentenceMark, SentenceRow, rows_of
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
 
@@ -84,15 +73,13 @@ def annotate(
 
         label_causes(run, name, sampled, seed, export, marked, json=json)
         return
-    with open_store() as engine:
-        with engine.connect() as connection:
-            record = find_run(connection, run)
-        if marked:
-            _import(engine, record, name, marked, json=json)
-        elif export:
-            _export(engine, record, name, export, sampled, seed, json=json)
-        else:
-            _ask(engine, record, name, sampled, seed)
+    run_id = runs.find(run).run
+    if marked:
+        _import(run_id, name, marked, json=json)
+    elif export:
+        _export(run_id, name, export, sampled, seed, json=json)
+    else:
+        _ask(run_id, name, sampled, seed)
 
 
 def annotator_name(given: str | None) -> str:
@@ -108,19 +95,23 @@ def annotator_name(given: str | None) -> str:
     return name
 
 
-def _ask(engine: Engine, record: RunRecord, annotator: str, sampled: int, seed: int) -> None:
-    with engine.connect() as connection:
-        chains = _sampled(connection, record, sampled, seed)
+def _ask(run: str, annotator: str, sampled: int, seed: int) -> None:
+    chains = _sampled(run, sampled, seed)
     screen = console()
-    session = AnnotationSession(engine, record.id, annotator, chains)
+    marked = {(mark.question_id, mark.position) for mark in annotations.marks(run, annotator)}
+
+    def forget(mark: SentenceMark) -> None:
+        annotations.forget(run, question=mark.question_id, position=mark.position, annotator=annotator)
+
+    session = AnnotationSession(annotator, chains, marked, lambda mark: annotations.mark(run, [mark]), forget)
     while (place := session.next) is not None:
         show_sentence(screen, session, place)
         key, note = ask_key(screen)
         if key == "q":
             break
         apply_key(session, place, key, note)
-    with engine.connect() as connection:
-        _print_summary(connection, record, annotator, chains)
+    questions = [chain.question_id for chain in chains]
+    _print_summary(annotations.summary(run, annotator=annotator, questions=questions))
 
 
 def ask_key(screen: Console) -> tuple[Key, str]:
@@ -168,45 +159,42 @@ def _paragraph(paragraph: Paragraph) -> Text:
     return Text(one_line(paragraph.title), style="bold").append(f"  {one_line(paragraph.text)}", style="not bold dim")
 
 
-def _sampled(connection: Connection, record: RunRecord, size: int, seed: int) -> tuple[Chain, ...]:
-    chains = sample_chains(connection, record, size, seed)
+def _sampled(run: str, size: int, seed: int) -> tuple[Chain, ...]:
+    chains = annotations.chains(run, size=size, seed=seed)
     if chains.left_out:
         left_out = count(chains.left_out, "sampled question")
         console(stderr=True).print(f"{left_out} without a finished chain of thought left out", style="dim")
     return chains.chains
 
 
-def _print_summary(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> None:
-    summary = summarize(connection, record, annotator, chains)
+def _print_summary(summary: AnnotationSummary) -> None:
     console().print(
-        f"{record.id}: {annotator} has marked {summary.marked:,} of {count(summary.sentences, 'sentence')} in "
-        f"{count(summary.chains, 'chain')}. By all annotators together, {count(summary.judged, 'chain')} judged so "
+        f"{summary.run}: {summary.annotator} has marked {summary.marked:,} of {count(summary.sentences, 'sentence')} "
+        f"in {count(summary.chains, 'chain')}. By all annotators together, {count(summary.judged, 'chain')} judged so "
         f"far, {summary.erroneous:,} with a factual error; a sentence counts as untrue where the majority says so or "
         "annotators are divided.",
         soft_wrap=True,
     )
 
 
-def _export(engine: Engine, record: RunRecord, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
-    with engine.connect() as connection:
-        chains = _sampled(connection, record, size, seed)
-        rows = read_sentences(connection, record, annotator, chains)
+def _export(run: str, annotator: str, path: Path, size: int, seed: int, *, json: bool) -> None:
+    chains = _sampled(run, size, seed)
+    rows = list(rows_of(run, chains, annotations.marks(run, annotator)))
     write_rows(path, rows)
     if json:
-        described = {"run": record.id, "annotator": annotator, "export": str(path)}
+        described = {"run": run, "annotator": annotator, "export": str(path)}
         print_json({**described, "sentences": len(rows), "chains": len(chains)})
         return
     console().print(
         f"{count(len(rows), 'sentence')} of {count(len(chains), 'chain')} in {path}. Fill in `is_true` (true or "
-        f"false), then: cotrail annotate {record.id} --import {path}",
+        f"false), then: cotrail annotate {run} --import {path}",
         soft_wrap=True,
     )
 
 
-def _import(engine: Engine, record: RunRecord, annotator: str, path: Path, *, json: bool) -> None:
-    chains = store_marks(engine, record, annotator, read_rows(path, SentenceRow))
-    with engine.connect() as connection:
-        if json:
-            print_json(summarize(connection, record, annotator, chains))
-        else:
-            _print_summary(connection, record, annotator, chains)
+def _import(run: str, annotator: str, path: Path, *, json: bool) -> None:
+    summary = annotations.fill_in(run, annotator=annotator, rows=read_rows(path, SentenceRow))
+    if json:
+        print_json(summary)
+    else:
+        _print_summary(summary)

@@ -1,34 +1,28 @@
 """`cotrail annotate --causes`: a person accepts or corrects the causes of wrong answers."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import track
 from rich.rule import Rule
 from rich.text import Text
-from sqlalchemy import Connection, Engine
 
+from cotrail.cli.commands.errors import followed
 from cotrail.cli.terminal.annotation_files import read_rows, write_rows
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
-from cotrail.services.runs.named_runs import RunRecord, find_run
-from cotrail.services.store import open_store, reading
+from cotrail.services.operations import cause_labels, runs
 from cotrail.services.views.cause_labelling import (
     Case,
+    CauseLabel,
     CauseRow,
     LabellingSession,
     LabellingSummary,
     rows_of,
-    sample_cases,
-    store_labels,
-    summarize,
 )
-from cotrail.services.views.causes import check_questions
-from cotrail.services.views.run_errors import Cause, CheckedQuestion
+from cotrail.services.views.run_errors import Cause
 
 CAUSES = {str(number): cause for number, cause in enumerate(Cause, start=1)}
 """The causes by the keys that choose them."""
@@ -44,18 +38,16 @@ def label_causes(
     run: str, annotator: str, size: int, seed: int, export: Path | None, filled: Path | None, *, json: bool
 ) -> None:
     """Asks for labels, writes a file to label, or reads one."""
-    with open_store() as engine:
-        with engine.connect() as connection:
-            record = find_run(connection, run)
-        if filled:
-            summary = _import(engine, record, annotator, filled)
-        else:
-            with reading() as connection:
-                cases = sample_cases(connection, record, _checked(connection, record), size, seed)
-            if export:
-                _export(engine, record, annotator, export, cases, json=json)
-                return
-            summary = _ask(engine, record, annotator, cases)
+    run_id = runs.find(run).run
+    if filled:
+        rows = read_rows(filled, CauseRow)
+        summary = cause_labels.fill_in(run_id, annotator=annotator, rows=rows, follow=followed)
+    else:
+        cases = cause_labels.cases(run_id, size=size, seed=seed, follow=followed)
+        if export:
+            _export(run_id, annotator, export, cases, json=json)
+            return
+        summary = _ask(run_id, annotator, cases)
     if json:
         print_json(summary)
         return
@@ -66,23 +58,23 @@ def label_causes(
     )
 
 
-def _checked(connection: Connection, record: RunRecord) -> Iterable[CheckedQuestion]:
-    screen = console(stderr=True)
-    quiet = not screen.is_terminal
-    checked = check_questions(connection, record)
-    return track(checked, "Questions", record.size, console=screen, transient=True, disable=quiet)
+def _ask(run: str, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
+    labelled = {label.question_id for label in cause_labels.labels(run, annotator)}
 
+    def record(label: CauseLabel) -> None:
+        cause_labels.label(run, [label])
 
-def _ask(engine: Engine, record: RunRecord, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
-    screen, session = console(), LabellingSession(engine, record.id, annotator, cases)
+    def forget(question: str) -> None:
+        cause_labels.forget(run, question=question, annotator=annotator)
+
+    screen, session = console(), LabellingSession(annotator, cases, labelled, record, forget)
     while (case := session.next) is not None:
         _show(screen, case, session.left)
         key, note = _ask_key(screen)
         if key == "q":
             break
         _apply(session, case, key, note)
-    with engine.connect() as connection:
-        return summarize(connection, record, annotator, (case.wrong.question_id for case in cases))
+    return cause_labels.summary(run, annotator=annotator, questions=[case.wrong.question_id for case in cases])
 
 
 def _ask_key(screen: Console) -> tuple[str, str]:
@@ -137,26 +129,14 @@ def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 3), expand=False)
 
 
-def _export(
-    engine: Engine, record: RunRecord, annotator: str, path: Path, cases: tuple[Case, ...], *, json: bool
-) -> None:
-    with engine.connect() as connection:
-        rows = rows_of(connection, record, annotator, cases)
+def _export(run: str, annotator: str, path: Path, cases: tuple[Case, ...], *, json: bool) -> None:
+    rows = rows_of(run, cases, cause_labels.labels(run, annotator))
     write_rows(path, rows)
     if json:
-        print_json({"run": record.id, "annotator": annotator, "export": str(path), "answers": len(rows)})
+        print_json({"run": run, "annotator": annotator, "export": str(path), "answers": len(rows)})
         return
     console().print(
         f"{count(len(rows), 'wrong answer')} in {path}. Fill in `cause`, one of {', '.join(Cause)}; then: "
-        f"cotrail annotate {record.id} --causes --import {path}",
+        f"cotrail annotate {run} --causes --import {path}",
         soft_wrap=True,
     )
-
-
-def _import(engine: Engine, record: RunRecord, annotator: str, path: Path) -> LabellingSummary:
-    rows = read_rows(path, CauseRow)
-    with reading() as connection:
-        wrong = [each.wrong for each in _checked(connection, record) if each.wrong]
-    store_labels(engine, record, annotator, rows, wrong)
-    with engine.connect() as connection:
-        return summarize(connection, record, annotator, (row.question_id for row in rows.values()))

@@ -5,12 +5,15 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "annotations",
     "asking",
     "audits",
+    "cause_labels",
     "comparisons",
     "corpora",
     "datasets",
     "errors",
+    "experiments",
     "exports",
     "forks",
     "jobs",
@@ -33,7 +36,6 @@ MODULES = (
     "uploads",
     "verdicts",
     "workers",
-    "experiments",
 )
 """The modules beside this one that define operations."""
 

@@ -1,16 +1,20 @@
 """Annotations of chains of thought: sentences are sampled to be judged, and marks are stored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.factual_errors import SentenceMark, facts, factual_errors, sample
-from cotrail.models.commands.annotating import record_annotations
+from cotrail.evaluation.metrics.factual_errors import SentenceMark as SentenceMark
+from cotrail.evaluation.metrics.factual_errors import facts, factual_errors, sample
+from cotrail.models.commands.annotating import forget_annotation as forget_annotation
+from cotrail.models.commands.annotating import record_annotations as record_annotations
 from cotrail.models.queries.annotations import Chain as Chain
-from cotrail.models.queries.annotations import question_ids, read_annotations, read_chains, read_marks
+from cotrail.models.queries.annotations import question_ids, read_annotations
+from cotrail.models.queries.annotations import read_chains as read_chains
+from cotrail.models.queries.annotations import read_marks as read_marks
 from cotrail.models.queries.runs import RunRecord
 
 Place = tuple[str, int]
@@ -67,14 +71,6 @@ def sample_chains(connection: Connection, record: RunRecord, size: int, seed: in
     return SampledChains(chains=chains, left_out=len(questions) - len(chains))
 
 
-def read_sentences(
-    connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]
-) -> list[SentenceRow]:
-    """The sentences of the chains that are to be judged, with the annotator's marks so far."""
-    marks = {(mark.question_id, mark.position): mark for mark in read_marks(connection, record.id, annotator)}
-    return list(rows_of(record.id, chains, marks))
-
-
 def store_marks(engine: Engine, record: RunRecord, annotator: str, filled: Mapping[str, SentenceRow]) -> list[Chain]:
     """Stores the marks of rows that were filled in, all or none; returns the chains that the rows are about.
 
@@ -106,11 +102,12 @@ def summarize(connection: Connection, record: RunRecord, annotator: str, chains:
     )
 
 
-def rows_of(run_id: str, chains: Sequence[Chain], marks: Mapping[Place, SentenceMark]) -> Iterator[SentenceRow]:
-    """The sentences to be judged, with the annotator's marks so far."""
+def rows_of(run_id: str, chains: Sequence[Chain], marks: Iterable[SentenceMark]) -> Iterator[SentenceRow]:
+    """The sentences to be judged as rows of a file, with the annotator's marks so far."""
+    said = {(mark.question_id, mark.position): mark for mark in marks}
     for chain in chains:
         for position in facts(chain.sentences):
-            mark = marks.get((chain.question_id, position))
+            mark = said.get((chain.question_id, position))
             yield SentenceRow(
                 run=run_id,
                 question_id=chain.question_id,

@@ -1,17 +1,18 @@
 """Labels by hand of the causes of wrong answers: answers are sampled to be labelled, and labels are stored at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine
 
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Cause
-from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.causes.cause_label import CauseLabel as CauseLabel
 from cotrail.evaluation.causes.gold_fates import gold_fates
 from cotrail.evaluation.metrics.factual_errors import sample
-from cotrail.models.commands.annotating import forget_cause_label, record_cause_labels
-from cotrail.models.queries.cause_labels import read_cause_labels
+from cotrail.models.commands.annotating import forget_cause_label as forget_cause_label
+from cotrail.models.commands.annotating import record_cause_labels as record_cause_labels
+from cotrail.models.queries.cause_labels import read_cause_labels as read_cause_labels
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import read_question
 from cotrail.services.views.marking import Marking
@@ -83,33 +84,40 @@ def _case(connection: Connection, run: RunRecord, wrong: WrongAnswer) -> Case:
     )
 
 
-class LabellingSession(Marking[Case]):
-    """The wrong answers that an annotator hasn't labelled yet, one after the other."""
+Store = Callable[[CauseLabel], object]
+"""Stores a label."""
 
-    def __init__(self, engine: Engine, run_id: str, annotator: str, cases: Sequence[Case]) -> None:
-        self._engine, self._run_id, self._annotator = engine, run_id, annotator
-        with engine.connect() as connection:
-            labelled = {label.question_id for label in read_cause_labels(connection, run_id, annotator)}
+Forget = Callable[[str], object]
+"""Takes the label of a question away."""
+
+
+class LabellingSession(Marking[Case]):
+    """The wrong answers that an annotator hasn't labelled yet, one after the other.
+
+    labelled: the questions whose answers are; record, forget: store a label, and take one away.
+    """
+
+    def __init__(
+        self, annotator: str, cases: Sequence[Case], labelled: Collection[str], record: Store, forget: Forget
+    ) -> None:
+        self._annotator, self._record, self._forget = annotator, record, forget
         super().__init__([case for case in cases if case.wrong.question_id not in labelled])
 
     def label(self, case: Case, cause: Cause, note: str) -> None:
         """Stores the label of an answer, and passes on to the next one."""
-        label = CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note)
-        with self._engine.begin() as connection:
-            record_cause_labels(connection, self._run_id, [label])
+        self._record(CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note))
         self.skip()
 
     def undo(self) -> None:
         """Goes back to the answer before, and takes its label away."""
         if (case := self.back()) is not None:
-            with self._engine.begin() as connection:
-                forget_cause_label(connection, self._run_id, case.wrong.question_id, self._annotator)
+            self._forget(case.wrong.question_id)
 
 
-def rows_of(connection: Connection, run: RunRecord, annotator: str, cases: Iterable[Case]) -> list[CauseRow]:
+def rows_of(run_id: str, cases: Iterable[Case], labels: Iterable[CauseLabel]) -> list[CauseRow]:
     """The answers to label as rows of a file, with the annotator's labels so far."""
-    labels = {label.question_id: label for label in read_cause_labels(connection, run.id, annotator)}
-    return [_row(run.id, case, labels.get(case.wrong.question_id)) for case in cases]
+    said = {label.question_id: label for label in labels}
+    return [_row(run_id, case, said.get(case.wrong.question_id)) for case in cases]
 
 
 def _row(run_id: str, case: Case, label: CauseLabel | None) -> CauseRow:

@@ -1,6 +1,7 @@
 """The service over HTTP on a store with recorded runs: schemathesis, what a client may keep, and names in paths."""
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import Engine, select
 from typer.testing import CliRunner
@@ -78,15 +79,15 @@ def doors(filled: Engine, address: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("COTRAIL_DATABASE_URL", url.replace("+psycopg", ""))
     settings.cache_clear()
 
-    def carry_out(*arguments: object) -> tuple[Said, Said]:
-        return _said(*arguments), _said("--server", address, *arguments)
+    def carry_out(*arguments: object, typed: str = "") -> tuple[Said, Said]:
+        return _said(*arguments, typed=typed), _said("--server", address, *arguments, typed=typed)
 
     yield carry_out
     settings.cache_clear()
 
 
-def _said(*arguments: object) -> Said:
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
+def _said(*arguments: object, typed: str = "") -> Said:
+    result = CliRunner().invoke(app, [str(each) for each in arguments], input=typed)
     if isinstance(result.exception, CotrailError):
         notes = "".join(getattr(result.exception, "__notes__", ()))
         return result.stdout, f"{result.exception}{notes}", exit_code(result.exception)
@@ -193,6 +194,8 @@ REFUSED = (
     ("audit", "prompt", "2"),
     ("audit", "prompt", "987654321"),
     ("trace", recorded.PLAIN, "1", "--prompt", "-1"),
+    ("annotate", "nowhere"),
+    ("annotate", "good", "--causes"),
 )
 """Commands that are refused."""
 
@@ -233,6 +236,39 @@ def test_a_command_writes_the_same_by_either_door(
 def _content(place: Path) -> dict[str, bytes]:
     files = sorted(place.iterdir()) if place.is_dir() else [place]
     return {file.name: file.read_bytes() for file in files}
+
+
+ANNOTATED = (
+    ("annotate", recorded.FIRST, "--annotator", "ann"),
+    ("annotate", "bad", "--causes", "--annotator", "ann"),
+)
+"""Commands that ask a person, who marks one thing, takes that back, and quits."""
+
+
+@pytest.mark.parametrize("command", ANNOTATED, ids=" ".join)
+def test_a_person_is_asked_the_same_by_either_door(doors: Doors, command: Command) -> None:
+    here, there = doors(*command, typed="y a note\nu\nq\n")
+    assert there == here
+    assert here[2] == 0
+
+
+@pytest.mark.parametrize("command", ANNOTATED, ids=" ".join)
+def test_a_file_is_filled_in_by_either_door(doors: Doors, tmp_path: Path, command: Command, address: str) -> None:
+    files = [tmp_path / "here.jsonl", tmp_path / "there.jsonl"]
+    for door, file in zip(((), ("--server", address)), files, strict=True):
+        assert _said(*door, *command, "--export", file, "--json")[2] == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    rows = [msgspec.json.decode(line) for line in files[0].read_bytes().splitlines()]
+    says = {"cause": rows[0]["by_rule"]} if "cause" in rows[0] else {"is_true": False}
+    files[0].write_bytes(msgspec.json.Encoder().encode_lines([rows[0] | says | {"note": "odd"}, *rows[1:]]))
+    for json in ((), ("--json",)):
+        here, there = doors(*command, "--import", files[0], *json)
+        assert there == here
+        assert here[2] == 0, here[1]
+    files[0].write_bytes(msgspec.json.encode(rows[0] | says | {"run": "another"}))
+    here, there = doors(*command, "--import", files[0])
+    assert there == here
+    assert here[2] == 2
 
 
 MADE = (

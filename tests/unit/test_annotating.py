@@ -165,8 +165,8 @@ def marks_of(path: Path, known: set[str] = {"q1", "q2"}) -> list[SentenceMark]: 
 
 
 def test_a_file_has_a_line_a_fact_with_the_paragraphs_that_were_there() -> None:
-    known = {("q1", 1): SentenceMark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")}
-    first, second = rows_of("run", [CHAIN], known)
+    known = SentenceMark(question_id="q1", position=1, annotator="ann", is_true=False, note="Three did.")
+    first, second = rows_of("run", [CHAIN], [known])
     assert (first.position, first.sentence, first.is_true, first.note, first.paragraphs) == (
         0,
         "One did it.",

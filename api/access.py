@@ -7,6 +7,7 @@ Whatever isn't marked as public is refused to those of whom nothing is known.
 
 import uuid
 from contextvars import ContextVar
+from http import HTTPStatus
 from typing import Any
 
 from anyio import to_thread
@@ -17,13 +18,20 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec.structs import replace
 
 from cotrail.api import origins
+from cotrail.api.activities import Activities, made
 from cotrail.api.rates import Rates
+from cotrail.common.storable_text import storable
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnauthenticatedError
 from cotrail.services.access import projects, tokens
+from cotrail.services.access.activities import Activity
 from cotrail.services.access.actor import ANYBODY, LOCAL, Actor, acting
 
 AnyRequest = Request[Any, Any, Any]
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+LONGEST_SUBJECT = 200
 
 PUBLIC = "public"
 """The key of a route's `opt` that opens it to those without a token."""
@@ -55,8 +63,9 @@ async def tell_id(message: Message, scope: Scope) -> None:
 class Access(ASGIMiddleware):
     """Finds out who asks, before anything else is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, activities: Activities) -> None:
         self._rates = Rates()
+        self._activities = activities
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Have the request be answered in that one's name."""
@@ -68,8 +77,36 @@ class Access(ASGIMiddleware):
             self._rates.count(who.token)
         if not who.scopes and not request.route_handler.opt.get(PUBLIC):
             raise UnauthenticatedError("this needs a token, in the header `Authorization: Bearer`")
-        with acting(who):
-            await next_app(scope, receive, send)
+        if request.method in SAFE:
+            with acting(who):
+                await next_app(scope, receive, send)
+        else:
+            await self._note(request, who, receive, send, next_app)
+
+    async def _note(self, request: AnyRequest, who: Actor, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Have a request that is to change something be answered, and note what came of it."""
+        statuses, ids = [HTTPStatus.INTERNAL_SERVER_ERROR], list[str]()
+
+        async def send_noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(HTTPStatus(message["status"]))
+            await send(message)
+
+        made.set(ids)
+        try:
+            with acting(who):
+                await next_app(request.scope, receive, send_noting)
+        finally:
+            subject = next(iter((*request.path_params.values(), *ids)), None)
+            self._activities.note(
+                Activity(
+                    who=who,
+                    operation=request.route_handler.opt.get("operation", request.scope["path_template"]),
+                    subject=None if subject is None else storable(str(subject))[:LONGEST_SUBJECT],
+                    status=statuses[-1],
+                    request_id=id_of(request.scope),
+                )
+            )
 
 
 def session_cookie(request: AnyRequest) -> str:

@@ -12,6 +12,7 @@ from litestar.types import Message, Scope, Send
 
 from cotrail.api import problems
 from cotrail.api.access import PUBLIC, Access, tell_id
+from cotrail.api.activities import Activities
 from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
 from cotrail.api.live import streams_end_first
@@ -47,11 +48,12 @@ class Service(Litestar):
 def application() -> Service:
     """The service; its limits are those of the settings."""
     described = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
+    activities = Activities()
     return Service(
         [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *PROBES],
-        middleware=[Access()],
+        middleware=[Access(activities)],
         before_send=[tell_id, _complete],
-        lifespan=[streams_end_first],
+        lifespan=[activities.kept, streams_end_first],
         exception_handlers={
             CotrailError: problems.of_error,
             HTTPException: problems.of_http,

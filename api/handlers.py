@@ -9,6 +9,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
 
 from cotrail.api.access import idempotency_key
+from cotrail.api.activities import note_made
 from cotrail.api.answers import answer_with
 from cotrail.api.event_streams import event_stream
 from cotrail.api.guards import needs
@@ -70,7 +71,9 @@ def _carry_out(operation: Operation[Any, Any], arguments: Mapping[str, Any], req
     def here() -> Any:
         return operation.function(**_found(arguments))
 
-    return answer_with(operation, request, once(operation, arguments, here, idempotency_key.get()))
+    answer = once(operation, arguments, here, idempotency_key.get())
+    note_made(answer)
+    return answer_with(operation, request, answer)
 
 
 def route_path(operation: Operation[Any, Any]) -> str:

@@ -1,5 +1,6 @@
 """`cotrail serve`: the service over HTTP in this process."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -29,11 +30,14 @@ def serve(
     check_package("uvicorn", "api")
     import uvicorn
 
+    if host is not None:  # who is at the machine itself needs no token only where nobody else reaches the service
+        os.environ["COTRAIL_API_HOST"] = host
+        settings.cache_clear()
     own = settings()  # what can't be used is refused before anything is said
     uvicorn.run(
         "cotrail.api.serving:application",
         factory=True,
-        host=host or own.api_host,
+        host=own.api_host,
         port=own.api_port if port is None else port,
         workers=processes,
         server_header=False,

@@ -5,6 +5,7 @@ from importlib import import_module
 from cotrail.services.operations.operation import OPERATIONS as OPERATIONS
 
 MODULES = (
+    "activities",
     "annotations",
     "asking",
     "audits",

@@ -258,3 +258,30 @@ def test_the_command_line_makes_lists_and_revokes(cotrail: Cotrail) -> None:
     assert token_id in cotrail("token", "list").stdout
     assert cotrail("token", "revoke", token_id).exit_code == 0
     assert "revoked" in cotrail("token", "list").stdout
+
+
+def test_who_asked_to_change_what_is_recorded_and_its_administrators_see_it(
+    request_: dict[str, Any], tmp_path: Path
+) -> None:
+    with service() as here:
+        here.post("/v1/projects", json={"name": "ours", "models": None})
+        made = make_token(here, "submit", project="ours")
+        headers = bearer(made["secret"])
+        upload(here, tmp_path / "home", headers)
+        run = here.post("/v1/runs", json=request_, headers=headers)
+        refused = here.post("/v1/runs/some-run/cancel", headers=headers)
+        here.get("/v1/runs", headers=headers)
+    with service() as here:  # the last ones were stored as the service ended
+        admin = bearer(make_token(here, "admin", project="ours")["secret"])
+        own = here.get("/v1/activities", headers=admin).json()
+        every = here.get("/v1/activities").json()
+    assert [(each["operation"], each["subject"], each["status"], each["request_id"]) for each in own[:2]] == [
+        ("runs.cancel", "some-run", 403, refused.headers["X-Request-Id"]),
+        ("runs.submit", run.json()["runs"][0]["run"], 201, run.headers["X-Request-Id"]),
+    ]
+    assert {(each["project"], each["actor"], each["token_id"]) for each in own} == {("ours", "a test", made["id"])}
+    assert [(each["operation"], each["subject"], each["actor"]) for each in every[-2:]] == [
+        ("tokens.create", made["id"], "local"),
+        ("projects.create", "ours", "local"),
+    ]
+    assert made["secret"] not in f"{own}{every}"

@@ -1,0 +1,28 @@
+"""The ids of requests in what is logged while they are answered."""
+
+import logging
+from typing import Any
+
+from uvicorn.logging import AccessFormatter
+
+from cotrail.api.access import request_id
+
+ACCESS = "uvicorn.access"
+
+ACCESS_FORMAT = '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s [%(request_id)s]'
+
+
+def name_requests() -> None:
+    """Have each record of this process say which request it belongs to, if it does to any."""
+    make = logging.getLogRecordFactory()
+
+    def made(*arguments: Any, **named: Any) -> logging.LogRecord:
+        record = make(*arguments, **named)
+        record.request_id = id_ = request_id.get()
+        if id_ and record.name != ACCESS:  # its formatter shows other parts than the message
+            record.msg = f"{record.msg} [{id_}]"
+        return record
+
+    logging.setLogRecordFactory(made)
+    for handler in logging.getLogger(ACCESS).handlers:
+        handler.setFormatter(AccessFormatter(ACCESS_FORMAT))

@@ -193,9 +193,9 @@ def test_a_server_conducts_one_through_killed_maintenance_to_the_same_tables(
         cotrail("up")
         output, _ = following.communicate()
         assert following.returncode == 0
-        for command in ("report", "show"):
+        for shown in ("report", "show"):
             here, there = (
-                cotrail(*where, "experiment", command, "served", "--json") for where in ([], ["--server", server.url])
+                cotrail(*where, "experiment", shown, "served", "--json") for where in ([], ["--server", server.url])
             )
             assert here == there
         assert cotrail("experiment", "report", "served") == cotrail(

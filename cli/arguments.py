@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from cotrail.errors import InputError
+from cotrail.services.operations.operation import is_remote
 
 RunName = Annotated[
     str,
@@ -19,6 +20,12 @@ Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="A tag, to filter runs by. May be repeated.", show_default=False),
 ]
+
+
+def refuse_elsewhere(command: str) -> None:
+    """Raises InputError where a server is to carry out what works on this machine alone."""
+    if is_remote():
+        raise InputError(f"{command} works on this machine alone; leave out --server, and COTRAIL_SERVER")
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:

@@ -1,4 +1,5 @@
-"""The maintenance process: admits questions, sends the steps that are due, and recovers those that got lost.
+"""The maintenance process: admits questions, sends the steps that are due, recovers those that got lost, and has jobs
+carried out.
 
 `cotrail worker maintenance` starts it. Any number may run; one is the leader and works, the others stand by
 (`cotrail.workers.leading`).
@@ -43,6 +44,7 @@ from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
 from cotrail.workers.backoff import Backoff
 from cotrail.workers.celery_app import app
 from cotrail.workers.closing import Closing
+from cotrail.workers.jobs import JobRunner
 from cotrail.workers.leading import Session, session
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import announce, withdraw
@@ -280,7 +282,12 @@ def _work() -> None:
     maintenance = Maintenance(settings(), app)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
-    maintenance.run()
+    jobs = JobRunner(maintenance.engine, maintenance.settings.lease_seconds, maintenance.settings.sweep_seconds)
+    jobs.start()
+    try:
+        maintenance.run()
+    finally:
+        jobs.stop()
 
 
 if __name__ == "__main__":

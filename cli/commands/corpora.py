@@ -11,8 +11,8 @@ from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.common.humanize import count, size
 from cotrail.common.short_digests import shortened
 from cotrail.errors import InputError
-from cotrail.services.lists.corpora import ListedCorpus, describe_corpus, list_corpora, remove_corpus
-from cotrail.services.store import open_store
+from cotrail.services.lists.corpora import ListedCorpus
+from cotrail.services.operations import corpora as operations
 from cotrail.services.views.reports.configuration import local
 
 COLUMNS = (
@@ -50,7 +50,7 @@ def corpora(
 
 
 def _list(*, json: bool) -> None:
-    entries = list_corpora()
+    entries = operations.index()
     if json:
         print_json(entries)
     elif entries:
@@ -60,7 +60,7 @@ def _list(*, json: bool) -> None:
 
 
 def _show(name: str, *, json: bool) -> None:
-    description = describe_corpus(name)
+    description = operations.show(name)
     if json:
         print_json(description)
         return
@@ -78,13 +78,12 @@ def _show(name: str, *, json: bool) -> None:
 
 
 def _remove(name: str, *, yes: bool, json: bool) -> None:
-    size = count(describe_corpus(name).paragraphs, "paragraph")
+    size = count(operations.show(name).paragraphs, "paragraph")
     if not yes and not sys.stdin.isatty():
         raise InputError(f"the corpus {name!r} with {size} would be removed permanently; confirm with --yes")
     if not yes:
         typer.confirm(f"Remove the corpus {name} with {size} permanently?", abort=True)
-    with open_store() as engine:
-        removed = remove_corpus(engine, name)
+    removed = operations.remove(name)
     if json:
         print_json(removed)
     else:

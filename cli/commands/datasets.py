@@ -10,7 +10,8 @@ from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import DATASETS
-from cotrail.services.lists.dataset_list import ListedDataset, describe_dataset, list_datasets
+from cotrail.services.lists.dataset_list import ListedDataset
+from cotrail.services.operations import datasets as operations
 
 
 def datasets(
@@ -31,12 +32,12 @@ def datasets(
     Nothing is downloaded.
     """
     if json:
-        print_json(list_datasets() if name is None else describe_dataset(name))
+        print_json(operations.index() if name is None else operations.show(name))
     elif name is not None:
-        _print_dataset(console(), describe_dataset(name))
+        _print_dataset(console(), operations.show(name))
     else:
         titles = ("dataset", "asks for", "metric", "corpus")
-        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in list_datasets()])
+        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in operations.index()])
         hint = "`cotrail datasets NAME` says where to get the files."
         console().print(hint, style="dim", soft_wrap=True)
 

@@ -1,5 +1,6 @@
 """`cotrail experiment`: a paper's protocol from one file."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,26 +10,31 @@ import typer
 from rich.console import Console
 from rich.progress import track
 from rich.text import Text
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from cotrail.cli.arguments import Json
+from cotrail.cli.arguments import Json, refuse_elsewhere
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.experiment_display import describe, display
+from cotrail.cli.terminal.following_jobs import follow_job
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons
 from cotrail.cli.terminal.tables import print_tables
 from cotrail.common.humanize import count
+from cotrail.services.jobs.experiments import Conducted
+from cotrail.services.jobs.job import Job
+from cotrail.services.operations import experiments
+from cotrail.services.operations import runs as operations
+from cotrail.services.operations.operation import is_remote
 from cotrail.services.papers.conducting import begin
-from cotrail.services.papers.described import describe_experiment, resolve_experiment
 from cotrail.services.papers.experiment_reports import NO_RESULTS, ExperimentReport, read_report
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.progress import ExperimentProgress
 from cotrail.services.papers.schedule import Schedule
-from cotrail.services.runs.run_progress import read_reasons
+from cotrail.services.papers.sent_files import read_to_send
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.reports.documents import write_report
 from cotrail.services.views.reports.run_report import write_run_pages
-from cotrail.services.views.reports.sheets import sheet
+from cotrail.services.views.reports.sheets import Sheet
 
 experiment = typer.Typer(
     name="experiment",
@@ -60,9 +66,11 @@ def run(
 
     Exits with 4 if questions are blocked or were cancelled.
     """
+    screen = console(stderr=json)
+    if is_remote():
+        raise typer.Exit(_conduct_there(file, screen, reuse=not no_reuse, json=json))
     schedule = Schedule(read_experiment_file(file), file.parent)
     plan = schedule.plan()
-    screen = console(stderr=json)
     for note in schedule.check():
         screen.print(note, style="yellow", soft_wrap=True)
     with open_store() as engine:
@@ -73,20 +81,35 @@ def run(
         except KeyboardInterrupt:
             screen.print(f"Queued runs continue. `cotrail experiment run {file}` submits the rest.")
             raise
-        raise typer.Exit(_close(engine, schedule.name, progress, json=json))
+    raise typer.Exit(_close(schedule.name, progress, json=json))
 
 
-def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: bool) -> int:
+def _conduct_there(file: Path, screen: Console, *, reuse: bool, json: bool) -> int:
+    """Has a server conduct the experiment, and follows it; returns the exit code."""
+    job = experiments.conduct(read_to_send(file, reuse=reuse))
+    with display(screen) as show:
+        ended = follow_job(job, lambda job: _show_progress(job, show))
+    conducted = ended.outcome(Conducted)
+    for note in conducted.notes:
+        screen.print(note, style="yellow", soft_wrap=True)
+    return _close(conducted.experiment, conducted.progress, json=json)
+
+
+def _show_progress(job: Job, show: Callable[[ExperimentProgress], None]) -> None:
+    if job.result is not None:
+        show(msgspec.convert(job.result, Conducted).progress)
+
+
+def _close(name: str, progress: ExperimentProgress, *, json: bool) -> int:
     """Prints the outcome and the tables of the experiment; returns the exit code."""
-    with engine.connect() as connection:
-        reasons = {run: read_reasons(connection, run) for run in progress.stuck}
-        results = read_report(connection, name)
+    reasons = {stuck: operations.show(stuck).reasons for stuck in progress.stuck}
+    results = experiments.report(name)
     if json:
         print_json({"experiment": name, **msgspec.structs.asdict(progress), "tables": results.tables})
     else:
         screen = console()
         screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
-        print_report(results, screen)
+        print_report(results.sheets, screen)
         for stuck, why in reasons.items():
             screen.print()
             screen.print(heading(f"{stuck} can't continue; once this is fixed: cotrail resume {stuck}"))
@@ -94,11 +117,11 @@ def _close(engine: Engine, name: str, progress: ExperimentProgress, *, json: boo
     return INCOMPLETE if progress.stuck else 0
 
 
-def print_report(report: ExperimentReport, screen: Console) -> None:
+def print_report(tables: Sequence[Sheet], screen: Console) -> None:
     """Prints the tables."""
-    if not report.tables:
+    if not tables:
         screen.print(NO_RESULTS)
-    print_tables(map(sheet, report.tables), screen)
+    print_tables(tables, screen)
 
 
 @experiment.command()
@@ -123,19 +146,26 @@ def report(
 
     Tables say what isn't done yet and leave it out. In report.html each figure leads to the runs behind it.
     """
+    if output is not None:
+        refuse_elsewhere("`cotrail experiment report --output`")
+    results = experiments.report(name)
+    if json:
+        print_json({"experiment": results.experiment, "tables": results.tables})
+    else:
+        print_report(results.sheets, console())
+    if output is not None:
+        _write(results.experiment, output, runs=runs)
+
+
+def _write(name: str, output: Path, *, runs: bool) -> None:
+    """Writes the report's documents."""
+    screen = console(stderr=True)
     with reading() as connection:
-        resolved = resolve_experiment(connection, name)
-        results = read_report(connection, resolved)
-        if json:
-            print_json({"experiment": resolved, "tables": results.tables})
-        else:
-            print_report(results, console())
-        if output is not None:
-            screen = console(stderr=True)
-            pages = _write_run_pages(connection, results, output, screen) if runs else 0
-            files = write_report(resolved, results, output, runs=runs)
-            also = f", and {count(pages, 'page')} in {output / 'runs'}" if pages else ""
-            screen.print(f"Written: {', '.join(map(str, files))}{also}", style="dim", soft_wrap=True)
+        results = read_report(connection, name)
+        pages = _write_run_pages(connection, results, output, screen) if runs else 0
+        files = write_report(name, results, output, runs=runs)
+    also = f", and {count(pages, 'page')} in {output / 'runs'}" if pages else ""
+    screen.print(f"Written: {', '.join(map(str, files))}{also}", style="dim", soft_wrap=True)
 
 
 def _write_run_pages(connection: Connection, report: ExperimentReport, directory: Path, screen: Console) -> int:
@@ -149,8 +179,7 @@ def _write_run_pages(connection: Connection, report: ExperimentReport, directory
 @experiment.command()
 def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     """Show an experiment's file and its runs."""
-    with reading() as connection:
-        described = describe_experiment(connection, name)
+    described = experiments.show(name)
     if json:
         print_json(described)
         return

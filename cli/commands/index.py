@@ -9,12 +9,17 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cotrail.cli.arguments import Json, assigned
+from cotrail.cli.terminal.following_jobs import follow_job
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digests import shortened
 from cotrail.data.corpora.documents import SUFFIXES
 from cotrail.engines.retrieval.corpus_store import NewIndex
+from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.lists import corpora
+from cotrail.services.lists.corpora import Indexed
+from cotrail.services.operations import corpora as operations
+from cotrail.services.operations.operation import is_remote
 
 
 def index(
@@ -56,9 +61,13 @@ def index(
 
     Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes`
     """
+    settings = assigned(changes or ())
     with _progress(visible=not json) as progress:
-        new = NewIndex(engine=engine, settings=assigned(changes or ()))
-        built = corpora.index(paths, name, progress, new)
+        if is_remote():
+            request = IndexRequest(name=name, files=tuple(map(str, paths)), engine=engine, settings=settings)
+            built = follow_job(operations.make(request), lambda job: progress(job.progress)).outcome(Indexed)
+        else:
+            built = corpora.index(paths, name, progress, NewIndex(engine=engine, settings=settings))
     if json:
         print_json(built)
         return

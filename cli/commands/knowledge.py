@@ -11,17 +11,18 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cotrail.cli.arguments import Json
+from cotrail.cli.arguments import Json, refuse_elsewhere
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import duration, number
 from cotrail.common.short_digests import shortened
 from cotrail.configuration.settings import settings
-from cotrail.core.ports.knowledge import Source
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.source_files import ReadingProgress
-from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, KnowledgeStore, find_source
+from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, find_source
 from cotrail.engines.optional_packages import installed_with
+from cotrail.services.lists.knowledge_list import SourceState, knowledge_store
+from cotrail.services.operations import knowledge as operations
 
 knowledge = typer.Typer(
     name="knowledge",
@@ -39,14 +40,6 @@ class BuiltSource(Struct, frozen=True, kw_only=True):
     revision: str
     counts: dict[str, int]
     seconds: float
-
-
-class SourceState(Struct, frozen=True, kw_only=True):
-    """A source; revision: None where it isn't built."""
-
-    source: str
-    revision: str | None
-    counts: dict[str, int]
 
 
 @knowledge.command()
@@ -68,9 +61,10 @@ def build(
 
     Example: `cotrail knowledge build conceptnet conceptnet-assertions-5.7.0.csv.gz`
     """
+    refuse_elsewhere("`cotrail knowledge build`")
     started = time.monotonic()
     with _progress(visible=not json) as show:
-        about = _store().build(find_source(source), paths or [], show)
+        about = knowledge_store().build(find_source(source), paths or [], show)
     _report(source, about, time.monotonic() - started, json=json)
 
 
@@ -101,6 +95,7 @@ def wikidata(
 
     Example: `cotrail knowledge wikidata --fetch Q868 --fetch "Shanghai Noon" --url https://www.wikidata.org/w/api.php`
     """
+    refuse_elsewhere("`cotrail knowledge wikidata`")
     with installed_with("knowledge"):
         from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
     started = time.monotonic()
@@ -111,8 +106,7 @@ def wikidata(
 @knowledge.command(name="list")
 def list_sources(*, json: Json = False) -> None:
     """List the sources, and which of them are built."""
-    store = _store()
-    rows = [_listed(store, source) for source in SOURCES]
+    rows = operations.index()
     if json:
         print_json(rows)
         return
@@ -136,7 +130,7 @@ def ask(
 
     Example: `cotrail knowledge ask wordnet "The elevation of Curitiba is 934.6 m." "Curitiba is above sea level."`
     """
-    hits = _store().open(find_source(source)).lookup(text, other)
+    hits = operations.query(source, text, other)
     if json:
         print_json(hits)
         return
@@ -148,24 +142,13 @@ def ask(
     print_rows(console(), columns, rows)
 
 
-def _store() -> KnowledgeStore:
-    return KnowledgeStore(settings().knowledge_path)
-
-
-def _listed(store: KnowledgeStore, source: Source) -> SourceState:
-    if source not in store.names():
-        return SourceState(source=source, revision=None, counts={})
-    about = store.about(source)
-    return SourceState(source=source, revision=store.revision(source), counts=about.counts if about else {})
-
-
 def _row(each: SourceState) -> list[str]:
     contents = _counted(each.counts) if each.revision else f"not built; is built from {NEEDED_FILES[each.source]}"
     return [each.source, shortened(each.revision or "-"), contents]
 
 
 def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
-    revision = _store().revision(find_source(source))
+    revision = knowledge_store().revision(find_source(source))
     if json:
         print_json(BuiltSource(source=source, revision=revision, counts=about.counts, seconds=seconds))
         return

@@ -6,14 +6,16 @@ import msgspec
 import typer
 from rich.console import Console
 
-from cotrail.cli.arguments import Json
+from cotrail.cli.arguments import Json, refuse_elsewhere
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_exact, print_json
 from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.providers import PROVIDERS
 from cotrail.errors import InputError
 from cotrail.services.lists.model_asking import ask_model, in_words
-from cotrail.services.lists.model_list import DescribedModel, ListedModel, describe_models, list_models
+from cotrail.services.lists.model_list import DescribedModel, ListedModel
+from cotrail.services.operations import models as operations
+from cotrail.services.operations.operation import is_remote
 
 
 def models(
@@ -37,21 +39,23 @@ def models(
     if ask:
         _ask(name, json=json)
     elif json:
-        print_json(list_models() if name is None else describe_models(name))
+        print_json(operations.index() if name is None else operations.show(name))
     elif name is not None:
-        for each in describe_models(name):
+        for each in operations.show(name):
             _print_model(console(), each)
     else:
         titles = ("model", "kind", "engine", "state", "where")
-        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in list_models()])
+        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in operations.index()])
+        place = "the server's models.toml" if is_remote() else settings().catalogue_path
         hint = (
-            f"Further ones are tables of {settings().catalogue_path}, or PROVIDER/MODEL for {', '.join(PROVIDERS)}. "
+            f"Further ones are tables of {place}, or PROVIDER/MODEL for {', '.join(PROVIDERS)}. "
             "`cotrail models NAME` says more of one."
         )
         console().print(hint, style="dim", soft_wrap=True)
 
 
 def _ask(name: str | None, *, json: bool) -> None:
+    refuse_elsewhere("`cotrail models --ask`")
     if name is None:
         raise InputError("--ask needs the NAME of the model to ask")
     progress = console(stderr=True)
@@ -75,7 +79,7 @@ def _print_model(screen: Console, model: DescribedModel) -> None:
     about.add_row("state", f"{model.state}: {model.problem}" if model.problem else model.state)
     about.add_row("where", model.location or "not installed")
     for key, value in model.table.items():
-        if key not in ("path", "url") and value not in (None, "", ()):
+        if key not in ("path", "url") and value not in (None, "", (), []):
             about.add_row(key, value if isinstance(value, str) else msgspec.json.encode(value).decode())
     about.add_row("profiles", ", ".join(model.profiles))
     for capability, lacking in model.capabilities.items():

@@ -8,11 +8,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.arguments import Json, completing
+from cotrail.cli.arguments import Json, completing, refuse_elsewhere
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import console, grid, heading, print_json
 from cotrail.errors import InputError
-from cotrail.services.lists.system_list import DescribedSystem, Setting, describe_system, list_systems, write_words
+from cotrail.services.lists.system_list import DescribedSystem, Setting, write_words
+from cotrail.services.operations import systems as operations
 
 
 def _names() -> list[str]:
@@ -46,16 +47,17 @@ def systems(
     if words is not None:
         _write_words(name, words)
     elif json:
-        print_json(list_systems() if name is None else describe_system(name))
+        print_json(operations.index() if name is None else operations.show(name))
     elif name is not None:
-        _print_system(console(), describe_system(name))
+        _print_system(console(), operations.show(name))
     else:
         columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
-        print_rows(console(), columns, [[each.name, each.title, each.meaning] for each in list_systems()])
+        print_rows(console(), columns, [[each.name, each.title, each.meaning] for each in operations.index()])
         console().print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 
 
 def _write_words(name: str | None, folder: Path) -> None:
+    refuse_elsewhere("`cotrail systems --words`")
     if name is None:
         raise InputError("--words writes the prompts of one system; name it")
     for path in write_words(name, folder):

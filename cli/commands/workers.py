@@ -16,10 +16,10 @@ def workers(*, json: Json = False) -> None:
     """
     from cotrail.cli.terminal.output import print_json
     from cotrail.cli.terminal.worker_table import print_workers
-    from cotrail.services.lists.worker_list import list_workers
+    from cotrail.services.operations import workers as operations
     from cotrail.workers.celery_app import app
 
-    listing = list_workers(app)
+    listing = operations.index(lambda: app)
     if json:
         print_json(listing)
     else:

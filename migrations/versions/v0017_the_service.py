@@ -140,6 +140,7 @@ def _add_work() -> None:
         sa.Column("request", JSONB(), nullable=False),
         sa.Column("state", sa.String(), nullable=False, server_default="queued"),
         sa.Column("progress", sa.BigInteger(), nullable=False, server_default="0"),
+        sa.Column("failures", sa.BigInteger(), nullable=False, server_default="0"),
         sa.Column("result", JSONB(), nullable=True),
         sa.Column("error", JSONB(), nullable=True),
         sa.Column("created_at", TIMESTAMP(timezone=True), nullable=False, server_default=NOW),

@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.engines.model_identity import is_pinned
 from cotrail.errors import InputError
+from cotrail.models.records.projects import own_project
 from cotrail.models.schema.tables import experiments
 
 MAX_NAMED = 3
@@ -26,7 +27,7 @@ def open_experiment(engine: Engine, experiment_id: str, plan: Plan, complete: Ca
     """
     given = msgspec.json.decode(msgspec.json.encode(plan))
     with engine.begin() as connection:
-        row = {"id": experiment_id, "plan": given}
+        row = {"id": experiment_id, "plan": given, "project": own_project(connection)}
         # Insert, then read: of processes that begin the same experiment at once, one records its plan and all read it.
         connection.execute(insert(experiments).values(row).on_conflict_do_nothing())
         recorded = connection.execute(select(experiments.c.plan).where(experiments.c.id == experiment_id)).scalar_one()

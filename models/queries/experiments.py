@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.runs import LATEST
+from cotrail.models.records.projects import BETWEEN, in_project, project_of
 from cotrail.models.schema.tables import experiments, runs
 
 
@@ -26,7 +27,8 @@ class ExperimentRecord(Struct, frozen=True, kw_only=True):
 
 def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRecord:
     """Return an experiment and its runs, in the order of their submission; raises UnknownNameError."""
-    row = connection.execute(select(experiments).where(experiments.c.id == experiment_id)).one_or_none()
+    of_id = experiments.c.id == experiment_id, *in_project(connection, experiments)
+    row = connection.execute(select(experiments).where(*of_id)).one_or_none()
     if row is None:
         raise _unknown(connection, experiment_id)
     of_cells = select(runs.c.cell, runs.c.id).where(runs.c.experiment_id == experiment_id, runs.c.cell.is_not(None))
@@ -36,15 +38,17 @@ def read_experiment(connection: Connection, experiment_id: str) -> ExperimentRec
 
 def experiment_ids(connection: Connection) -> list[str]:
     """Return the ids of all experiments, the newest first."""
-    newest = select(experiments.c.id).order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
+    own = select(experiments.c.id).where(*in_project(connection, experiments))
+    newest = own.order_by(experiments.c.created_at.desc(), experiments.c.id.desc())
     return list(connection.execute(newest).scalars())
 
 
 def resolve_experiment(connection: Connection, text: str) -> str:
-    """Return the id of an experiment given by its id or `latest`; raises UnknownNameError."""
+    """Return the id of an experiment given by its id, its name in its project, or `latest`; raises UnknownNameError."""
     ids = experiment_ids(connection)
-    if text in ids:
-        return text
+    for each in (f"{project_of(connection)}{BETWEEN}{text}", text):
+        if each in ids:
+            return each
     if text == LATEST and ids:
         return ids[0]
     raise _unknown(connection, text)

@@ -1,13 +1,15 @@
 """What workers have under way, and which maintenance processes there are."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
 from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX
+from cotrail.models.records.projects import in_project
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import questions, steps
+from cotrail.models.schema.tables import questions, runs, steps
 
 
 class StepUnderWay(Struct, frozen=True, kw_only=True):
@@ -53,6 +55,12 @@ _MAINTENANCE = text(
     " FROM pg_stat_activity AS session"
     " WHERE datname = current_database() AND starts_with(application_name, :named) ORDER BY leads DESC, name"
 )
+
+
+def own_runs(connection: Connection, run_ids: Collection[str]) -> set[str]:
+    """Return those of these runs that the connection's project sees."""
+    own = select(runs.c.id).where(runs.c.id.in_(run_ids), *in_project(connection, runs))
+    return set(connection.execute(own).scalars())
 
 
 def read_steps_under_way(connection: Connection) -> list[StepUnderWay]:

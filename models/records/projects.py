@@ -6,6 +6,9 @@ from sqlalchemy import ColumnElement, Connection, Table
 
 from cotrail.models.schema.tables import DEFAULT_PROJECT
 
+BETWEEN = "~"
+"""Stands between a project and a name of its own, where the names of all projects are in one place."""
+
 PROJECT = "cotrail_project"
 """The execution option of connections that names the project; without it, all projects are seen."""
 

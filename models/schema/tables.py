@@ -109,7 +109,7 @@ class Project(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
     corpora: Mapped[list[str] | None]
-    """The corpora of others that it may search too; NULL: all."""
+    """The corpora of others that it may search too, as they are stored; NULL: all that no project made."""
     models: Mapped[list[str] | None]
     """The models that it may use; NULL: all."""
     open_questions: Mapped[int | None]
@@ -524,7 +524,11 @@ class Job(Base):
     request: Mapped[Json]
     state: Mapped[JobState] = mapped_column(server_default="queued")
     progress: Mapped[int] = mapped_column(server_default="0")
+    """How far it has come at most, in what its kind counts: paragraphs, questions."""
+    failures: Mapped[int] = mapped_column(server_default="0")
+    """How often its process ended without a result since it came any further."""
     result: Mapped[Json | None]
+    """What it came to; of an experiment that is under way, how far it is."""
     error: Mapped[Json | None]
     """Why it failed: `type` and `message`."""
     created_at: Mapped[datetime] = mapped_column(server_default=now)
@@ -534,6 +538,7 @@ class Job(Base):
     """Fencing token: how often it was claimed."""
     worker: Mapped[str | None]
     lease_until: Mapped[datetime | None]
+    """Until when nobody else claims it: of a queued job, the end of a pause."""
 
 
 class WebhookDelivery(Base):

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import load_annotated
@@ -14,6 +12,7 @@ from cotrail.data.demonstrations.building import DemonstrationShape, build_demon
 from cotrail.data.demonstrations.chains import read_chains, with_chains
 from cotrail.data.demonstrations.files import write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
+from cotrail.services.access.seen import seen_corpora
 
 
 class BuildRequest(Struct, frozen=True, kw_only=True):
@@ -61,7 +60,7 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
 
 def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
     chains = None if request.annotations is None else read_chains(request.annotations)
-    lookup = corpora_of(settings()).open(request.corpus).paragraphs if request.corpus else None
+    lookup = seen_corpora().open(request.corpus).paragraphs if request.corpus else None
     loaded = load_annotated(request.dataset, request.questions, lookup)
     if request.annotations is not None and chains is not None:
         return with_chains(loaded, chains, request.annotations)

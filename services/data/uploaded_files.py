@@ -13,12 +13,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.configuration.settings import settings
-from cotrail.errors import UnknownNameError
+from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.schema.tables import DEFAULT_PROJECT
 from cotrail.services.access.actor import actor
 from cotrail.services.data.file_references import FileReference, check_digest, check_file_name
 
 SECONDS_A_DAY = 86_400.0
+
+CLEANING_SECONDS = 3_600.0
+"""The shortest pause between two searches for files that nobody uses."""
 
 
 class UploadedFile(Struct, frozen=True, kw_only=True):
@@ -59,12 +62,22 @@ def find_file(reference: FileReference) -> Path:
 
 def named_without_place(text: str) -> str:
     """The text, such as a message, with uploaded files by their names and not by where they are kept."""
-    return re.sub(rf"{re.escape(str(settings().files_path))}/[^/\s]+/(?:folders/)?[0-9a-f]{{64}}/", "", text)
+    folder = re.escape(str(settings().files_path))
+    return re.sub(rf"{folder}/[^/\s]+/(?:(?:folders/)?[0-9a-f]{{64}}|jobs/[^/]+)/", "", text)
 
 
 def uploaded_name(path: Path) -> str | None:
     """The name of an uploaded file or folder by its path; None for any other path."""
     return named_without_place(str(path)) if path.is_relative_to(settings().files_path) else None
+
+
+def reference_of(path: str) -> str:
+    """The reference to an uploaded file or folder by its path; raises InputError for any other path."""
+    place = Path(path)
+    if not place.is_relative_to(project_folder()):
+        raise InputError(f"{path} isn't an uploaded file, and only these are there wherever a job is carried out")
+    *folder, hexadecimal, name = place.relative_to(project_folder()).parts
+    return str(FileReference(digest=f"sha256:{hexadecimal}", name=name, folder=bool(folder)))
 
 
 def remove_unused(days: float) -> int:
@@ -77,6 +90,19 @@ def remove_unused(days: float) -> int:
                     path.rmdir() if path.is_dir() else path.unlink()
                     removed += 1
     return removed
+
+
+class Cleaning:
+    """Removes what nobody uses any more, once an hour at most."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+
+    def clean(self) -> None:
+        """Remove it, if it is time to."""
+        if time.monotonic() >= self._due_at:
+            self._due_at = time.monotonic() + CLEANING_SECONDS
+            remove_unused(settings().upload_days)
 
 
 def _candidates(reference: FileReference) -> list[Path]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, NewIndex
@@ -17,6 +16,7 @@ from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import unknown
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import searching_runs
+from cotrail.services.access.seen import SeenCorpora, seen_corpora
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
@@ -29,15 +29,19 @@ class Indexed(Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
+def _silent(_: int) -> None:
+    """Reports nothing."""
+
+
 def index(
-    paths: Sequence[Path], name: str, progress: Callable[[int], None] | None = None, new: NewIndex = DEFAULT_INDEX
+    paths: Sequence[Path], name: str, progress: Callable[[int], None] = _silent, new: NewIndex = DEFAULT_INDEX
 ) -> Indexed:
     """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
 
     progress: called with the number of paragraphs so far. new: which engine searches the corpus, and how.
     """
     started = time.monotonic()
-    manifest = corpora_of(settings()).build(name, read_corpus(paths), progress, new)
+    manifest = seen_corpora().build(name, read_corpus(paths), progress, new)
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs,
@@ -60,34 +64,68 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
     built_at: datetime | None
 
 
+class FoundParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph that a search found; rank: from 1; score: the engine's, which only compares within one search."""
+
+    rank: int
+    score: float
+    id: str
+    title: str
+    text: str
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search by hand found in a corpus, the best first."""
+
+    corpus: str
+    revision: str
+    query: str
+    paragraphs: tuple[FoundParagraph, ...]
+
+
+def search(name: str, query: str, count: int) -> Found:
+    """The best paragraphs of a corpus for a query; raises UnknownNameError."""
+    corpus = seen_corpora().open(name)
+    hits = corpus.search(SearchRequest(query=query, count=count))
+    paragraphs = tuple(
+        FoundParagraph(
+            rank=hit.rank, score=hit.score, id=hit.paragraph.id, title=hit.paragraph.title, text=hit.paragraph.text
+        )
+        for hit in hits
+    )
+    return Found(corpus=name, revision=corpus.revision, query=query, paragraphs=paragraphs)
+
+
 def list_corpora() -> tuple[ListedCorpus, ...]:
     """Every corpus of the folder and of the search server, by name."""
-    return tuple(_listed(name, manifest) for name, manifest in corpora_of(settings()).manifests().items())
+    corpora = seen_corpora()
+    return tuple(_listed(corpora, name, manifest) for name, manifest in corpora.manifests().items())
 
 
 def describe_corpus(name: str) -> ListedCorpus:
     """The corpus of that name; raises UnknownNameError."""
-    manifests = corpora_of(settings()).manifests()
+    corpora = seen_corpora()
+    manifests = corpora.manifests()
     if name not in manifests:
         raise unknown(name, manifests)
-    return _listed(name, manifests[name])
+    return _listed(corpora, name, manifests[name])
 
 
 def remove_corpus(engine: Engine, name: str) -> ListedCorpus:
     """Removes a corpus for good; raises UnknownNameError, and InputError while a run that hasn't ended searches it."""
-    description = describe_corpus(name)
+    description, corpora = describe_corpus(name), seen_corpora()
     with engine.connect() as connection:
-        if searching := searching_runs(connection, name):
+        if searching := searching_runs(connection, corpora.stored(name)):
             raise InputError(
                 f"the corpus {name!r} is searched by runs that haven't ended ({', '.join(searching)}); wait for them, "
                 "or end each with `cotrail cancel RUN`"
             )
-    corpora_of(settings()).remove(name)
+    corpora.remove(name)
     return description
 
 
-def _listed(name: str, manifest: IndexManifest) -> ListedCorpus:
-    extent = corpora_of(settings()).extent(name)
+def _listed(corpora: SeenCorpora, name: str, manifest: IndexManifest) -> ListedCorpus:
+    extent = corpora.extent(name)
     return ListedCorpus(
         corpus=name,
         engine=manifest.engine,

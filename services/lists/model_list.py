@@ -17,6 +17,7 @@ from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.optional_packages import check_library
 from cotrail.engines.registry import CATALOGUES
 from cotrail.errors import InputError, NotInstalledError
+from cotrail.services.access.seen import grants
 
 State = Literal["found", "missing", "server"]
 """Whether a model's files, and the packages that run it, are there; a server isn't asked."""
@@ -60,7 +61,8 @@ def describe_models(name: str) -> tuple[DescribedModel, ...]:
     """The models of that name, which may be of several kinds, or that of PROVIDER/MODEL; raises UnknownNameError."""
     engines = tuple(_engines())
     descriptions = tuple(_described(*each) for each in engines if each[1] == name)
-    if not descriptions and provided(name) is not None:
+    granted = grants().models
+    if not descriptions and provided(name) is not None and (granted is None or name in granted):
         return (_described(LANGUAGE_MODEL, name, find_model(settings().catalogue_path, name).engine),)
     if not descriptions:
         names = dict.fromkeys(each[1] for each in engines)
@@ -69,6 +71,11 @@ def describe_models(name: str) -> tuple[DescribedModel, ...]:
 
 
 def _engines() -> Iterator[tuple[str, str, Any]]:
+    granted = grants().models
+    yield from (each for each in _every_engine() if granted is None or each[1] in granted)
+
+
+def _every_engine() -> Iterator[tuple[str, str, Any]]:
     path = settings().catalogue_path
     for name, spec in catalogue(path).items():
         yield LANGUAGE_MODEL, name, spec.engine

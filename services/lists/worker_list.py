@@ -6,11 +6,18 @@ from enum import StrEnum, auto
 from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
-from cotrail.models.queries.workers import MaintenanceSession, StepUnderWay, read_maintenance, read_steps_under_way
+from cotrail.models.queries.workers import (
+    MaintenanceSession,
+    StepUnderWay,
+    own_runs,
+    read_maintenance,
+    read_steps_under_way,
+)
 from cotrail.services.store import reading
 from cotrail.tasks.roll_call import Present, call
 
@@ -63,9 +70,11 @@ def list_workers(app: Any) -> WorkerList:
     roll_call = call(app, settings().broker)
     with reading() as connection:
         holding = _by_worker(read_steps_under_way(connection))
+        shown = own_runs(connection, {step.run for steps in holding.values() for step in steps})
     workers = [_answered(each, holding.pop(each.worker, ())) for each in roll_call.present]
     workers += (_silent(worker, steps, answers_known=roll_call.problem is None) for worker, steps in holding.items())
     workers += map(_maintenance, maintenance)
+    workers = [replace(each, steps=tuple(step for step in each.steps if step.run in shown)) for each in workers]
     problem = roll_call.problem and settings().secrets.hidden(roll_call.problem)
     return WorkerList(workers=tuple(sorted(workers, key=_place)), unasked=problem)
 

@@ -1,12 +1,13 @@
 """Runs: submitted, listed, shown, steered, scored."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
+from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import control, estimating, labels, submission
 from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RetriedRun
@@ -23,16 +24,7 @@ from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
 
 Report = Annotated[_Report, HERE]
-App = Annotated[Callable[[], Any], HERE]
-"""Makes the Celery app, by which workers are asked which keys they have."""
 Limit = Annotated[int, Meta(ge=1, le=1000)]
-
-
-def current_app() -> Any:
-    """The Celery app of this process (`cotrail.workers.celery_app`)."""
-    import celery
-
-    return celery.current_app
 
 
 def _silent(_: int) -> None:

@@ -1,5 +1,6 @@
 """Experiment files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,16 @@ from cotrail.services.runs.runnable import check_splitter
 
 def read_experiment_file(path: Path) -> Experiment:
     """The experiment of a TOML file; InputError says what is wrong with it."""
-    described = {"protocol": DEFAULT, **read_toml_file(path)}
+    return read_experiment(read_toml_file(path), str(path))
+
+
+def read_experiment(keys: Mapping[str, Any], where: str) -> Experiment:
+    """The experiment that a file with these keys describes; where: what errors call the file."""
+    described = {"protocol": DEFAULT, **keys}
     try:
         experiment = experiment_of(described)
     except msgspec.ValidationError as error:
-        raise InputError(f"{path}: {refusal(error, file_type(described), described)}; correct it") from error
+        raise InputError(f"{where}: {refusal(error, file_type(described), described)}; correct it") from error
     return replace(
         experiment,
         models=experiment.models or (settings().model,),

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.repeats import Repeat, provenance_of
 from cotrail.data.demonstrations.sets import RELEASED
@@ -19,6 +17,9 @@ from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.experiments.stages import ExperimentCell, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
+from cotrail.services.access.actor import actor
+from cotrail.services.access.project_names import stored_name
+from cotrail.services.access.seen import seen_corpora
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record
@@ -47,17 +48,19 @@ class RunsSoFar(Protocol):
 class Schedule:
     """The runs of an experiment; paths that its file names are relative to `folder`.
 
+    name: of the experiment among those of all projects.
+
     cells: all of them, with the first of what is chosen from in the place of what isn't chosen yet.
     Raises InputError and its kinds for what can't be used.
     """
 
     def __init__(self, experiment: Experiment, folder: Path) -> None:
-        self.name = experiment.name
+        self.name = stored_name(experiment.name, actor().project)
         self._experiment = experiment
         self._folder = folder
         self._paper = paper_of(experiment.protocol)
         self._keys = partial(self._paper.request, experiment)
-        self.inputs = self._paper.inputs(experiment, folder, self._keys, corpora_of(settings()).open)
+        self.inputs = self._paper.inputs(experiment, folder, self._keys, seen_corpora().open)
         self._stages: Sequence[Stage[Any]] = tuple(map(self._selected, self._paper.stages(experiment)))
         self.cells: tuple[ExperimentCell, ...] = tuple(cell for stage in self._stages for cell in stage.planned)
         # The plan, the checks and the submission prepare the same runs, whose files are large.
@@ -143,7 +146,11 @@ class Schedule:
         composed = compose(
             _with_used_engines(request, system.needs),
             system,
-            corpora={name: inputs.corpus(name).revision for name in request.all_corpora if system.needs.corpus},
+            corpora={
+                seen_corpora().stored(name): inputs.corpus(name).revision
+                for name in request.all_corpora
+                if system.needs.corpus
+            },
             shots=complete_shots(system.needs, demonstrations, inputs.shown(cell, AnswerForm.TITLES)) | words,
             provenance={"cell": msgspec.to_builtins(cell), **provenance_of(repeat)},
         )

@@ -37,6 +37,7 @@ from cotrail.engines.registry import find_engine
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.services.access.seen import check_models_granted
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.provenance import STAND_INS, versions
 from cotrail.services.runs.requests import RunRequest
@@ -85,6 +86,7 @@ def compose(
         check_batches(model.name, model.engine)
     engines = _choose_engines(system.needs, request, model, profile)
     names = {role: engine.name for role, engine in engines.items()}
+    check_models_granted([model.name, *names.values()])
     notes = tuple(engine.note for engine in engines.values() if engine.note)
     store = KnowledgeStore(settings().knowledge_path)
     pinned = Binding(

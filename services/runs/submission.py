@@ -9,8 +9,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.common.unusual_fields import without_unused
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
 from cotrail.data.corpora.several import paragraphs_in, titled_in
@@ -22,6 +20,7 @@ from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule, r
 from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
+from cotrail.services.access.seen import seen_corpora
 from cotrail.services.data.uploaded_files import uploaded_name
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.planning import read_stated, with_plans
@@ -111,7 +110,8 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
         raise InputError(
             f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
         )
-    return {name: corpora_of(settings()).open(name) for name in names}
+    seen = seen_corpora()
+    return {seen.stored(name): seen.open(name) for name in names}
 
 
 def in_random_order(questions: Sequence[Question], seed: int) -> tuple[Question, ...]:

@@ -20,6 +20,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
 from cotrail.workers.stack.stack import Stack
 from tests.conftest import Eventually
+from tests.integration.serving import serving
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
@@ -172,6 +173,38 @@ def test_killed_twice_it_gives_the_tables_of_an_undisturbed_one(
     report = _last(cotrail("experiment", "run", str(file), "--json"))
     assert _tables(report) == _tables(undisturbed)
     assert _rows(engine, "killed") == _rows(engine, "undisturbed")
+
+
+def test_a_server_conducts_one_through_killed_maintenance_to_the_same_tables(
+    home: Path,
+    cotrail: Cotrail,
+    environment: dict[str, str],
+    engine: Engine,
+    undisturbed: dict[str, Any],
+    eventually: Eventually,
+) -> None:
+    file, part = _file(home, "served"), len(_rows(engine, "undisturbed")) // 4
+    with serving(environment, home / "server.log") as server:
+        command = _command("--server", server.url, "experiment", "run", str(file), "--json")
+        following = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        eventually(partial(_has_more, engine, "served", part), f"{part} steps are done")
+        conductor = next(s for s in json.loads(cotrail("stack", "--json"))["services"] if s["name"] == "maintenance")
+        psutil.Process(conductor["pid"]).kill()
+        cotrail("up")
+        output, _ = following.communicate()
+        assert following.returncode == 0
+        for shown in ("report", "show"):
+            here, there = (
+                cotrail(*where, "experiment", shown, "served", "--json") for where in ([], ["--server", server.url])
+            )
+            assert here == there
+        assert cotrail("experiment", "report", "served") == cotrail(
+            "--server", server.url, "experiment", "report", "served"
+        )
+        [job] = json.loads(cotrail("--server", server.url, "jobs", "--json"))["jobs"]
+    assert _tables(_last(output)) == _tables(undisturbed)
+    assert _rows(engine, "served") == _rows(engine, "undisturbed")
+    assert (job["state"], job["result"]["experiment"]) == ("finished", "served")
 
 
 def test_nothing_is_computed_twice(engine: Engine, undisturbed: dict[str, Any]) -> None:

@@ -21,9 +21,11 @@ from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.data.file_references import check_file_name
 from cotrail.services.data.uploaded_files import named_without_place, remove_unused, uploaded_file
 from cotrail.services.data.uploaded_folders import path_of
+from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.operations.files import NamesFiles, moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.papers.sent_files import ExperimentRequest
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
@@ -235,6 +237,8 @@ REQUESTS: dict[type, Callable[[str], Any]] = {
     ForkRequest: lambda path: ForkRequest(run="latest", plan=path),
     JudgeRequest: lambda path: JudgeRequest(run="latest", others={"plan": path}),
     RunRequest: lambda path: RunRequest(system="ircot", dataset="jsonl", questions=path),
+    IndexRequest: lambda path: IndexRequest(name="mine", files=(path,), places=("a",)),
+    ExperimentRequest: lambda path: ExperimentRequest(experiment={}, files={"a": path}),
 }
 """Requests with files, each with a path in all of its fields that name files."""
 

@@ -95,7 +95,7 @@ def test_every_report_has_them_and_lines_stay_readable() -> None:
     assert "Ada built it in Paris. So the answer is: Rome." in as_markdown(text)
     assert '">Ada built it in Paris. So the answer is: Rome.</td>' in report_page("e", report)
     out = io.StringIO()
-    print_report(report, Console(file=out, width=100))
+    print_report(tuple(map(sheet, report.tables)), Console(file=out, width=100))
     lines = [each for each in out.getvalue().splitlines() if "Ada built" in each]
     assert lines
     assert all(len(each) < 220 for each in lines)

@@ -352,7 +352,7 @@ def test_markdown_has_as_many_cells_in_every_row_and_takes_no_mark_for_its_own()
 def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
     results = [made(line(dataset=name, model="a-model-with-quite-a-long-name"), [0.5]) for name in published().datasets]
     stream = io.StringIO()
-    print_report(ircot_report(results), Console(file=stream, width=60, markup=False))
+    print_report(tuple(map(sheet, ircot_report(results).tables)), Console(file=stream, width=60, markup=False))
     rows = [row for row in stream.getvalue().splitlines() if row.startswith("IRCoT   direct  a-model")]
     assert rows
     assert rows[0].split()[-4:] == ["50.0"] * 4
@@ -360,7 +360,7 @@ def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
 
 def test_without_results_it_is_said() -> None:
     stream = io.StringIO()
-    print_report(ircot_report([]), Console(file=stream))
+    print_report((), Console(file=stream))
     assert "No run" in stream.getvalue()
 
 

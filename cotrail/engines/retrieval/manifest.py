@@ -17,7 +17,8 @@ from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
 FILE_NAME = "manifest.json"
-_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile("([A-Za-z0-9][A-Za-z0-9._-]*~)?[A-Za-z0-9][A-Za-z0-9._-]*")
+"""The name of a corpus, behind that of a project where several share a service."""
 
 
 class Revision:

@@ -1,0 +1,62 @@
+"""Experiments: conducted as jobs, listed, shown, reported."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.models.queries.experiments import experiment_ids
+from cotrail.services.access.actor import Scope
+from cotrail.services.jobs.experiments import queue_experiment
+from cotrail.services.jobs.job import Job, job_of
+from cotrail.services.operations.operation import operation
+from cotrail.services.papers.described import DescribedExperiment, describe_experiment, resolve_experiment
+from cotrail.services.papers.experiment_reports import read_report
+from cotrail.services.papers.sent_files import ExperimentRequest
+from cotrail.services.store import open_store, reading
+from cotrail.services.views.reports.sheets import Sheet, sheet
+
+
+class ReportedExperiment(Struct, frozen=True, kw_only=True):
+    """The tables of an experiment beside the published figures: their values, and the same as texts to lay out."""
+
+    experiment: str
+    tables: tuple[dict[str, Any], ...]
+    sheets: tuple[Sheet, ...]
+
+
+@operation("POST", "/experiments", Scope.SUBMIT, status=202)
+def conduct(request: ExperimentRequest) -> Job:
+    """Queue an experiment to be conducted until its runs are done; one that was begun continues.
+
+    What it came to, and meanwhile how far it is, is the job's result.
+    """
+    with open_store() as engine, engine.begin() as connection:
+        return job_of(queue_experiment(connection, request))
+
+
+@operation("GET", "/experiments", Scope.READ)
+def index() -> tuple[str, ...]:
+    """List the experiments by name, the newest first."""
+    with reading() as connection:
+        return tuple(experiment_ids(connection))
+
+
+@operation("GET", "/experiments/{experiment}", Scope.READ)
+def show(experiment: str) -> DescribedExperiment:
+    """Show an experiment's plan and its runs; `latest` is the newest."""
+    with reading() as connection:
+        return describe_experiment(connection, experiment)
+
+
+@operation("GET", "/experiments/{experiment}/report", Scope.READ)
+def report(experiment: str) -> ReportedExperiment:
+    """Report an experiment's results so far, beside the published figures."""
+    with reading() as connection:
+        name = resolve_experiment(connection, experiment)
+        tables = read_report(connection, name).tables
+    return ReportedExperiment(
+        experiment=name,
+        tables=msgspec.to_builtins(tuple(tables)),
+        sheets=tuple(map(sheet, tables)),
+    )

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.services.access.actor import Scope
+from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import operation
-from cotrail.services.operations.runs import App, current_app, submitted_as
+from cotrail.services.operations.runs import submitted_as
 from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.judging import (

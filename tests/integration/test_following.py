@@ -189,7 +189,7 @@ def test_following_ends_where_it_is_closed(engine: Engine) -> None:
     assert isinstance(following, Following)
 
     async def follow() -> list[Any]:
-        told = []
+        told: list[Any] = []
         async for batch in following.batches(60):
             told += batch
             if any(isinstance(each, Progressed) for each in batch):

@@ -71,7 +71,7 @@ def test_a_key_belongs_to_one_request_and_is_kept_for_a_day(
     assert (first.status_code, other.status_code) == (201, 409)
     assert here.post("/v1/runs", json=asked | {"seed": 5}, headers=keyed("l")).status_code == 201
     for key in ("", "é".encode(), "k" * 256):
-        refused = here.post("/v1/runs", json=asked, headers=[(b"Idempotency-Key", key)])  # type: ignore[list-item]
+        refused = here.post("/v1/runs", json=asked, headers=[(b"Idempotency-Key", key)])  # type: ignore[arg-type]
         assert refused.status_code == 422
     day_ago = func.now() - func.make_interval(0, 0, 0, 1)
     query(update(idempotency_keys).values(created_at=day_ago).returning(idempotency_keys.c.key))

@@ -12,12 +12,14 @@ from litestar.params import FromPath, FromQuery, HeaderParameter
 from cotrail.api.guards import needs
 from cotrail.services.access.actor import Scope
 from cotrail.services.data.arriving_files import Arriving, Upload, after_piece, arriving_piece, arriving_whole
-from cotrail.services.data.uploaded_files import UploadedFile, uploaded_file
+from cotrail.services.data.uploaded_files import Cleaning, UploadedFile, uploaded_file
 
 OFFSET = "Upload-Offset"
 
 AnyRequest = Request[object, object, object]  # type: ignore[type-var]
 
+
+CLEANING = Cleaning()
 
 Offset = Annotated[int, HeaderParameter(name=OFFSET, ge=0)]
 
@@ -48,7 +50,9 @@ async def put_file(request: AnyRequest, digest: FromPath[str], name: FromQuery[s
     """
     with arriving_whole(digest, name) as arriving:
         await _receive(request, arriving)
-        return await asyncio.to_thread(arriving.keep_as, digest, name)
+        kept = await asyncio.to_thread(arriving.keep_as, digest, name)
+    await asyncio.to_thread(CLEANING.clean)
+    return kept
 
 
 @head(
@@ -83,6 +87,7 @@ async def patch_upload(request: AnyRequest, upload: FromPath[str], offset: Offse
     with arriving_piece(upload, offset) as arriving:
         await _receive(request, arriving)
     now = await asyncio.to_thread(after_piece, upload)
+    await asyncio.to_thread(CLEANING.clean)
     return Response(now, headers={OFFSET: str(now.offset)})
 
 

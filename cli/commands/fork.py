@@ -7,12 +7,13 @@ import typer
 
 from cotrail.cli.arguments import Json, RunName, Tags, assigned
 from cotrail.cli.terminal.following import follow
+from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.run_text import summarize, warn_of_namesakes
+from cotrail.cli.terminal.run_text import summarize
 from cotrail.common.humanize import count
 from cotrail.core.fork_points import read_point
 from cotrail.core.ports.roles import ROLES
-from cotrail.services.operations import forks
+from cotrail.services.operations import forks, runs
 from cotrail.services.runs.forking import ENGINE, ForkedRun, ForkRequest
 
 
@@ -85,7 +86,8 @@ def fork(
         plan=plan,
     )
     forked = forks.fork(request)
-    warn_of_namesakes(forked.run, name)
+    if name:
+        print_namesakes(name, runs.namesakes(forked.run))
     if wait and not json:
         console().print(_summary(forked), soft_wrap=True)
         console().print(f"plan {forked.plan}", soft_wrap=True)

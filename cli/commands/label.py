@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from cotrail.cli.arguments import Json, RunName, Tags
+from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, print_json
-from cotrail.cli.terminal.run_text import warn_of_namesakes
 from cotrail.services.operations import runs
 
 
@@ -28,7 +28,8 @@ def label(
     Example: `cotrail label latest --name baseline --tag table-2`
     """
     labelled = runs.label(run, name=name, add=tags or (), remove=untag or ())
-    warn_of_namesakes(labelled.run, name)
+    if name:
+        print_namesakes(name, runs.namesakes(labelled.run))
     if json:
         print_json(labelled)
         return

@@ -79,7 +79,7 @@ def _print_model(screen: Console, model: DescribedModel) -> None:
     about.add_row("state", f"{model.state}: {model.problem}" if model.problem else model.state)
     about.add_row("where", model.location or "not installed")
     for key, value in model.table.items():
-        if key not in ("path", "url") and value not in (None, "", ()):
+        if key not in ("path", "url") and value not in (None, "", (), []):
             about.add_row(key, value if isinstance(value, str) else msgspec.json.encode(value).decode())
     about.add_row("profiles", ", ".join(model.profiles))
     for capability, lacking in model.capabilities.items():

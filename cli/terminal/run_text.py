@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.common.humanize import count, duration
 from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import shown_dollars
 from cotrail.services.operations import progress as operations
-from cotrail.services.operations import runs
 from cotrail.services.runs.run_progress import Cause, RunProgress
 from cotrail.services.runs.run_speed import blockage_line
 
@@ -32,12 +30,6 @@ def summarize(progress: RunProgress, *, json: bool) -> int:
         elif progress.blocked:
             screen.print(f"Once that is fixed, `cotrail resume {progress.run}` continues.", soft_wrap=True)
     return 0 if progress.complete else INCOMPLETE
-
-
-def warn_of_namesakes(run: str, name: str | None) -> None:
-    """Says where a name that a run has just got no longer finds one run."""
-    if name:
-        print_namesakes(name, runs.namesakes(run))
 
 
 def closing_line(progress: RunProgress) -> str:

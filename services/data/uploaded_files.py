@@ -20,6 +20,9 @@ from cotrail.services.data.file_references import FileReference, check_digest, c
 
 SECONDS_A_DAY = 86_400.0
 
+CLEANING_SECONDS = 3_600.0
+"""The shortest pause between two searches for files that nobody uses."""
+
 
 class UploadedFile(Struct, frozen=True, kw_only=True):
     """A file that is there; bytes: its size."""
@@ -87,6 +90,19 @@ def remove_unused(days: float) -> int:
                     path.rmdir() if path.is_dir() else path.unlink()
                     removed += 1
     return removed
+
+
+class Cleaning:
+    """Removes what nobody uses any more, once an hour at most."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+
+    def clean(self) -> None:
+        """Remove it, if it is time to."""
+        if time.monotonic() >= self._due_at:
+            self._due_at = time.monotonic() + CLEANING_SECONDS
+            remove_unused(settings().upload_days)
 
 
 def _candidates(reference: FileReference) -> list[Path]:

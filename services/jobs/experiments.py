@@ -1,4 +1,4 @@
-"""Experiments as jobs: each is conducted until its runs are done or can't continue by themselves."""
+"""Experiments as jobs: the request for one, and what it comes to."""
 
 from typing import Any
 
@@ -11,12 +11,8 @@ from cotrail.models.commands.jobs import queue_job
 from cotrail.models.records.jobs import JobRecord
 from cotrail.services.data.file_references import check_relative
 from cotrail.services.data.uploaded_files import reference_of
-from cotrail.services.data.uploaded_folders import fill_folder
-from cotrail.services.jobs.work import Work
-from cotrail.services.papers.conducting import begin
 from cotrail.services.papers.files import read_experiment
 from cotrail.services.papers.progress import ExperimentProgress
-from cotrail.services.papers.schedule import Schedule
 from cotrail.services.papers.sent_files import ExperimentRequest, check_stays_inside
 
 EXPERIMENT = "experiment"
@@ -42,21 +38,3 @@ def queue_experiment(connection: Connection, request: ExperimentRequest) -> JobR
     stored = replace(request, files={name: reference_of(path) for name, path in request.files.items()})
     asked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(stored))
     return queue_job(connection, EXPERIMENT, {"name": experiment.name, **asked})
-
-
-def carry_out(work: Work) -> Conducted:
-    """Conduct the experiment of a job's request; continues what another process began."""
-    request = msgspec.convert({key: value for key, value in work.request.items() if key != "name"}, ExperimentRequest)
-    work.folder.mkdir(parents=True, exist_ok=True)
-    fill_folder(work.folder, request.files)
-    schedule = Schedule(read_experiment(request.experiment, FILE), work.folder)
-    plan = schedule.plan()
-    notes = tuple(schedule.check())
-
-    def conducted(progress: ExperimentProgress) -> Conducted:
-        return Conducted(experiment=schedule.name, progress=progress, notes=notes)
-
-    def show(progress: ExperimentProgress) -> None:
-        work.progress(progress.answered, msgspec.to_builtins(conducted(progress)))
-
-    return conducted(begin(work.engine, schedule, plan, reuse=request.reuse).conduct(show))

@@ -8,9 +8,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from importlib import import_module
 
 import msgspec
 from sqlalchemy import Engine
@@ -22,15 +20,13 @@ from cotrail.models.queries.jobs import read_job
 from cotrail.models.records.jobs import JobRecord
 from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.data.uploaded_files import named_without_place
-from cotrail.services.jobs import experiments, indexing
 from cotrail.services.jobs.work import LostJobError, Work
 from cotrail.services.store import open_store
 
 logger = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Callable[[Work], Any]] = MappingProxyType(
-    {indexing.INDEX: indexing.carry_out, experiments.EXPERIMENT: experiments.carry_out}
-)
+MODULES = {"index": "indexing", "experiment": "conducting"}
+"""The modules beside this one with the work of each kind of job (`carry_out`); only the one needed is imported."""
 
 OUTAGE_SECONDS = 30.0
 """The pause after which a job is tried again that needs a server which doesn't answer."""
@@ -49,9 +45,10 @@ def main(job_id: str, epoch: int) -> None:
 
 
 def _carry_out(engine: Engine, job: JobRecord, held: Held) -> None:
+    kind = import_module(f"cotrail.services.jobs.{MODULES[job.kind]}")
     try:
         with Work(engine, held, job.request) as work:
-            result = msgspec.to_builtins(KINDS[job.kind](work))
+            result = msgspec.to_builtins(kind.carry_out(work))
     except LostJobError:
         logger.info("the job %s was cancelled, or taken up by another process", job.id)
     except UnavailableError as error:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from cotrail.models.queries.events import Position, Recorded, Subject
-from cotrail.services.live.events import Ended, LiveEvent, Progressed
+from cotrail.services.live.events import Ended, LiveEvent, Progressed, Token
 from cotrail.services.live.subscriber import Subscriber
 
 PAGE = 500
@@ -55,6 +55,11 @@ class Followed:
     def looked_at(self, *, done: bool = True) -> None:
         """Note that its standing was read; done: whether all is told that follows from it."""
         self._moved, self._looked = not done, monotonic()
+
+    def pass_on(self, token: Token) -> None:
+        """Hand out a token at once."""
+        for subscriber in self.subscribers:
+            subscriber.offer((), (token,))
 
     def tell(self, further: Sequence[LiveEvent]) -> None:
         """Hand out what was read, and what follows from its standing."""

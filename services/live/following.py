@@ -7,7 +7,8 @@ command line, and in an event loop, for the many streams of a server.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from threading import Event
-from typing import Literal
+from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -40,7 +41,7 @@ class Following:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self._position: Position = START
-        self._checked = False
+        self._begun = False
         self._closed = False
         self._ring: Callable[[], None] = _nobody
 
@@ -62,7 +63,7 @@ class Following:
             while asked := _next(flow, page):
                 match asked:
                     case "read":
-                        page = self._read()
+                        page = self._take(_page(self._place))
                     case "wait":
                         rung.wait()
                         rung.clear()
@@ -80,7 +81,7 @@ class Following:
             while asked := _next(flow, page):
                 match asked:
                     case "read":
-                        page = await asyncio.to_thread(self._read)
+                        page = self._take(await _page_together(self._place))
                     case "wait":
                         if not await _rings(rung, still_seconds):
                             yield ()
@@ -94,7 +95,6 @@ class Following:
         while not self._closed:
             page = (yield "read") or ()
             if page:
-                self._position = page[-1][0]
                 yield _HandOut(tuple(event for _, event in page))
             if len(page) == PAGE:
                 continue
@@ -121,13 +121,15 @@ class Following:
                 yield "wait"
         return False
 
-    def _read(self) -> Page:
-        with reading() as connection:
-            # Another database gave an id that is ahead of this one's, and nothing here is known to its reader.
-            if not self._checked and self._position.number >= read_horizon(connection):
-                self._position = START
-            self._checked = True
-            return read_events(connection, {self.subject: self._position}, PAGE).get(self.subject, ())
+    @property
+    def _place(self) -> "_Place":
+        return _Place(self.subject, self._position, self._begun)
+
+    def _take(self, read: tuple[Position, Page]) -> Page:
+        """Note where the page that was read ends."""
+        self._begun = True
+        self._position, page = read
+        return page
 
 
 def follow_run(connection: Connection, run: str, after: str | None) -> Following:
@@ -146,6 +148,38 @@ def _following(subject: Subject, after: str | None) -> Following:
     if after:
         following.go_on_behind(after)
     return following
+
+
+class _Place(NamedTuple):
+    """Where to read on; begun: whether this database gave the position."""
+
+    subject: Subject
+    position: Position
+    begun: bool
+
+
+def _page(place: _Place) -> tuple[Position, Page]:
+    """The page behind a place, and the position of its end."""
+    subject, position, begun = place
+    with reading() as connection:
+        # Another database's may be ahead of all that this one has given, and its reader knows nothing of this one.
+        if not begun and position.number >= read_horizon(connection):
+            position = START
+        page = read_events(connection, {subject: position}, PAGE).get(subject, ())
+    return page[-1][0] if page else position, page
+
+
+_Reads = dict[_Place, "asyncio.Task[tuple[Position, Page]]"]
+_reads: WeakKeyDictionary[asyncio.AbstractEventLoop, _Reads] = WeakKeyDictionary()
+
+
+async def _page_together(place: _Place) -> tuple[Position, Page]:
+    """The same, read once for all who ask for it at the same time, as all followers do whose server was lost."""
+    reads = _reads.setdefault(asyncio.get_running_loop(), {})
+    if place not in reads:
+        reads[place] = asyncio.create_task(asyncio.to_thread(_page, place))
+        reads[place].add_done_callback(lambda _: reads.pop(place))
+    return await asyncio.shield(reads[place])
 
 
 def _next(flow: _Flow, page: Page | None) -> _Asked | None:

@@ -9,9 +9,11 @@ from threading import Condition, Thread
 
 from cotrail.errors import CotrailError
 from cotrail.models.queries.events import Subject, read_events
+from cotrail.services.live.events import Token
 from cotrail.services.live.followed import PAGE, Followed
 from cotrail.services.live.standings import Standings
 from cotrail.services.live.subscriber import Subscriber
+from cotrail.services.live.tokens import Tokens
 from cotrail.services.store import reading
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,7 @@ class Hub:
         self._followed: dict[Subject, Followed] = {}
         self._thread: Thread | None = None
         self._standings = Standings()
+        self._tokens = Tokens(self._tell_token)
 
     def attach(self, subject: Subject, subscriber: Subscriber) -> bool:
         """Tell the subscriber what comes behind its position; False where others know more: it has to read on first."""
@@ -37,6 +40,7 @@ class Hub:
                 return False
             self._followed[subject] = followed
             self._start()
+            self._listen()
         return True
 
     def detach(self, subject: Subject, subscriber: Subscriber) -> None:
@@ -56,6 +60,17 @@ class Hub:
     def _forget_left(self) -> None:
         """Forget what nobody follows any more."""
         self._followed = {subject: each for subject, each in self._followed.items() if each.subscribers}
+        self._listen()
+
+    def _listen(self) -> None:
+        """Listen to the tokens of the questions that are followed by themselves."""
+        self._tokens.listen(frozenset(each.question for each in self._followed if each.question is not None))
+
+    def _tell_token(self, question: int, token: Token) -> None:
+        with self._changed:
+            for subject, each in self._followed.items():
+                if subject.question == question:
+                    each.pass_on(token)
 
     def _poll(self) -> None:
         """Look for events until nobody follows any more."""

@@ -6,8 +6,8 @@ from cotrail.common.short_digests import shortened
 from cotrail.core.binding import OWN_FIELDS
 from cotrail.core.budgets import Budget
 from cotrail.evaluation.plans.plan import Comparison, Plan
-from cotrail.services.views.plans import RunPlan
 from cotrail.services.views.reports.configuration import local
+from cotrail.services.views.run_plan import RunPlan
 
 UNPLANNED = "none: the run was submitted before plans were recorded"
 

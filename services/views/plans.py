@@ -1,11 +1,9 @@
 """The plan of a run as it was sealed, and where the run departed from it."""
 
 from collections.abc import Collection
-from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
@@ -19,22 +17,7 @@ from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.submitted_questions import read_asked_digests
 from cotrail.services.access.seen import seen_corpora
 from cotrail.services.runs.named_runs import RunRecord, find_run, resolve_run
-
-
-class RunPlan(Struct, frozen=True, kw_only=True):
-    """A run's plan.
-
-    plan, digest: None where the run was submitted before plans were recorded.
-    sealed: when, by the database's clock. deviations: where the run departed from it, in words; remarks: what the plan
-        provides for and a reader should know.
-    """
-
-    run: str
-    sealed: datetime
-    digest: str | None = None
-    plan: Plan | None = None
-    deviations: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+from cotrail.services.views.run_plan import RunPlan as RunPlan
 
 
 def describe_plan(connection: Connection, run: str) -> RunPlan:

@@ -15,13 +15,13 @@ from tests.conftest import wait_until
 
 
 class Server:
-    """A server process; url: its address."""
+    """A server process; url: its address; environment: its variables."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._environment = {**os.environ, **environment}
+        self.environment = {**os.environ, **environment}
         self._log = log
         self.start()
 
@@ -31,7 +31,7 @@ class Server:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--fd", str(self._socket.fileno())],
-                env=self._environment,
+                env=self.environment,
                 pass_fds=[self._socket.fileno()],
                 stdout=log,
                 stderr=log,

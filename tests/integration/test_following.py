@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from redis import Redis
 from sqlalchemy import Connection, Engine, event, select, text
 
+from cotrail.configuration.settings import Settings, settings
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.events import (
     _OF_RUNS,
@@ -24,13 +26,15 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import steps
 from cotrail.services.live import subscriber
-from cotrail.services.live.events import Ended, LiveEvent, Progressed
+from cotrail.services.live.events import Ended, LiveEvent, Progressed, Token
 from cotrail.services.live.following import Following
 from cotrail.services.live.hub import Hub
 from cotrail.services.live.subscriber import Subscriber
+from cotrail.services.live.tokens import channel
 from cotrail.services.operations import live
 from cotrail.services.store import reading
 from cotrail.systems.registry import find_system
+from tests.conftest import wait_until
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 
 RUN = "followed"
@@ -185,7 +189,7 @@ def test_following_ends_where_it_is_closed(engine: Engine) -> None:
     assert isinstance(following, Following)
 
     async def follow() -> list[Any]:
-        told = []
+        told: list[Any] = []
         async for batch in following.batches(60):
             told += batch
             if any(isinstance(each, Progressed) for each in batch):
@@ -230,3 +234,19 @@ def test_a_restored_store_has_numbers_of_the_server_that_it_is_on(
     assert len(told) == 2 * STEPS + 2
     migrate(database)
     assert recorded(engine) == told
+
+
+def test_tokens_of_a_followed_question_come_as_they_are_published(
+    engine: Engine, servers: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_BROKER_URL", servers.broker)
+    settings.cache_clear()
+    begin(engine, 1, id=RUN)
+    with ThreadPoolExecutor(1) as pool, Redis.from_url(servers.broker.replace("redis+socket", "unix")) as redis:
+        following = live.question_events(RUN, "1")
+        assert isinstance(following, Following)
+        told = pool.submit(lambda: next(each for each in following if isinstance(each, Token)))
+        assert following.subject.question is not None
+        name = channel(following.subject.question)
+        wait_until(lambda: redis.publish(name, '{"step": 7, "text": "Mar"}'), "somebody listens")
+        assert told.result(60) == Token(step=7, text="Mar")

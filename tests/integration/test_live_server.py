@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -83,7 +84,7 @@ def test_a_client_goes_on_with_the_next_process(engine: Engine, url: str, start:
     server = start()
     with closing(RemoteDoor(url)) as door, through(door):
         following = iter(live.run_events(RUN))
-        told = []
+        told: list[Any] = []
         while not told or not isinstance(told[-1], Progressed):
             told.append(next(following))
         # The stream is open and its reader reads nothing: the server ends all the same.

@@ -30,6 +30,7 @@ from cotrail.workers.stack import flower, place, python
 from cotrail.workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
 from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import State
+from cotrail.workers.stack.web import HOST
 from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
 
@@ -476,7 +477,7 @@ def test_flower_takes_another_port_where_its_own_is_taken(
     home = new_home()
     home.mkdir()
     with socket.socket() as taken:
-        taken.bind((flower.HOST, 0))
+        taken.bind((HOST, 0))
         taken.listen()
         monkeypatch.setattr(flower, "PORT", taken.getsockname()[1])
         assert flower.new_access(home / "flower.json").port != flower.PORT

@@ -25,6 +25,7 @@ from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.operations.files import NamesFiles, moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.papers.sent_files import ExperimentRequest
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
@@ -237,7 +238,8 @@ REQUESTS: dict[type, Callable[[str], Any]] = {
     AskRequest: lambda path: AskRequest(question="Who built it?", demonstrations=path),
     ForkRequest: lambda path: ForkRequest(run="r", plan=path),
     JudgeRequest: lambda path: JudgeRequest(run="r", rubric=path),
-    IndexRequest: lambda path: IndexRequest(name="mine", files=(path,)),
+    IndexRequest: lambda path: IndexRequest(name="mine", files=(path,), places=("a",)),
+    ExperimentRequest: lambda path: ExperimentRequest(experiment={}, files={"a": path}),
 }
 """Requests with files, each with a path in all of its fields that name files."""
 

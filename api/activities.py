@@ -76,10 +76,8 @@ class Activities:
 
 
 def note_made(answer: Any) -> None:
-    """Note the id of what an answer tells was made: a run, the first of several, a token, a project or a job."""
-    of = next(iter(getattr(answer, "runs", ())), answer)
-    names = ("run", "job", "id", "name")
-    if (found := next((getattr(of, name) for name in names if isinstance(getattr(of, name, None), str)), None)) and (
-        here := made.get(None)
-    ) is not None:
-        here.append(found)
+    """Note the id of what an answer tells was made: a run, the first of several, a job, a token or a project."""
+    runs = getattr(answer, "runs", None)
+    of = runs[0] if isinstance(runs, tuple) and runs else answer
+    ids = (getattr(of, name, None) for name in ("run", "job", "id", "name"))
+    made.get([]).extend(each for each in ids if isinstance(each, str))

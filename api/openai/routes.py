@@ -8,6 +8,7 @@ import msgspec
 from anyio import create_task_group, to_thread
 from litestar import Request, Response, Router, get, post
 from litestar.exceptions import HTTPException
+from litestar.params import FromPath, JSONBody
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from cotrail.api.event_streams import each_of, in_threads
@@ -41,7 +42,7 @@ def list_models() -> Body:
 
 
 @get("/models/{name:str}", **_route("openai.model", Scope.READ))
-async def show_model(name: str) -> Body:
+async def show_model(name: FromPath[str]) -> Body:
     """Describe a model."""
     return described(name)
 
@@ -53,7 +54,7 @@ async def show_model(name: str) -> Body:
     operation_id="openai.chat",
     status_code=200,
 )
-async def complete(data: ChatRequest, request: AnyRequest) -> Response[Body] | ServerSentEvent:
+async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
     """Answer the last message of a conversation."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
     asked, events = await _ask(question)
@@ -70,7 +71,7 @@ async def complete(data: ChatRequest, request: AnyRequest) -> Response[Body] | S
     operation_id="openai.respond",
     status_code=200,
 )
-async def respond(data: ResponseRequest, request: AnyRequest) -> Response[Body] | ServerSentEvent:
+async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
     """Answer the last message of a conversation, in the background if that is asked for."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
     if data.background and not data.stream:
@@ -90,7 +91,7 @@ async def respond(data: ResponseRequest, request: AnyRequest) -> Response[Body] 
     operation_id="openai.response",
     sync_to_thread=True,
 )
-def show_response(response_id: str) -> Body:
+def show_response(response_id: FromPath[str]) -> Body:
     """Show a response as it is by now."""
     return recorded(_read(response_id))
 
@@ -103,7 +104,7 @@ def show_response(response_id: str) -> Body:
     status_code=200,
     sync_to_thread=True,
 )
-def cancel_response(response_id: str) -> Body:
+def cancel_response(response_id: FromPath[str]) -> Body:
     """Cancel a response, unless it has ended."""
     state = _read(response_id)
     if state.state in ("queued", "in_progress"):

@@ -10,25 +10,26 @@ from litestar import HttpMethod
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
-from sqlalchemy import Engine, event, func, select
+from sqlalchemy import Engine, event, func, select, update
 
 from cotrail.api.access import PUBLIC
 from cotrail.api.app import application
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.tables import jobs, steps
+from cotrail.models.schema.tables import experiments, jobs, runs, steps
 from cotrail.services.access.actor import Scope, scopes_up_to
 from tests.integration.asked_service import HERE, FromHere, bearer, upload, write_home
 from tests.integration.conftest import Cotrail
 
 SCOPES = tuple(Scope)
 
-OF_PROJECT = {"run", "token", "job"}
+OF_PROJECT = {"experiment", "job", "response_id", "run", "token"}
 """The parameters in paths that name what is a project's own."""
 
 NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /v1/runs": {"after": str},
     "GET /v1/comparisons": {"runs": lambda run: [run, run]},
-    "GET /v1/steps/{step}/prompt": {"step": str},
+    "GET /v1/prunable": {"runs": lambda run: [run]},
+    "POST /v1/prune": {"runs": lambda run: [run]},
     "POST /v1/runs/fork": {"run": str},
     "POST /v1/judges": {"judge": lambda run: {"run": run}},
     "POST /v1/judges/estimate": {"judge": lambda run: {"run": run}},
@@ -39,10 +40,21 @@ FURTHER: dict[str, dict[str, Any]] = {
     "GET /v1/runs/{run}/export": {"form": "jsonl"},
     "PUT /v1/runs/{run}/priority": {"priority": 1},
     "POST /v1/runs/{run}/calibration": {"labels": "FILE"},
+    "PUT /v1/runs/{run}/annotations": {"marks": []},
+    "DELETE /v1/runs/{run}/annotations": {"question": "q", "position": 1, "annotator": "a"},
+    "POST /v1/runs/{run}/annotations/rows": {"annotator": "a", "rows": {}},
+    "POST /v1/runs/{run}/annotations/summary": {"annotator": "a", "questions": []},
+    "PUT /v1/runs/{run}/cause-labels": {"labels": []},
+    "DELETE /v1/runs/{run}/cause-labels": {"question": "q", "annotator": "a"},
+    "POST /v1/runs/{run}/cause-labels/rows": {"annotator": "a", "rows": {}},
+    "POST /v1/runs/{run}/cause-labels/summary": {"annotator": "a", "questions": []},
 }
 """What routes need beside that."""
 
-SELDOM = ("tokens.digest", "SET used_at")
+COMPLETES = "POST /v1/prune"
+"""Removes what is still there of what is named."""
+
+SELDOM = ("tokens.digest", "SET used_at", "INSERT INTO activities")
 """Statements that are carried out every few seconds, whatever is asked for."""
 
 SHARED = {
@@ -106,8 +118,12 @@ class World:
         with engine.begin() as connection:
             row = {"id": "job-000001", "project": "theirs", "kind": "index", "request": {}}
             connection.execute(jobs.insert().values(row))
+            experiment = {"id": "theirs/exp-000001", "project": "theirs", "plan": {}}
+            connection.execute(experiments.insert().values(experiment))
+            connection.execute(update(runs).where(runs.c.id == id_).values(asked=True))
             step = connection.execute(select(func.min(steps.c.id)).where(steps.c.run_id == id_)).scalar_one()
         self.theirs = {"run": id_, "token": other["id"], "job": "job-000001", "step": str(step)}
+        self.theirs |= {"experiment": "exp-000001", "response_id": f"resp_{id_}"}
         self.theirs |= dict.fromkeys(("after", "runs", "judge"), id_)
 
     def _token(self, project: str, scope: Scope) -> dict[str, Any]:
@@ -163,9 +179,9 @@ def test_what_is_another_projects_is_answered_like_what_is_not_there(world: Worl
                 answer = world.ask(method, path, ids, Scope.ADMIN)
                 told = {**answer.json(), "request_id": ""} if answer.content else {}
                 asked = [each for each in statements if not any(part in each for part in SELDOM)]
-                answers.append((answer.status_code, str(told).replace(ids[own[0]], "ID"), asked))
+                answers.append((answer.status_code, str(told).replace(ids[own[0]].removeprefix("resp_"), "ID"), asked))
             assert answers[0] == answers[1], name
-            assert answers[0][0] == 404, (name, answers[0])
+            assert answers[0][0] == (200 if name == COMPLETES else 404), (name, answers[0])
     finally:
         event.remove(Engine, "before_cursor_execute", listener)
 

@@ -8,6 +8,7 @@ import msgspec
 from anyio import create_task_group, to_thread
 from litestar import Request, Response, Router, get, post
 from litestar.exceptions import HTTPException
+from litestar.params import FromPath, JSONBody
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from cotrail.api.event_streams import each_of, in_threads
@@ -41,19 +42,17 @@ def list_models() -> Body:
 
 
 @get("/models/{name:str}", **_route("openai.model", Scope.READ))
-async def show_model(name: str) -> Body:
+async def show_model(name: FromPath[str]) -> Body:
     """Describe a model."""
     return described(name)
 
 
 @post(
     "/chat/completions",
-    guards=[needs(Scope.SUBMIT)],
-    opt={"scope": Scope.SUBMIT},
-    operation_id="openai.chat",
+    **_route("openai.chat", Scope.SUBMIT),
     status_code=200,
 )
-async def complete(data: ChatRequest, request: AnyRequest) -> Response[Body] | ServerSentEvent:
+async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
     """Answer the last message of a conversation."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
     asked, events = await _ask(question)
@@ -65,12 +64,10 @@ async def complete(data: ChatRequest, request: AnyRequest) -> Response[Body] | S
 
 @post(
     "/responses",
-    guards=[needs(Scope.SUBMIT)],
-    opt={"scope": Scope.SUBMIT},
-    operation_id="openai.respond",
+    **_route("openai.respond", Scope.SUBMIT),
     status_code=200,
 )
-async def respond(data: ResponseRequest, request: AnyRequest) -> Response[Body] | ServerSentEvent:
+async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
     """Answer the last message of a conversation, in the background if that is asked for."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
     if data.background and not data.stream:
@@ -85,25 +82,21 @@ async def respond(data: ResponseRequest, request: AnyRequest) -> Response[Body] 
 
 @get(
     "/responses/{response_id:str}",
-    guards=[needs(Scope.READ)],
-    opt={"scope": Scope.READ},
-    operation_id="openai.response",
+    **_route("openai.response", Scope.READ),
     sync_to_thread=True,
 )
-def show_response(response_id: str) -> Body:
+def show_response(response_id: FromPath[str]) -> Body:
     """Show a response as it is by now."""
     return recorded(_read(response_id))
 
 
 @post(
     "/responses/{response_id:str}/cancel",
-    guards=[needs(Scope.OPERATE)],
-    opt={"scope": Scope.OPERATE},
-    operation_id="openai.cancel",
+    **_route("openai.cancel", Scope.OPERATE),
     status_code=200,
     sync_to_thread=True,
 )
-def cancel_response(response_id: str) -> Body:
+def cancel_response(response_id: FromPath[str]) -> Body:
     """Cancel a response, unless it has ended."""
     state = _read(response_id)
     if state.state in ("queued", "in_progress"):

@@ -8,9 +8,12 @@ from cotrail.client.asking import AsyncGroup, Group
 from cotrail.client.door import RemoteDoor
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from cotrail.audit.findings import Verification
 from cotrail.core.paragraphs import Hit
+from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from cotrail.models.commands.pruning import Pruned
 from cotrail.models.queries.events import QuestionChanged
 from cotrail.models.queries.events import StepEnded as EventsStepEnded
@@ -43,10 +46,13 @@ from cotrail.services.lists.worker_list import WorkerList
 from cotrail.services.live.events import Ended
 from cotrail.services.live.events import Progressed
 from cotrail.services.live.events import Token as EventsToken
+from cotrail.services.operations.experiments import ReportedExperiment
 from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.operations.progress import Broker
 from cotrail.services.operations.repeats import Repeating
 from cotrail.services.operations.runs import FoundRun
+from cotrail.services.papers.described import DescribedExperiment
+from cotrail.services.papers.sent_files import ExperimentRequest
 from cotrail.services.runs.control import ControlledRun
 from cotrail.services.runs.control import PrioritizedRun
 from cotrail.services.runs.control import RetriedRun
@@ -62,18 +68,24 @@ from cotrail.services.runs.requests import AskRequest
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.run_readings import RunReading
 from cotrail.services.runs.submitted import Submitted
+from cotrail.services.views.annotations import AnnotationSummary
+from cotrail.services.views.annotations import SampledChains
+from cotrail.services.views.annotations import SentenceRow
 from cotrail.services.views.ask_events import Answer
 from cotrail.services.views.ask_events import Asked
 from cotrail.services.views.ask_events import End
 from cotrail.services.views.ask_events import StepEnded
 from cotrail.services.views.ask_events import Token
 from cotrail.services.views.calibrating import RunCalibration
+from cotrail.services.views.cause_labelling import Case
+from cotrail.services.views.cause_labelling import CauseRow
+from cotrail.services.views.cause_labelling import LabellingSummary
 from cotrail.services.views.comparison import Comparison
 from cotrail.services.views.judged_scores import JudgedScores
-from cotrail.services.views.plans import RunPlan
 from cotrail.services.views.repeated_steps import RepeatReport
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
+from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
@@ -82,15 +94,53 @@ from typing import Any
 from typing import Literal
 
 
+class Annotations(Group):
+    """Operations on annotations."""
+
+    def chains(self, run: str, *, size: int = 40, seed: int = 0) -> SampledChains:
+        """Draw chains of thought of a run, for a person to judge their sentences; the same for the same seed."""
+        answer: SampledChains = self._ask("annotations.chains", {"run": run, "size": size, "seed": seed})
+        return answer
+
+    def marks(self, run: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
+        """List which sentences of a run people have marked as true or not; annotator: only the marks of this one."""
+        answer: tuple[SentenceMark, ...] = self._ask("annotations.marks", {"run": run, "annotator": annotator})
+        return answer
+
+    def mark(self, run: str, marks: Sequence[SentenceMark]) -> int:
+        """Store marks of sentences, each in place of its annotator's former one; returns how many these are."""
+        answer: int = self._ask("annotations.mark", {"run": run, "marks": marks})
+        return answer
+
+    def forget(self, run: str, *, question: str, position: int, annotator: str) -> None:
+        """Take away an annotator's mark of a sentence; question: its id; position: of the sentence in its chain, from 0."""
+        answer: None = self._ask("annotations.forget", {"run": run, "question": question, "position": position, "annotator": annotator})
+        return answer
+
+    def fill_in(self, run: str, *, annotator: str, rows: Mapping[str, SentenceRow]) -> AnnotationSummary:
+        """Store the marks of a file's rows that are filled in, all or none.
+
+        rows: by where each stands in its file, for what is said of those that can't be used.
+        """
+        answer: AnnotationSummary = self._ask("annotations.fill_in", {"run": run, "annotator": annotator, "rows": rows})
+        return answer
+
+    def summary(self, run: str, *, annotator: str, questions: Sequence[str]) -> AnnotationSummary:
+        """Say how far an annotator is with the chains of these questions, and what all annotators found in the run."""
+        answer: AnnotationSummary = self._ask("annotations.summary", {"run": run, "annotator": annotator, "questions": questions})
+        return answer
+
+
 class Asking(Group):
     """Operations on asking."""
 
-    def ask(self, request: AskRequest) -> Iterator[Asked | Token | StepEnded | Answer | End]:
+    def ask(self, request: AskRequest) -> Iterator[Asked | Token | StepEnded | Answer | End | None]:
         """Answer one question ahead of all that is queued: tell of its steps as they end, and of what they write.
 
-        Whoever hangs up before the end cancels the run; its record stays.
+        Whoever hangs up before the end cancels the run; its record stays. Within a process, None says that nothing has
+        happened for a while.
         """
-        answer: Iterator[Asked | Token | StepEnded | Answer | End] = self._ask("asking.ask", {"request": request})
+        answer: Iterator[Asked | Token | StepEnded | Answer | End | None] = self._ask("asking.ask", {"request": request})
         return answer
 
 
@@ -123,6 +173,43 @@ class Audits(Group):
     def prompt(self, step: str) -> StepPrompt:
         """Give the exact prompt of a step, by its id in the table `steps`."""
         answer: StepPrompt = self._ask("audits.prompt", {"step": step})
+        return answer
+
+
+class Cause_Labels(Group):
+    """Operations on cause_labels."""
+
+    def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
+        """Draw wrong answers of a run, for a person to label; the same for the same seed."""
+        answer: tuple[Case, ...] = self._ask("cause_labels.cases", {"run": run, "size": size, "seed": seed})
+        return answer
+
+    def labels(self, run: str, annotator: str | None = None) -> tuple[CauseLabel, ...]:
+        """List what people say of the causes of a run's wrong answers; annotator: only the labels of this one."""
+        answer: tuple[CauseLabel, ...] = self._ask("cause_labels.labels", {"run": run, "annotator": annotator})
+        return answer
+
+    def label(self, run: str, labels: Sequence[CauseLabel]) -> int:
+        """Store labels, each in place of its annotator's former one; returns how many these are."""
+        answer: int = self._ask("cause_labels.label", {"run": run, "labels": labels})
+        return answer
+
+    def forget(self, run: str, *, question: str, annotator: str) -> None:
+        """Take away an annotator's label of the answer to a question, by its id."""
+        answer: None = self._ask("cause_labels.forget", {"run": run, "question": question, "annotator": annotator})
+        return answer
+
+    def fill_in(self, run: str, *, annotator: str, rows: Mapping[str, CauseRow]) -> LabellingSummary:
+        """Store the labels of a file's rows that are filled in, all or none.
+
+        rows: by where each stands in its file, for what is said of those that can't be used.
+        """
+        answer: LabellingSummary = self._ask("cause_labels.fill_in", {"run": run, "annotator": annotator, "rows": rows})
+        return answer
+
+    def summary(self, run: str, *, annotator: str, questions: Sequence[str]) -> LabellingSummary:
+        """Say how far an annotator is with the answers to these questions."""
+        answer: LabellingSummary = self._ask("cause_labels.summary", {"run": run, "annotator": annotator, "questions": questions})
         return answer
 
 
@@ -191,6 +278,33 @@ class Errors(Group):
     def show(self, run: str) -> RunErrors:
         """Say why a run's wrong answers are wrong, by rules over what is recorded."""
         answer: RunErrors = self._ask("errors.show", {"run": run})
+        return answer
+
+
+class Experiments(Group):
+    """Operations on experiments."""
+
+    def conduct(self, request: ExperimentRequest) -> Job:
+        """Queue an experiment to be conducted until its runs are done; one that was begun continues.
+
+        What it came to, and meanwhile how far it is, is the job's result.
+        """
+        answer: Job = self._ask("experiments.conduct", {"request": request})
+        return answer
+
+    def index(self) -> tuple[str, ...]:
+        """List the experiments by name, the newest first."""
+        answer: tuple[str, ...] = self._ask("experiments.index", {})
+        return answer
+
+    def show(self, experiment: str) -> DescribedExperiment:
+        """Show an experiment's plan and its runs; `latest` is the newest."""
+        answer: DescribedExperiment = self._ask("experiments.show", {"experiment": experiment})
+        return answer
+
+    def report(self, experiment: str) -> ReportedExperiment:
+        """Report an experiment's results so far, beside the published figures."""
+        answer: ReportedExperiment = self._ask("experiments.report", {"experiment": experiment})
         return answer
 
 
@@ -622,13 +736,51 @@ class Workers(Group):
         return answer
 
 
+class AsyncAnnotations(AsyncGroup):
+    """Operations on annotations."""
+
+    async def chains(self, run: str, *, size: int = 40, seed: int = 0) -> SampledChains:
+        """Draw chains of thought of a run, for a person to judge their sentences; the same for the same seed."""
+        answer: SampledChains = await self._ask("annotations.chains", {"run": run, "size": size, "seed": seed})
+        return answer
+
+    async def marks(self, run: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
+        """List which sentences of a run people have marked as true or not; annotator: only the marks of this one."""
+        answer: tuple[SentenceMark, ...] = await self._ask("annotations.marks", {"run": run, "annotator": annotator})
+        return answer
+
+    async def mark(self, run: str, marks: Sequence[SentenceMark]) -> int:
+        """Store marks of sentences, each in place of its annotator's former one; returns how many these are."""
+        answer: int = await self._ask("annotations.mark", {"run": run, "marks": marks})
+        return answer
+
+    async def forget(self, run: str, *, question: str, position: int, annotator: str) -> None:
+        """Take away an annotator's mark of a sentence; question: its id; position: of the sentence in its chain, from 0."""
+        answer: None = await self._ask("annotations.forget", {"run": run, "question": question, "position": position, "annotator": annotator})
+        return answer
+
+    async def fill_in(self, run: str, *, annotator: str, rows: Mapping[str, SentenceRow]) -> AnnotationSummary:
+        """Store the marks of a file's rows that are filled in, all or none.
+
+        rows: by where each stands in its file, for what is said of those that can't be used.
+        """
+        answer: AnnotationSummary = await self._ask("annotations.fill_in", {"run": run, "annotator": annotator, "rows": rows})
+        return answer
+
+    async def summary(self, run: str, *, annotator: str, questions: Sequence[str]) -> AnnotationSummary:
+        """Say how far an annotator is with the chains of these questions, and what all annotators found in the run."""
+        answer: AnnotationSummary = await self._ask("annotations.summary", {"run": run, "annotator": annotator, "questions": questions})
+        return answer
+
+
 class AsyncAsking(AsyncGroup):
     """Operations on asking."""
 
-    def ask(self, request: AskRequest) -> AsyncIterator[Asked | Token | StepEnded | Answer | End]:
+    def ask(self, request: AskRequest) -> AsyncIterator[Asked | Token | StepEnded | Answer | End | None]:
         """Answer one question ahead of all that is queued: tell of its steps as they end, and of what they write.
 
-        Whoever hangs up before the end cancels the run; its record stays.
+        Whoever hangs up before the end cancels the run; its record stays. Within a process, None says that nothing has
+        happened for a while.
         """
         return self._follow("asking.ask", {"request": request})
 
@@ -661,6 +813,43 @@ class AsyncAudits(AsyncGroup):
     async def prompt(self, step: str) -> StepPrompt:
         """Give the exact prompt of a step, by its id in the table `steps`."""
         answer: StepPrompt = await self._ask("audits.prompt", {"step": step})
+        return answer
+
+
+class AsyncCause_Labels(AsyncGroup):
+    """Operations on cause_labels."""
+
+    async def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
+        """Draw wrong answers of a run, for a person to label; the same for the same seed."""
+        answer: tuple[Case, ...] = await self._ask("cause_labels.cases", {"run": run, "size": size, "seed": seed})
+        return answer
+
+    async def labels(self, run: str, annotator: str | None = None) -> tuple[CauseLabel, ...]:
+        """List what people say of the causes of a run's wrong answers; annotator: only the labels of this one."""
+        answer: tuple[CauseLabel, ...] = await self._ask("cause_labels.labels", {"run": run, "annotator": annotator})
+        return answer
+
+    async def label(self, run: str, labels: Sequence[CauseLabel]) -> int:
+        """Store labels, each in place of its annotator's former one; returns how many these are."""
+        answer: int = await self._ask("cause_labels.label", {"run": run, "labels": labels})
+        return answer
+
+    async def forget(self, run: str, *, question: str, annotator: str) -> None:
+        """Take away an annotator's label of the answer to a question, by its id."""
+        answer: None = await self._ask("cause_labels.forget", {"run": run, "question": question, "annotator": annotator})
+        return answer
+
+    async def fill_in(self, run: str, *, annotator: str, rows: Mapping[str, CauseRow]) -> LabellingSummary:
+        """Store the labels of a file's rows that are filled in, all or none.
+
+        rows: by where each stands in its file, for what is said of those that can't be used.
+        """
+        answer: LabellingSummary = await self._ask("cause_labels.fill_in", {"run": run, "annotator": annotator, "rows": rows})
+        return answer
+
+    async def summary(self, run: str, *, annotator: str, questions: Sequence[str]) -> LabellingSummary:
+        """Say how far an annotator is with the answers to these questions."""
+        answer: LabellingSummary = await self._ask("cause_labels.summary", {"run": run, "annotator": annotator, "questions": questions})
         return answer
 
 
@@ -729,6 +918,33 @@ class AsyncErrors(AsyncGroup):
     async def show(self, run: str) -> RunErrors:
         """Say why a run's wrong answers are wrong, by rules over what is recorded."""
         answer: RunErrors = await self._ask("errors.show", {"run": run})
+        return answer
+
+
+class AsyncExperiments(AsyncGroup):
+    """Operations on experiments."""
+
+    async def conduct(self, request: ExperimentRequest) -> Job:
+        """Queue an experiment to be conducted until its runs are done; one that was begun continues.
+
+        What it came to, and meanwhile how far it is, is the job's result.
+        """
+        answer: Job = await self._ask("experiments.conduct", {"request": request})
+        return answer
+
+    async def index(self) -> tuple[str, ...]:
+        """List the experiments by name, the newest first."""
+        answer: tuple[str, ...] = await self._ask("experiments.index", {})
+        return answer
+
+    async def show(self, experiment: str) -> DescribedExperiment:
+        """Show an experiment's plan and its runs; `latest` is the newest."""
+        answer: DescribedExperiment = await self._ask("experiments.show", {"experiment": experiment})
+        return answer
+
+    async def report(self, experiment: str) -> ReportedExperiment:
+        """Report an experiment's results so far, beside the published figures."""
+        answer: ReportedExperiment = await self._ask("experiments.report", {"experiment": experiment})
         return answer
 
 
@@ -1159,12 +1375,15 @@ class Groups:
     """All groups; door: carries their operations out."""
 
     def __init__(self, door: RemoteDoor) -> None:
+        self.annotations = Annotations(door)
         self.asking = Asking(door)
         self.audits = Audits(door)
+        self.cause_labels = Cause_Labels(door)
         self.comparisons = Comparisons(door)
         self.corpora = Corpora(door)
         self.datasets = Datasets(door)
         self.errors = Errors(door)
+        self.experiments = Experiments(door)
         self.exports = Exports(door)
         self.forks = Forks(door)
         self.jobs = Jobs(door)
@@ -1193,12 +1412,15 @@ class AsyncGroups:
     """All groups; door: carries their operations out."""
 
     def __init__(self, door: RemoteDoor) -> None:
+        self.annotations = AsyncAnnotations(door)
         self.asking = AsyncAsking(door)
         self.audits = AsyncAudits(door)
+        self.cause_labels = AsyncCause_Labels(door)
         self.comparisons = AsyncComparisons(door)
         self.corpora = AsyncCorpora(door)
         self.datasets = AsyncDatasets(door)
         self.errors = AsyncErrors(door)
+        self.experiments = AsyncExperiments(door)
         self.exports = AsyncExports(door)
         self.forks = AsyncForks(door)
         self.jobs = AsyncJobs(door)

@@ -93,6 +93,15 @@ RUN pip install --no-deps /wheels/*.whl
 USER cotrail
 ENTRYPOINT ["cotrail"]
 
+# The service: it submits as the command line does, so it has the same packages.
+FROM engines AS api
+COPY --from=requirements /requirements/api.txt /requirements/reports.txt /requirements/
+RUN pip install -r /requirements/api.txt -r /requirements/reports.txt
+COPY --from=wheel /wheels /wheels
+RUN pip install --no-deps /wheels/*.whl
+USER cotrail
+CMD ["cotrail", "serve", "--processes", "2"]
+
 FROM base AS flower
 COPY --from=requirements /requirements/monitoring.txt /requirements/
 RUN pip install -r /requirements/monitoring.txt

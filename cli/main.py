@@ -71,9 +71,10 @@ def options(
         str | None,
         typer.Option(
             "--server",
-            metavar="URL",
+            metavar="SERVER",
             envvar="COTRAIL_SERVER",
-            help="Have the command be carried out by a cotrail server, with the token in COTRAIL_TOKEN.",
+            help="Have the command be carried out by a cotrail server: a URL, with the token in COTRAIL_TOKEN, or a "
+            "name in servers.toml of COTRAIL_HOME.",
             show_default=False,
         ),
     ] = None,
@@ -86,6 +87,8 @@ def options(
 def _go_through(context: typer.Context, server: str) -> None:
     """Have the command be carried out by a server; InputError where it works on this machine alone."""
     from cotrail.client.door import RemoteDoor
+    from cotrail.configuration.servers import find_server
+    from cotrail.configuration.settings import settings
     from cotrail.services.operations.operation import through
 
     command = next((each for each in COMMANDS if each.name == context.invoked_subcommand), None)
@@ -93,7 +96,8 @@ def _go_through(context: typer.Context, server: str) -> None:
         raise InputError(
             f"`cotrail {command.name}` works on this machine alone; leave out --server, and COTRAIL_SERVER"
         )
-    door = RemoteDoor(server, os.environ.get("COTRAIL_TOKEN", ""))
+    found = find_server(server, settings().home)
+    door = RemoteDoor(found.url, found.token)
     context.call_on_close(door.close)
     context.with_resource(through(door))
 

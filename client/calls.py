@@ -1,5 +1,6 @@
 """Calls of operations as requests over HTTP, and their answers as records or errors."""
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 
 PREFIX = "/v1"
+KEY = "Idempotency-Key"
 
 DATA = "data:"
 
@@ -27,6 +29,11 @@ class Call(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     media_type: str = "application/json"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be sent again where its answer is lost: the second time changes nothing more."""
+        return self.method in ("GET", "PUT", "DELETE") or any(name == KEY for name, _ in self.headers)
 
 
 class _Problem(Struct, frozen=True, kw_only=True):
@@ -46,7 +53,8 @@ def call_of(operation: Operation[Any, Any], arguments: Mapping[str, Any], upload
         return Call(method=operation.method, path=path, query=tuple(_query(sent)))
     content = sent[operation.whole_body] if operation.whole_body else sent
     body = msgspec.json.encode(content, enc_hook=str) if operation.has_body else None
-    return Call(method=operation.method, path=path, body=body)
+    key = ((KEY, str(uuid.uuid4())),) if operation.again is not None else ()
+    return Call(method=operation.method, path=path, headers=key, body=body)
 
 
 def answer_of(operation: Operation[Any, Any], content: bytes) -> Any:
@@ -63,17 +71,26 @@ def events_of(operation: Operation[Any, Any], lines: Iterable[str]) -> Iterator[
             yield decoder.decode(line.removeprefix(DATA))
 
 
-def error_of(status: int, content: bytes) -> CotrailError:
-    """The error that an answer tells of: of the same kind as where the operation is carried out here."""
+def error_of(status: int, content: bytes, seconds: float | None = None) -> CotrailError:
+    """The error that an answer tells of: of the same kind as where the operation is carried out here.
+
+    seconds: the pause that the server asks for.
+    """
     try:
         problem = msgspec.json.decode(content, type=_Problem)
     except msgspec.DecodeError:
         return UnavailableError(f"the server answered with status {status}, and not as cotrail does; check the address")
     kind = _KINDS.get(problem.type.rpartition("#")[2], CotrailError)
-    error = kind(problem.detail, 1.0) if kind is errors.TooManyRequestsError else kind(problem.detail)
+    error = _error(kind, problem.detail, seconds)
     for note in problem.notes:
         error.add_note(note)
     return error
+
+
+def _error(kind: type[CotrailError], detail: str, seconds: float | None) -> CotrailError:
+    if issubclass(kind, errors.TooManyRequestsError):
+        return kind(detail, 1.0 if seconds is None else seconds)
+    return kind(detail, seconds) if issubclass(kind, UnavailableError) else kind(detail)
 
 
 def _query(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

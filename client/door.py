@@ -8,11 +8,12 @@ from typing import Any, TypeVar, cast
 import httpx2
 from httpx2 import HTTPError
 from msgspec.structs import replace
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from cotrail.client.calls import Call, answer_of, call_of, error_of, events_of
 from cotrail.client.following import SILENT_SECONDS, Follower
 from cotrail.client.uploading import Uploading
-from cotrail.errors import UnavailableError
+from cotrail.errors import TooManyRequestsError, UnavailableError
 from cotrail.services.operations.operation import Operation
 
 R = TypeVar("R")
@@ -22,16 +23,31 @@ PATIENCE_SECONDS = 600.0
 
 CONNECT_SECONDS = 10.0
 
+MOST_TRIES = 4
+"""How often a request is sent that may be sent again."""
+
+PAUSE_SECONDS = 0.25
+"""Half the pause after the first try; each is twice the one before, unless the server asks for a longer one."""
+
+LONGEST_PAUSE = 60.0
+"""The longest pause that a server may ask for, in seconds."""
+
 
 class RemoteDoor:
     """Carries out operations on a server.
 
-    url: its address, without `/v1`; token: a token of its, empty for none.
+    url: its address, without `/v1`; token: a token of its, empty for none. pause: seconds before it is asked again.
     """
 
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", pause: float = PAUSE_SECONDS) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
+        self._again = Retrying(
+            retry=retry_if_exception_type((UnavailableError, TooManyRequestsError)),
+            stop=stop_after_attempt(MOST_TRIES),
+            wait=lambda state: max(_asked_for(state), pause * 2**state.attempt_number),
+            reraise=True,
+        )
         self._http = httpx2.Client(
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10)
         )
@@ -47,7 +63,7 @@ class RemoteDoor:
 
     def upload(self, path: str) -> str:
         """Send a file or a folder, unless the server has it; returns the reference that stands for it in requests."""
-        return Uploading(self._send).upload(path)
+        return Uploading(self._received).upload(path)
 
     def _answer(self, operation: Operation[Any, Any], call: Call) -> Any:
         if operation.answers == "stream":
@@ -70,6 +86,10 @@ class RemoteDoor:
             yield response.iter_lines()
 
     def _send(self, call: Call) -> bytes:
+        """Send a request, again where that is safe and may help; returns the body of the answer."""
+        return self._again(self._received, call) if call.repeatable else self._received(call)
+
+    def _received(self, call: Call) -> bytes:
         with self._answered(call) as response:
             return response.read()
 
@@ -87,7 +107,19 @@ class RemoteDoor:
                 call.method, call.path, params=list(call.query), content=call.body, headers=headers, timeout=timeout
             ) as response:
                 if response.status_code >= 400:
-                    raise error_of(response.status_code, response.read())
+                    raise error_of(response.status_code, response.read(), _seconds(response))
                 yield response
         except HTTPError as error:
             raise UnavailableError(f"the server at {self.url} doesn't answer ({error}); check the address") from error
+
+
+def _seconds(response: httpx2.Response) -> float | None:
+    """The pause that an answer asks for."""
+    asked = response.headers.get("Retry-After", "")
+    return float(asked) if asked.isdecimal() else None
+
+
+def _asked_for(state: RetryCallState) -> float:
+    """The pause that the last answer asked for."""
+    error = state.outcome.exception() if state.outcome else None
+    return min(getattr(error, "seconds", None) or 0.0, LONGEST_PAUSE)

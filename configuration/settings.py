@@ -137,9 +137,6 @@ class Settings(BaseSettings):
     api_port: Annotated[int, Field(ge=0, le=65_535)] = 8420
     """The port that `cotrail serve` listens at; 0 for any free one."""
 
-    api_url: Line | None = None
-    """The service's address as its users have it, where it is behind a reverse proxy."""
-
     api_proxies: Line = "127.0.0.1"
     """The addresses of reverse proxies that are believed for whom they ask, separated by commas."""
 

@@ -20,6 +20,8 @@ OTHERS = (
     "POSTGRES_PASSWORD",
     "READY_FILE",
     "REDIS_PASSWORD",
+    "SERVER",
+    "TOKEN",
     "UID",
 )
 """Variables that aren't settings: those of docker-compose.yml, of Flower, and of the processes of the stack."""

@@ -49,9 +49,7 @@ async def show_model(name: FromPath[str]) -> Body:
 
 @post(
     "/chat/completions",
-    guards=[needs(Scope.SUBMIT)],
-    opt={"scope": Scope.SUBMIT},
-    operation_id="openai.chat",
+    **_route("openai.chat", Scope.SUBMIT),
     status_code=200,
 )
 async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
@@ -66,9 +64,7 @@ async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response
 
 @post(
     "/responses",
-    guards=[needs(Scope.SUBMIT)],
-    opt={"scope": Scope.SUBMIT},
-    operation_id="openai.respond",
+    **_route("openai.respond", Scope.SUBMIT),
     status_code=200,
 )
 async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Response[Body] | ServerSentEvent:
@@ -86,9 +82,7 @@ async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Respo
 
 @get(
     "/responses/{response_id:str}",
-    guards=[needs(Scope.READ)],
-    opt={"scope": Scope.READ},
-    operation_id="openai.response",
+    **_route("openai.response", Scope.READ),
     sync_to_thread=True,
 )
 def show_response(response_id: FromPath[str]) -> Body:
@@ -98,9 +92,7 @@ def show_response(response_id: FromPath[str]) -> Body:
 
 @post(
     "/responses/{response_id:str}/cancel",
-    guards=[needs(Scope.OPERATE)],
-    opt={"scope": Scope.OPERATE},
-    operation_id="openai.cancel",
+    **_route("openai.cancel", Scope.OPERATE),
     status_code=200,
     sync_to_thread=True,
 )

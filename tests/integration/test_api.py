@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from cotrail.api.app import Service, application
 from cotrail.configuration.settings import Settings, settings
 from tests.integration import recorded
+from tests.integration.asked_service import HERE, FromHere
 from tests.integration.conftest import empty
 
 PATHS = {"run": [recorded.PLAIN, recorded.OPEN, recorded.CANCELLED, "latest"]}
@@ -41,8 +42,8 @@ def service(engine: Engine, database: str, servers: Settings, monkeypatch: pytes
 
 
 @pytest.fixture
-def client(service: Service) -> Iterator[TestClient[Service]]:
-    with TestClient(service) as client:
+def client(service: Service) -> Iterator[TestClient[Any]]:
+    with TestClient(FromHere(service), base_url=HERE) as client:
         yield client
 
 
@@ -71,7 +72,7 @@ def test_operations_one_after_another_answer_as_they_are_described(schema: BaseS
     schema.as_state_machine().run(settings=cases(COUNT, stateful_step_count=6))
 
 
-def test_an_answer_that_a_client_has_is_not_sent_again(client: TestClient[Service]) -> None:
+def test_an_answer_that_a_client_has_is_not_sent_again(client: TestClient[Any]) -> None:
     first = client.get("/v1/runs/plain")
     assert first.headers["etag"].startswith('W/"')
     again = client.get("/v1/runs/plain", headers={"If-None-Match": f'"other", {first.headers["etag"]}'})
@@ -83,13 +84,13 @@ def test_an_answer_that_a_client_has_is_not_sent_again(client: TestClient[Servic
     assert (changed.status_code, changed.json()["name"]) == (200, "baseline")
 
 
-def test_names_in_paths_may_hold_any_character(client: TestClient[Service]) -> None:
+def test_names_in_paths_may_hold_any_character(client: TestClient[Any]) -> None:
     for name in ("a b", "50%", "naïve 💥", "a%2Fb", "a/b"):
         assert client.patch("/v1/runs/plain/labels", json={"name": name}).status_code == 200, name
         assert client.get(f"/v1/runs/{quote(name, safe='')}").json()["name"] == name
 
 
-def test_pages_of_a_list_lead_to_one_another(client: TestClient[Service]) -> None:
+def test_pages_of_a_list_lead_to_one_another(client: TestClient[Any]) -> None:
     seen: list[str] = []
     path = "/v1/runs?limit=2&filters=system=ircot"
     while path:

@@ -13,6 +13,7 @@ from cotrail.errors import CotrailError, UnavailableError
 from cotrail.services.runs import watching
 from cotrail.services.runs.run_readings import RunReading, read_again
 from cotrail.services.runs.run_speed import WatchedRun
+from tests.integration.asked_service import HERE, FromHere
 from tests.integration.recorded import OPEN, PLAIN
 
 
@@ -21,7 +22,7 @@ def client(store: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClien
     url = store.url.render_as_string(hide_password=False)
     monkeypatch.setenv("COTRAIL_DATABASE_URL", url.replace("+psycopg", ""))
     settings.cache_clear()
-    with TestClient(application()) as client:
+    with TestClient(FromHere(application()), base_url=HERE) as client:
         yield client
 
 

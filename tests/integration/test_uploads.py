@@ -31,6 +31,7 @@ from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import AskRequest, RunRequest
 from tests.conftest import wait_until
+from tests.integration.asked_service import HERE, FromHere
 from tests.integration.serving import Server, serving
 
 CONTENT = b'{"id": "1", "question": "Who?"}\n'
@@ -49,7 +50,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def client(home: Path) -> Iterator[TestClient[Any]]:
-    with TestClient(application()) as client:
+    with TestClient(FromHere(application()), base_url=HERE) as client:
         yield client
 
 

@@ -10,25 +10,26 @@ import msgspec
 import pytest
 from litestar.testing import TestClient
 
-from cotrail.api.app import HEADERS, Service, application
+from cotrail.api.app import HEADERS, application
 from cotrail.api.problems import BUG, PAGE, STATUSES, UNREAD
 from cotrail.common.slugs import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 from cotrail.services.operations.registry import OPERATIONS
+from tests.integration.asked_service import HERE, FromHere
 
 DOCS = Path(__file__).parents[2] / "docs"
 JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient[Service]]:
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient[Any]]:
     """The service, whose database doesn't answer."""
     monkeypatch.setenv("COTRAIL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("COTRAIL_BROKER_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("COTRAIL_API_BODY_BYTES", "2000000")
     settings.cache_clear()
-    with TestClient(application()) as client:
+    with TestClient(FromHere(application()), base_url=HERE) as client:
         yield client
 
 
@@ -57,7 +58,7 @@ BODIES: list[tuple[Any, int, str]] = [
 
 @pytest.mark.parametrize(("body", "status", "said"), BODIES)
 def test_a_body_that_cannot_be_used_is_refused_in_our_own_words(
-    service: TestClient[Service], body: bytes, status: int, said: str
+    service: TestClient[Any], body: bytes, status: int, said: str
 ) -> None:
     _refused(service.post("/v1/runs", content=body, headers=JSON), status, said)
 
@@ -82,17 +83,17 @@ PATHS = [
 
 @pytest.mark.parametrize(("method", "path", "status", "said"), PATHS)
 def test_a_path_or_query_that_cannot_be_used_is_refused_in_our_own_words(
-    service: TestClient[Service], method: str, path: str, status: int, said: str
+    service: TestClient[Any], method: str, path: str, status: int, said: str
 ) -> None:
     _refused(service.request(method, path), status, said)
 
 
-def test_forms_and_plain_text_of_other_sites_are_refused(service: TestClient[Service]) -> None:
+def test_forms_and_plain_text_of_other_sites_are_refused(service: TestClient[Any]) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         _refused(service.post("/v1/runs", content=b"{}", headers={"content-type": kind}), 415, "must be JSON")
 
 
-def test_it_lives_without_servers_and_is_not_ready(service: TestClient[Service]) -> None:
+def test_it_lives_without_servers_and_is_not_ready(service: TestClient[Any]) -> None:
     assert service.get("/health").text == "alive\n"
     answer = service.get("/ready")
     assert (answer.status_code, answer.text) == (503, "not ready\n")
@@ -104,7 +105,7 @@ def test_every_type_of_problem_is_a_heading_of_its_page() -> None:
     assert sorted(headings) == sorted(names)
 
 
-def test_the_description_is_the_published_one_and_names_every_operation(service: TestClient[Service]) -> None:
+def test_the_description_is_the_published_one_and_names_every_operation(service: TestClient[Any]) -> None:
     described = service.get("/v1/openapi/openapi.json").json()
     published = msgspec.json.decode((DOCS / "openapi.json").read_bytes())
     assert described == published, "run `python -m cotrail.api.published > docs/openapi.json`"

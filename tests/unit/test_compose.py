@@ -36,6 +36,10 @@ NEEDED = {
     "retrieval": EVERYWHERE | CARRYING_OUT | SEARCHING,
     "evidence": EVERYWHERE | CARRYING_OUT | {"generation_slots"},
     "maintenance": EVERYWHERE | {"lease_seconds", "sweep_seconds", "resend_seconds", "max_attempts", "retention_days"},
+    "api": EVERYWHERE
+    | SEARCHING
+    | {"model", "api_host", "api_port", "api_proxies", "api_body_bytes", "upload_bytes", "upload_days", "streams"}
+    | {"tokens_required", "public_hosts", "requests_per_minute"},
     "flower": EVERYWHERE,
     "cotrail": EVERYWHERE | SEARCHING | {"model"},
 }
@@ -74,6 +78,7 @@ def test_the_files_follow_the_compose_specification(file: Path) -> None:
 
 def test_all_parts_are_there() -> None:
     asked_for = {"postgres", "redis", "elasticsearch", "migrations", "generation", "retrieval", "maintenance", "flower"}
+    asked_for.add("api")
     assert asked_for <= SERVICES.keys()
 
 
@@ -88,10 +93,12 @@ def test_ports_are_published_on_loopback_only(name: str) -> None:
     assert SERVICES[name].get("network_mode") is None
 
 
-def test_only_flower_is_on_a_network_that_leads_outside() -> None:
+def test_only_flower_and_the_service_are_on_a_network_that_leads_outside() -> None:
     outside = {name for name, network in COMPOSE["networks"].items() if not (network or {}).get("internal")}
-    assert {name for name, service in SERVICES.items() if outside & set(service["networks"])} == {"flower"}
+    assert {name for name, service in SERVICES.items() if outside & set(service["networks"])} == {"flower", "api"}
     assert SERVICES["flower"]["ports"] == ["127.0.0.1:5555:5555"]
+    assert SERVICES["api"]["ports"] == ["127.0.0.1:8420:8420"]
+    assert SERVICES["api"]["environment"]["COTRAIL_TOKENS_REQUIRED"] == "true"
 
 
 @long_lived
@@ -258,7 +265,10 @@ def test_settings_that_nobody_sets_are_as_without_compose(name: str, monkeypatch
         if re.match("COTRAIL_(?!FLOWER_)", key) and ":?" not in value:
             monkeypatch.setenv(key, default(value))
     read, unset = Settings(), Settings.model_construct()
-    assert {field for field in NEEDED[name] if getattr(read, field) != getattr(unset, field)} == {"home"}
+    assert {field for field in NEEDED[name] if getattr(read, field) != getattr(unset, field)} == {
+        "home",
+        *(("api_host", "tokens_required") if name == "api" else ()),
+    }
 
 
 def test_models_and_their_keys_are_found_where_models_are_opened_or_pinned() -> None:
@@ -296,7 +306,7 @@ def test_what_stages_are_based_on_is_known_before_the_first_of_them() -> None:
 
 def test_packages_come_before_code_so_that_their_layers_last() -> None:
     assert "/wheels" not in stages()["engines"]
-    for name in ("retrieval", "cotrail", "flower"):
+    for name in ("retrieval", "cotrail", "api", "flower"):
         body = stages()[name]
         assert body.index("/requirements/") < body.index("/wheels")
 

@@ -41,9 +41,12 @@ VARIABLES = {
     "retention_days": ("30", 30.0),
     "api_host": ("::1", "::1"),
     "api_port": ("8421", 8421),
-    "api_url": ("https://cotrail.example.org", "https://cotrail.example.org"),
     "api_proxies": ("10.0.0.0/8", "10.0.0.0/8"),
     "api_body_bytes": ("1048576", 1048576),
+    "tokens_required": ("true", True),
+    "public_hosts": ("cotrail.example.org", "cotrail.example.org"),
+    "requests_per_minute": ("100", 100),
+    "streams": ("50", 50),
     "upload_bytes": ("1000", 1000),
     "upload_days": ("7", 7.0),
 }

@@ -8,13 +8,15 @@ import msgspec
 from litestar import HttpMethod, route
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import Body, PathParameter, QueryParameter
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cotrail.api.guards import needs
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
+
+_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
 
 _BODY = "data"
 """The name by which Litestar gives a handler the body."""
@@ -77,8 +79,15 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
 
 def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
     given = operation.parameters[name]
-    place = PathParameter() if name in operation.in_path else QueryParameter()
-    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
+    place = PathParameter if name in operation.in_path else QueryParameter
+    annotation = Annotated[given.annotation, place(**_bounds(given.annotation))]
+    return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+
+
+def _bounds(annotation: Any) -> dict[str, Any]:
+    """The bounds of a parameter, which Litestar takes from its own description alone where there is one."""
+    about = (each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Meta))
+    return {name: value for each in about for name in _BOUNDS if (value := getattr(each, name)) is not None}
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

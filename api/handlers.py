@@ -80,7 +80,8 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
 def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
     given = operation.parameters[name]
     place = PathParameter if name in operation.in_path else QueryParameter
-    annotation = Annotated[given.annotation, place(**_bounds(given.annotation))]
+    of: Any = given.annotation
+    annotation = Annotated[of, place(**_bounds(of))]
     return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from sqlalchemy import Engine, select
 
@@ -155,6 +156,14 @@ def test_of_a_name_one_job_at_a_time_is_open(door: RemoteDoor, tmp_path: Path) -
     with pytest.raises(ConflictError, match="has ended already"):
         jobs.cancel(first.job)
     assert make("mine", file).job != first.job
+
+
+def test_bounds_of_a_page_are_checked(server: Server) -> None:
+    assert [httpx2.get(f"{server.url}/v1/jobs", params={"limit": each}).status_code for each in (0, 1001, 1)] == [
+        400,
+        400,
+        200,
+    ]
 
 
 def test_a_killed_processes_job_is_taken_up_by_another(engine: Engine, door: RemoteDoor, tmp_path: Path) -> None:

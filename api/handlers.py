@@ -1,8 +1,9 @@
 """Route handlers, made from the operations: the parameters in the path, the query or the body, and the answer."""
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, get_args
+from collections.abc import Callable, Iterator
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from litestar import HttpMethod, route
@@ -81,9 +82,18 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
 def _parameter(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
     given = operation.parameters[name]
     # Litestar reads the bounds of a parameter from its own mark alone.
-    bounds = next((each for each in get_args(given.annotation) if isinstance(each, Meta)), Meta())
+    bounds = next(_marks(given.annotation), Meta())
     place = (PathParameter if name in operation.in_path else QueryParameter)(ge=bounds.ge, le=bounds.le)
     return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
+
+
+def _marks(annotation: Any) -> Iterator[Meta]:
+    """The bounds of a parameter, which may be left out."""
+    for each in get_args(annotation):
+        if isinstance(each, Meta):
+            yield each
+        elif get_origin(annotation) in (Union, UnionType):
+            yield from _marks(each)
 
 
 def _annotations(parameters: list[inspect.Parameter]) -> dict[str, Any]:

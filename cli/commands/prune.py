@@ -15,9 +15,6 @@ from cotrail.errors import InputError
 from cotrail.services.operations import pruning
 from cotrail.services.runs.pruning import Pruned, Weight
 
-MOST_DAYS = 36_600
-"""A hundred years, as COTRAIL_RETENTION_DAYS may have."""
-
 
 def prune_runs(
     runs: Annotated[
@@ -30,7 +27,7 @@ def prune_runs(
         typer.Option(
             metavar="DAYS",
             min=0,
-            max=MOST_DAYS,
+            max=pruning.MOST_DAYS,
             help="All runs that ended, in any way, at least this many days ago.",
         ),
     ] = None,

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from msgspec import Meta
+
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import pruning
@@ -12,13 +14,18 @@ from cotrail.services.store import open_store, reading
 
 Report = Annotated[_Report, HERE]
 
+MOST_DAYS = 36_600
+"""A hundred years, as COTRAIL_RETENTION_DAYS may have."""
+
+Days = Annotated[float, Meta(ge=0, le=MOST_DAYS)]
+
 
 def _silent(_: Pruned) -> None:
     """Reports nothing."""
 
 
 @operation("GET", "/prunable", Scope.READ)
-def choose(runs: Sequence[str] = (), older_than: float | None = None) -> PrunedRuns:
+def choose(runs: Sequence[str] = (), older_than: Days | None = None) -> PrunedRuns:
     """Say which runs would be removed, first those whose removal was interrupted, and how large they are.
 
     older_than: takes all that ended at least this many days ago too.

@@ -20,8 +20,7 @@ from cotrail.api.guards import needs
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
 from cotrail.services.live.events import Event
-from cotrail.services.live.following import Following
-from cotrail.services.operations.operation import Operation
+from cotrail.services.operations.operation import Follows, Operation
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -46,7 +45,7 @@ class Streams:
     """The streams that this process sends, so that there are not too many, and that it can end them all."""
 
     def __init__(self) -> None:
-        self._open: set[Following] = set()
+        self._open: set[Follows] = set()
         self._closing = False
 
     def check(self) -> None:
@@ -55,7 +54,7 @@ class Streams:
             raise UnavailableError("this process sends as many streams as it can; try again", AGAIN_SECONDS)
 
     @contextmanager
-    def sending(self, following: Following) -> Iterator[None]:
+    def sending(self, following: Follows) -> Iterator[None]:
         """Count it while it is sent."""
         self._open.add(following)
         if self._closing:
@@ -106,12 +105,12 @@ def frame(event: Event) -> bytes:
 
 
 def follow_route(operation: Operation[Any, Any]) -> HTTPRouteHandler:
-    """The handler of an operation that answers a `Following`; it goes on behind `Last-Event-ID` where that is sent."""
+    """The handler of an operation that answers a `Follows`; it goes on behind `Last-Event-ID` where that is sent."""
 
     async def follow(request: Request[Any, Any, Any], **given: Any) -> Stream:
         streams: Streams = request.app.state.streams
         streams.check()
-        following: Following = await asyncio.to_thread(operation.function, **given)
+        following: Follows = await asyncio.to_thread(operation.function, **given)
         if last := request.headers.get("Last-Event-ID"):
             following.go_on_behind(last)
         return Stream(_sent(streams, following), media_type=MEDIA_TYPE, headers=HEADERS)
@@ -148,7 +147,7 @@ def _marked(operation: Operation[Any, Any], name: str) -> inspect.Parameter:
     return given.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[given.annotation, place])
 
 
-async def _sent(streams: Streams, following: Following) -> AsyncIterator[bytes]:
+async def _sent(streams: Streams, following: Follows) -> AsyncIterator[bytes]:
     """The bytes of a stream: all events that have come at a time in one piece."""
     with streams.sending(following):
         yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()

@@ -39,6 +39,7 @@ VARIABLES = {
     "max_attempts": ("2", 2),
     "deadlines": ('{"reason": 7200, "retrieve": 0.5}', {"reason": 7200, "retrieve": 0.5}),
     "retention_days": ("30", 30.0),
+    "streams": ("7", 7),
 }
 DEADLINES = {"retrieve": 600, "lookup": 600, "open": 600, "embed": 1800, "extract": 1800, "rate": 1800}
 DEADLINES |= {"entail": 3600, "reason": 3600, "read": 3600}

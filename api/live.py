@@ -15,8 +15,7 @@ from litestar.response import Stream
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
 from cotrail.services.live.events import Event
-from cotrail.services.live.following import Following
-from cotrail.services.operations.operation import Operation
+from cotrail.services.operations.operation import Follows, Operation
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -41,7 +40,7 @@ class Streams:
     """The streams that this process sends, so that there are not too many, and that it can end them all."""
 
     def __init__(self) -> None:
-        self._open: set[Following] = set()
+        self._open: set[Follows] = set()
         self._closing = False
 
     def check(self) -> None:
@@ -50,7 +49,7 @@ class Streams:
             raise UnavailableError("this process sends as many streams as it can; try again", AGAIN_SECONDS)
 
     @contextmanager
-    def sending(self, following: Following) -> Iterator[None]:
+    def sending(self, following: Follows) -> Iterator[None]:
         """Count it while it is sent."""
         self._open.add(following)
         if self._closing:
@@ -101,16 +100,16 @@ def frame(event: Event) -> bytes:
 
 
 async def follow(request: AnyRequest, operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> Stream:
-    """The stream of an operation that answers a `Following`; it goes on behind `Last-Event-ID` where that is sent."""
+    """The stream of an operation that answers a `Follows`; it goes on behind `Last-Event-ID` where that is sent."""
     streams: Streams = request.app.state.streams
     streams.check()
-    following: Following = await asyncio.to_thread(operation.function, **arguments)
+    following: Follows = await asyncio.to_thread(operation.function, **arguments)
     if last := request.headers.get("Last-Event-ID"):
         following.go_on_behind(last)
     return Stream(_sent(streams, following), media_type=MEDIA_TYPE, headers=HEADERS)
 
 
-async def _sent(streams: Streams, following: Following) -> AsyncIterator[bytes]:
+async def _sent(streams: Streams, following: Follows) -> AsyncIterator[bytes]:
     """The bytes of a stream: all events that have come at a time in one piece."""
     with streams.sending(following):
         yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()

@@ -68,7 +68,9 @@ async def main(port: int, each: int, runs: list[str]) -> None:
     wrong = sum(len(each.steps) != len(set(each.steps)) or len(each.steps) != whole[each.run] for each in watchers)
     late = sorted(1000 * seconds for each in watchers for seconds in each.late)
     there = max(each.there or began for each in watchers) - began
-    print(json.dumps({"broken": broken, "wrong": wrong, "steps": min(whole.values()), "late": late, "there": there}))
+    events, steps = sum(len(each.steps) for each in watchers), min(whole.values())
+    told = {"broken": broken, "wrong": wrong, "events": events, "steps": steps, "late": late, "there": there}
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
+import psutil
 import typer
 from msgspec.structs import replace
 from sqlalchemy import Engine, exists, select
@@ -54,11 +55,13 @@ def main(
     """Measure both in turn, and print steps per second and how late events are."""
     alone: list[float] = []
     followed: list[dict[str, Any]] = []
-    with _service() as (engine, port):
+    with _service() as (engine, port, api):
         _round(engine, "warm-up", 5)
         for number in range(rounds):
             alone.append(_round(engine, f"alone-{number}", count)["steps_per_second"])
+            spent = _cpu_seconds(api)
             followed.append(_round(engine, f"followed-{number}", count, port))
+            followed[-1]["cpu"] = _cpu_seconds(api) - spent
     report = _report(alone, followed) | {"questions": SUBMITTERS * count, "note": note}
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
@@ -66,8 +69,8 @@ def main(
 
 
 @contextmanager
-def _service() -> Iterator[tuple[Engine, int]]:
-    """A whole stack: the engine on its store, and the API's port."""
+def _service() -> Iterator[tuple[Engine, int, psutil.Process]]:
+    """A whole stack: the engine on its store, the API's port and its process."""
     with own_servers() as settings, socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
         free.close()
@@ -79,20 +82,24 @@ def _service() -> Iterator[tuple[Engine, int]]:
         migrate(settings.database)
         engine = connect(settings.database, pool_size=SUBMITTERS)
         workers = alternating("benchmarks.costless_worker", QUEUES, POOL, THREADS, 2)
-        with running([*workers, ["cotrail.workers.maintenance"]], TUNED), _api(port):
-            yield engine, port
+        with running([*workers, ["cotrail.workers.maintenance"]], TUNED), _api(port) as api:
+            yield engine, port, api
         engine.dispose()
 
 
 @contextmanager
-def _api(port: int) -> Iterator[None]:
+def _api(port: int) -> Iterator[psutil.Process]:
     command = ["uvicorn", "cotrail.api.app:application", "--factory", "--port", str(port), "--no-access-log"]
     with subprocess.Popen([sys.executable, "-m", *command, "--log-level", "warning"]) as process:
         try:
             wait_until(lambda: _listens(port))
-            yield
+            yield psutil.Process(process.pid)
         finally:
             process.terminate()
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    return float(sum(process.cpu_times()[:2]))
 
 
 def _listens(port: int) -> bool:
@@ -138,7 +145,11 @@ def _report(alone: list[float], followed: list[dict[str, Any]]) -> dict[str, Any
         "submitters": SUBMITTERS,
         "followers": FOLLOWERS,
         "errors": {name: sum(told[name] for told in followed) for name in ("broken", "wrong")},
-        "events": len(late),
+        "events": sum(told["events"] for told in followed),
+        "events_timed": len(late),
+        "api_cpu_milliseconds_per_event": round(
+            1000 * sum(told["cpu"] for told in followed) / max(1, sum(told["events"] for told in followed)), 3
+        ),
         "seconds_until_all_are_there": max(round(told["there"], 1) for told in followed),
         "milliseconds_late": {
             f"p{share:g}": round(late[min(len(late) - 1, int(len(late) * share / 100))], 1) for share in (50, 99, 99.9)

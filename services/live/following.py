@@ -17,9 +17,8 @@ from cotrail.models.queries.events import START, Position, Subject, read_events,
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import find_question
 from cotrail.services.live.events import Ended, LiveEvent
-from cotrail.services.live.followed import PAGE, Page
+from cotrail.services.live.followed import PAGE, Page, Subscriber
 from cotrail.services.live.hub import HUB
-from cotrail.services.live.subscriber import Subscriber
 from cotrail.services.store import reading
 
 Batch = tuple[LiveEvent, ...]

@@ -10,9 +10,8 @@ from threading import Condition, Thread
 from cotrail.errors import CotrailError
 from cotrail.models.queries.events import Subject, read_events
 from cotrail.services.live.events import Token
-from cotrail.services.live.followed import PAGE, Followed
+from cotrail.services.live.followed import PAGE, Followed, Subscriber
 from cotrail.services.live.standings import Standings
-from cotrail.services.live.subscriber import Subscriber
 from cotrail.services.live.tokens import Tokens
 from cotrail.services.store import reading
 

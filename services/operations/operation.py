@@ -7,7 +7,7 @@ the query of a GET or DELETE, and otherwise in a JSON object.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
@@ -28,6 +28,22 @@ HERE = "here"
 
 Answers = Literal["record", "stream", "events"]
 """What an operation answers: a record; pieces of a file; records that come as they are made."""
+
+
+class Follows(Protocol):
+    """What an operation answers whose events a server sends as they are made: records, each with its place as `id`."""
+
+    def go_on_behind(self, event: str) -> None:
+        """Begin behind the event of this id; raises InputError where it is none."""
+        ...
+
+    def batches(self, still_seconds: float) -> AsyncGenerator[tuple[Any, ...], None]:
+        """Yield events, as many at once as there are; none where none come for so many seconds."""
+        ...
+
+    def close(self) -> None:
+        """End the iteration where it is, from whichever thread."""
+        ...
 
 
 class Door(Protocol):

@@ -25,11 +25,11 @@ from cotrail.models.queries.events import (
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import steps
-from cotrail.services.live import subscriber
+from cotrail.services.live import followed
 from cotrail.services.live.events import Ended, LiveEvent, Progressed, Token
+from cotrail.services.live.followed import Subscriber
 from cotrail.services.live.following import Following
 from cotrail.services.live.hub import Hub
-from cotrail.services.live.subscriber import Subscriber
 from cotrail.services.live.tokens import channel
 from cotrail.services.operations import live
 from cotrail.services.store import reading
@@ -140,7 +140,7 @@ def hasty_events() -> Iterator[LiveEvent]:
 def test_a_follower_who_is_too_slow_reads_from_the_store(
     engine: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscriber, "MOST_QUEUED", 2)
+    monkeypatch.setattr(followed, "MOST_QUEUED", 2)
     slow = Subscriber(START, lambda: None)
     messages = begin(engine, 5, id=RUN)
     with ThreadPoolExecutor(1) as pool:

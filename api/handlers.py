@@ -68,9 +68,9 @@ def _function(operation: Operation[Any, Any]) -> Callable[..., Any]:
     if body:
         parameters.append(inspect.Parameter(_BODY, inspect.Parameter.KEYWORD_ONLY, annotation=body))
     streams = operation.answers == "events"
-    handle: Any = tell if streams else carry_out
+    handle: Callable[..., Any] = tell if streams else carry_out
     answer = ServerSentEvent if streams else operation.answer_type
-    handle.__signature__ = inspect.Signature(parameters, return_annotation=answer)
+    handle.__signature__ = inspect.Signature(parameters, return_annotation=answer)  # type: ignore[attr-defined]
     handle.__annotations__ = _annotations(parameters) | {"return": answer}
     handle.__name__ = operation.name.replace(".", "_")
     return handle

@@ -124,7 +124,7 @@ def main(output: Path) -> None:
     result = {
         "command": command("benchmarks.asking"),
         "machine": describe(),
-        "load_before": os.getloadavg(),
+        "load": os.getloadavg(),
         "versions": versions("cotrail", "litestar", "uvicorn", "celery", "sqlalchemy"),
         "model_seconds_a_step": STEP_SECONDS,
         "queued_questions": QUEUED,

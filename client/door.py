@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 from httpx2 import HTTPError
@@ -36,8 +36,9 @@ class RemoteDoor:
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""
         call = call_of(operation, arguments, self.upload)
-        carried_out = self._events if operation.answers == "events" else self._answer
-        answer: R = carried_out(operation, call)
+        if operation.answers == "events":
+            return cast(R, self._events(operation, call))
+        answer: R = answer_of(operation, self._send(call))
         return answer
 
     def upload(self, path: str) -> str:
@@ -50,9 +51,6 @@ class RemoteDoor:
         query = (("name", Path(path).name),)
         self._send(Call(method="PUT", path=f"{PREFIX}/files/{digest}", query=query, body=content))
         return digest
-
-    def _answer(self, operation: Operation[Any, Any], call: Call) -> Any:
-        return answer_of(operation, self._send(call))
 
     def _events(self, operation: Operation[Any, Any], call: Call) -> Iterator[Any]:
         """The records of a stream as they come; who stops reading hangs up."""

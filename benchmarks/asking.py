@@ -30,8 +30,8 @@ STEP_SECONDS = 0.2
 
 WORDS = 10
 QUESTION = "Where was the composer of the ballet The Drowned Bell born?"
-TIMES = 20
-QUEUED = 5000
+TIMES = 10
+QUEUED = 2000
 """Questions of the evaluation that fills the queues."""
 
 SERVE = """
@@ -124,7 +124,7 @@ def main(output: Path) -> None:
     result = {
         "command": command("benchmarks.asking"),
         "machine": describe(),
-        "load_before": os.getloadavg(),
+        "load": os.getloadavg(),
         "versions": versions("cotrail", "litestar", "uvicorn", "celery", "sqlalchemy"),
         "model_seconds_a_step": STEP_SECONDS,
         "queued_questions": QUEUED,

@@ -15,6 +15,7 @@ from cotrail.core.paragraphs import Hit
 from cotrail.evaluation.causes.cause_label import CauseLabel
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from cotrail.models.commands.pruning import Pruned
+from cotrail.models.queries.activities import ActivityRecord
 from cotrail.models.queries.events import QuestionChanged
 from cotrail.models.queries.events import StepEnded as EventsStepEnded
 from cotrail.models.queries.progress import Cause
@@ -92,6 +93,15 @@ from cotrail.services.views.step_prompts import StepPrompt
 from pathlib import Path
 from typing import Any
 from typing import Literal
+
+
+class Activities(Group):
+    """Operations on activities."""
+
+    def index(self, limit: int = 100, before: int | None = None) -> tuple[ActivityRecord, ...]:
+        """List what was asked for that changes anything, the newest first; before: only what came before this one."""
+        answer: tuple[ActivityRecord, ...] = self._ask("activities.index", {"limit": limit, "before": before})
+        return answer
 
 
 class Annotations(Group):
@@ -176,8 +186,8 @@ class Audits(Group):
         return answer
 
 
-class Cause_Labels(Group):
-    """Operations on cause_labels."""
+class CauseLabels(Group):
+    """Operations on causelabels."""
 
     def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
         """Draw wrong answers of a run, for a person to label; the same for the same seed."""
@@ -736,6 +746,15 @@ class Workers(Group):
         return answer
 
 
+class AsyncActivities(AsyncGroup):
+    """Operations on activities."""
+
+    async def index(self, limit: int = 100, before: int | None = None) -> tuple[ActivityRecord, ...]:
+        """List what was asked for that changes anything, the newest first; before: only what came before this one."""
+        answer: tuple[ActivityRecord, ...] = await self._ask("activities.index", {"limit": limit, "before": before})
+        return answer
+
+
 class AsyncAnnotations(AsyncGroup):
     """Operations on annotations."""
 
@@ -816,8 +835,8 @@ class AsyncAudits(AsyncGroup):
         return answer
 
 
-class AsyncCause_Labels(AsyncGroup):
-    """Operations on cause_labels."""
+class AsyncCauseLabels(AsyncGroup):
+    """Operations on causelabels."""
 
     async def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
         """Draw wrong answers of a run, for a person to label; the same for the same seed."""
@@ -1375,10 +1394,11 @@ class Groups:
     """All groups; door: carries their operations out."""
 
     def __init__(self, door: RemoteDoor) -> None:
+        self.activities = Activities(door)
         self.annotations = Annotations(door)
         self.asking = Asking(door)
         self.audits = Audits(door)
-        self.cause_labels = Cause_Labels(door)
+        self.cause_labels = CauseLabels(door)
         self.comparisons = Comparisons(door)
         self.corpora = Corpora(door)
         self.datasets = Datasets(door)
@@ -1412,10 +1432,11 @@ class AsyncGroups:
     """All groups; door: carries their operations out."""
 
     def __init__(self, door: RemoteDoor) -> None:
+        self.activities = AsyncActivities(door)
         self.annotations = AsyncAnnotations(door)
         self.asking = AsyncAsking(door)
         self.audits = AsyncAudits(door)
-        self.cause_labels = AsyncCause_Labels(door)
+        self.cause_labels = AsyncCauseLabels(door)
         self.comparisons = AsyncComparisons(door)
         self.corpora = AsyncCorpora(door)
         self.datasets = AsyncDatasets(door)

@@ -23,9 +23,9 @@ from cotrail.errors import CotrailError
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations import asking, runs
 from cotrail.services.runs.requests import AskRequest
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import reading
 from cotrail.services.views.ask_events import AnyAskEvent, Asked
-from cotrail.services.views.asked_questions import AskedState, begin, read_asked
+from cotrail.services.views.asked_questions import AskedState, read_asked
 
 AnyRequest = Request[Any, Any, Any]
 Body = dict[str, Any]
@@ -71,7 +71,7 @@ async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Respo
     """Answer the last message of a conversation, in the background if that is asked for."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
     if data.background and not data.stream:
-        asked = await to_thread.run_sync(_begin, question)
+        asked = await to_thread.run_sync(asking.begin, question)
         return _answer(_response(data, asked).now("queued"))
     asked, events = await _ask(question, keep=bool(data.background))
     response = _response(data, asked)
@@ -119,11 +119,6 @@ async def _ask(question: AskRequest, *, keep: bool = False) -> tuple[Asked, Asyn
     events = iter(asking.ask.function(question, keep=keep))
     asked = await in_threads(next, events)
     return asked, each_of(events, None)
-
-
-def _begin(question: AskRequest) -> Asked:
-    with open_store() as engine:
-        return begin(engine, question)
 
 
 def _read(response_id: str) -> AskedState:

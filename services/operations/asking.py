@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from typing import Annotated
 
+from sqlalchemy import Engine
+
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
-from cotrail.services.runs import asking
-from cotrail.services.runs.requests import AskRequest
+from cotrail.services.runs import asking, control, submission
+from cotrail.services.runs.asked_question import AskedQuestion
+from cotrail.services.runs.requests import ASKED_ID, AskRequest
 from cotrail.services.store import open_store
 from cotrail.services.views.answering import answering
-from cotrail.services.views.ask_events import AnyAskEvent
+from cotrail.services.views.ask_events import AnyAskEvent, Asked
 
 Keep = Annotated[bool, HERE]
 """Whether the run goes on when nobody listens any more."""
@@ -23,4 +26,25 @@ def ask(request: AskRequest, *, keep: Keep = False) -> Iterator[AnyAskEvent | No
     happened for a while.
     """
     with open_store() as engine:
-        yield from answering(engine, asking.record(engine, request), keep=keep)
+        asked = _recorded(engine, request)
+
+        def give_up() -> None:
+            if not keep:
+                control.cancel(engine, asked.run, lambda _: None)
+
+        yield from answering(engine, asked, give_up)
+
+
+def begin(request: AskRequest) -> Asked:
+    """Have a question answered without waiting for it."""
+    # Celery takes half a second to import.
+    from cotrail.tasks.routing import send
+
+    with open_store() as engine:
+        recorded = _recorded(engine, request)
+    send(recorded.messages)
+    return Asked(run=recorded.run, question=ASKED_ID, warnings=recorded.warnings)
+
+
+def _recorded(engine: Engine, request: AskRequest) -> AskedQuestion:
+    return submission.submit_asked(engine, submission.prepare(asking.with_corpus(request)))

@@ -22,6 +22,7 @@ from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
 from cotrail.services.access.seen import seen_corpora
 from cotrail.services.data.uploaded_files import uploaded_name
+from cotrail.services.runs.asked_question import AskedQuestion
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.planning import read_stated, with_plans
 from cotrail.services.runs.prepared_run import PreparedRun
@@ -106,6 +107,14 @@ def _read_questions(
 def submit(engine: Engine, prepared: PreparedRun) -> str:
     """Records the run with all of its repeats, which workers then carry out; returns its id, the first one's."""
     return submission.submit_together(engine, prepared.runs, prepared.questions, find_system)[0]
+
+
+def submit_asked(engine: Engine, prepared: PreparedRun) -> AskedQuestion:
+    """Records the run of a question that somebody waits for."""
+    [question] = prepared.questions
+    row, messages = submission.submit_asked(engine, prepared.submission, question, find_system)
+    run = prepared.submission.id
+    return AskedQuestion(run=run, id=row, messages=tuple(messages), warnings=prepared.warnings)
 
 
 def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:

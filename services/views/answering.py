@@ -1,17 +1,18 @@
 """A question while it is answered: its steps as they end, and what is written meanwhile."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from sqlalchemy import Engine, select
 
 from cotrail.configuration.settings import settings
 from cotrail.core.results import Generated
+from cotrail.errors import InputError
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import TracedQuestion, read_traced
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import steps
-from cotrail.services.runs import control
-from cotrail.services.runs.asking import AskedQuestion
+from cotrail.services.runs.asked_question import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID
 from cotrail.services.views import exporting
 from cotrail.services.views.ask_events import Answer, AnyAskEvent, Asked, End, Source, StepEnded, Token, Usage
@@ -23,18 +24,17 @@ POLL_SECONDS = 0.2
 ENDED_STEPS = (StepState.FINISHED, StepState.FAILED)
 
 
-def answering(engine: Engine, asked: AskedQuestion, *, keep: bool = False) -> Iterator[AnyAskEvent | None]:
+def answering(engine: Engine, asked: AskedQuestion, give_up: Callable[[], object]) -> Iterator[AnyAskEvent | None]:
     """Has a recorded question answered, and yields what happens until it has ended; None where nothing has for a while.
 
-    Whoever stops listening before that doesn't want the answer any more: the run is cancelled, and its record stays.
-    keep: whether it goes on instead.
+    give_up: called where whoever listens stops before that.
     """
     watched = _Watched(engine, asked.id)
     try:
         yield from _until_ended(watched, asked)
     except BaseException:
-        if not keep:
-            control.cancel(engine, asked.run, lambda _: None)
+        with suppress(InputError):  # it may just have ended
+            give_up()
         raise
     yield answer_of(watched.question)
     yield End(trace=_trace(engine, asked.run, watched.question))

@@ -4,18 +4,17 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from cotrail.core.budgets import RUN, Budget
 from cotrail.core.ended_by import LIMIT
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.traces import TracedQuestion, read_question
 from cotrail.models.schema.states import QuestionStatus, StepState
-from cotrail.services.runs import asking
 from cotrail.services.runs.named_runs import find_run
-from cotrail.services.runs.requests import ASKED_ID, AskRequest
+from cotrail.services.runs.requests import ASKED_ID
 from cotrail.services.views.answering import answer_of
-from cotrail.services.views.ask_events import Answer, Asked, StepEnded
+from cotrail.services.views.ask_events import Answer, StepEnded
 from cotrail.services.views.shown_steps import shown_steps
 
 State = Literal["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
@@ -42,16 +41,6 @@ class AskedState(Struct, frozen=True, kw_only=True):
     state: State
     steps: tuple[StepEnded, ...]
     answer: Answer
-
-
-def begin(engine: Engine, request: AskRequest) -> Asked:
-    """Have a question answered without waiting for it."""
-    # Celery takes half a second to import.
-    from cotrail.tasks.routing import send
-
-    recorded = asking.record(engine, request)
-    send(recorded.messages)
-    return Asked(run=recorded.run, question=ASKED_ID, warnings=recorded.warnings)
 
 
 def read_asked(connection: Connection, run: str) -> AskedState:

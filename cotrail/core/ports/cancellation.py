@@ -13,6 +13,7 @@ class Cancellation:
     """Cancellation token: one thread cancels, and the thread that generates observes it.
 
     listener: listens to the generation; None where nobody does. Engines that write all at once tell it nothing.
+        Who listens waits for the answer, so that a served model is asked at once.
     """
 
     def __init__(self) -> None:

@@ -119,6 +119,17 @@ class Witness(Protocol):
         """The server refused a request; no message has the key."""
 
 
+def _http(endpoint: ServerAddress, headers: dict[str, str], most: int | None) -> httpx2.AsyncClient:
+    """Connections to a server, at most so many."""
+    return httpx2.AsyncClient(
+        headers=headers,
+        # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
+        timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
+        limits=httpx2.Limits(max_connections=most, keepalive_expiry=IDLE_SECONDS),
+        follow_redirects=False,
+    )
+
+
 class ServerClient:
     """Sends requests to one server; used in one thread only.
 
@@ -140,26 +151,24 @@ class ServerClient:
         self._witness = witness
         key = key_of(endpoint)
         self._secrets = Secrets((key,))
-        self._http = httpx2.AsyncClient(
-            # The size of unpacked content can't be bounded by what arrives.
-            headers={"Accept-Encoding": "identity"} | headers(key),
-            # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
-            timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
-            limits=httpx2.Limits(max_connections=endpoint.most_in_flight, keepalive_expiry=IDLE_SECONDS),
-            follow_redirects=False,
-        )
+        # The size of unpacked content can't be bounded by what arrives.
+        self._http = _http(endpoint, {"Accept-Encoding": "identity"} | headers(key), endpoint.most_in_flight)
+        self._ahead = _http(endpoint, {"Accept-Encoding": "identity"} | headers(key), None)
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._http.aclose()
+        await self._ahead.aclose()
 
-    async def complete(self, path: str, body: dict[str, Any], stream: AnswerStream, *, streams: bool) -> None:
+    async def complete(
+        self, path: str, body: dict[str, Any], stream: AnswerStream, *, streams: bool, ahead: bool = False
+    ) -> None:
         """Has the server write into a stream until that is complete; closing the connection ends the generation there.
 
-        streams: whether the server was asked to answer in events.
+        streams: whether the server was asked to answer in events; ahead: whether this request waits for no others.
         Raises StepError, TransientStepError, UnavailableError, BlockedError.
         """
-        async with self._answer(self._endpoint.url + path, body) as response:
+        async with self._answer(self._endpoint.url + path, body, self._ahead if ahead else None) as response:
             if self._witness:
                 self._witness.answered(response.headers)
             if not response.is_success:
@@ -218,9 +227,11 @@ class ServerClient:
         return [each for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
     @asynccontextmanager
-    async def _answer(self, url: str, body: dict[str, Any]) -> AsyncIterator[httpx2.Response]:
+    async def _answer(
+        self, url: str, body: dict[str, Any], http: httpx2.AsyncClient | None = None
+    ) -> AsyncIterator[httpx2.Response]:
         try:
-            response = await self._send(url, body)
+            response = await self._send(url, body, http or self._http)
             try:
                 yield response
             finally:
@@ -230,10 +241,10 @@ class ServerClient:
             raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
     @_retried_while_away
-    async def _send(self, url: str, body: dict[str, Any]) -> httpx2.Response:
+    async def _send(self, url: str, body: dict[str, Any], http: httpx2.AsyncClient) -> httpx2.Response:
         sent = time.monotonic()
         try:
-            response = await self._http.send(self._http.build_request("POST", url, json=body), stream=True)
+            response = await http.send(http.build_request("POST", url, json=body), stream=True)
         # Nothing was sent yet. Broken connections, below, may have delivered the request.
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None

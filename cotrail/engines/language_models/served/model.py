@@ -290,7 +290,10 @@ class ServedModel:
     def _complete(self, body: dict[str, Any], stream: ServerStream, cancellation: Cancellation | None = None) -> None:
         streams = "stream" not in self._endpoint.omits
         path = self._protocol.path(self._endpoint, streams=streams)
-        self._event_loop.run(partial(self._client.complete, path, body, stream, streams=streams), cancellation)
+        # Somebody who listens waits for the answer: it doesn't wait for those of evaluations.
+        ahead = cancellation is not None and cancellation.listener is not None
+        work = partial(self._client.complete, path, body, stream, streams=streams, ahead=ahead)
+        self._event_loop.run(work, cancellation)
 
 
 def _continues_a_turn(prompt: Prompt) -> bool:

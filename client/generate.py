@@ -70,9 +70,9 @@ def source() -> str:
     writing = Writing()
     every = sorted(OPERATIONS.values(), key=_group)
     groups = [(name, list(operations)) for name, operations in groupby(every, key=_group)]
-    sync = [_class(f"{name.title()}", "Group", map(_method(writing), operations)) for name, operations in groups]
+    sync = [_class(_title(name), "Group", map(_method(writing), operations)) for name, operations in groups]
     waiting = [
-        _class(f"Async{name.title()}", "AsyncGroup", map(_awaited(writing), operations)) for name, operations in groups
+        _class(f"Async{_title(name)}", "AsyncGroup", map(_awaited(writing), operations)) for name, operations in groups
     ]
     names = [name for name, _ in groups]
     every_one = [_all("Groups", "", "RemoteDoor", names), _all("AsyncGroups", "Async", "RemoteDoor", names)]
@@ -86,13 +86,17 @@ def _group(operation: Operation[Any, Any]) -> str:
     return operation.name.partition(".")[0]
 
 
+def _title(group: str) -> str:
+    return group.title().replace("_", "")
+
+
 def _class(name: str, base: str, methods: Iterator[str]) -> str:
     said = f'    """Operations on {name.removeprefix("Async").lower()}."""'
     return f"class {name}({base}):\n{said}\n\n" + "\n\n".join(methods)
 
 
 def _all(name: str, prefix: str, door: str, groups: list[str]) -> str:
-    lines = [f"        self.{group} = {prefix}{group.title()}(door)" for group in groups]
+    lines = [f"        self.{group} = {prefix}{_title(group)}(door)" for group in groups]
     said = f'    """All groups; door: carries their operations out."""\n\n    def __init__(self, door: {door}) -> None:'
     return f"class {name}:\n{said}\n" + "\n".join(lines)
 

@@ -176,8 +176,8 @@ class Audits(Group):
         return answer
 
 
-class Cause_Labels(Group):
-    """Operations on cause_labels."""
+class CauseLabels(Group):
+    """Operations on causelabels."""
 
     def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
         """Draw wrong answers of a run, for a person to label; the same for the same seed."""
@@ -816,8 +816,8 @@ class AsyncAudits(AsyncGroup):
         return answer
 
 
-class AsyncCause_Labels(AsyncGroup):
-    """Operations on cause_labels."""
+class AsyncCauseLabels(AsyncGroup):
+    """Operations on causelabels."""
 
     async def cases(self, run: str, *, size: int = 40, seed: int = 0) -> tuple[Case, ...]:
         """Draw wrong answers of a run, for a person to label; the same for the same seed."""
@@ -1378,7 +1378,7 @@ class Groups:
         self.annotations = Annotations(door)
         self.asking = Asking(door)
         self.audits = Audits(door)
-        self.cause_labels = Cause_Labels(door)
+        self.cause_labels = CauseLabels(door)
         self.comparisons = Comparisons(door)
         self.corpora = Corpora(door)
         self.datasets = Datasets(door)
@@ -1415,7 +1415,7 @@ class AsyncGroups:
         self.annotations = AsyncAnnotations(door)
         self.asking = AsyncAsking(door)
         self.audits = AsyncAudits(door)
-        self.cause_labels = AsyncCause_Labels(door)
+        self.cause_labels = AsyncCauseLabels(door)
         self.comparisons = AsyncComparisons(door)
         self.corpora = AsyncCorpora(door)
         self.datasets = AsyncDatasets(door)

@@ -25,7 +25,7 @@ EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its typ
 _PREFIX = "/v1"
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS = {"4XX": {"$ref": "#/components/responses/Refused"}, "5XX": {"$ref": "#/components/responses/Failed"}}
-_AS_OPENAI = dict.fromkeys(_PROBLEMS, {"description": "An error in OpenAI's form.", "content": {JSON: {}}})
+_AS_OPENAI = {key: {"description": "An error in OpenAI's form.", "content": {JSON: {}}} for key in _PROBLEMS}
 _RESPONSES = {
     "Refused": "The request can't be read, isn't allowed, or can't be used; `detail` says what to do.",
     "Failed": "The service, or something that it needs, failed.",

@@ -25,6 +25,7 @@ EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its typ
 _PREFIX = "/v1"
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS = {"4XX": {"$ref": "#/components/responses/Refused"}, "5XX": {"$ref": "#/components/responses/Failed"}}
+_AS_OPENAI = {key: {"description": "An error in OpenAI's form.", "content": {JSON: {}}} for key in _PROBLEMS}
 _RESPONSES = {
     "Refused": "The request can't be read, isn't allowed, or can't be used; `detail` says what to do.",
     "Failed": "The service, or something that it needs, failed.",
@@ -51,7 +52,8 @@ def description(own: Mapping[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(own))
     paths = document.setdefault("paths", {})
     for each in _operations_in(paths):
-        each["responses"] = {status: said for status, said in each["responses"].items() if status < "4"} | _PROBLEMS
+        refused = _AS_OPENAI if "openai" in each.get("tags", ()) else _PROBLEMS
+        each["responses"] = {status: said for status, said in each["responses"].items() if status < "4"} | refused
     for operation in OPERATIONS.values():
         paths.setdefault(f"{_PREFIX}{operation.path}", {})[operation.method.lower()] = _described(operation, schemas)
     parts = document.setdefault("components", {})

@@ -166,7 +166,7 @@ def _typed(text: str, declared: inspect.Type | Any) -> Any:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):
         return text
-    return text if isinstance(value, dict | list | str) else value
+    return text if value is None or isinstance(value, dict | list | str) else value
 
 
 @cache

@@ -67,6 +67,7 @@ PATHS = [
     ("GET", "/v1/runs?limit=0", 422, "`limit` must be a whole number from 1 to 1,000"),
     ("GET", f"/v1/runs?limit={'9' * 5000}", 422, "`limit` must be a whole number from 1 to 1,000"),
     ("GET", "/v1/runs?limit=4.0", 422, "`limit` must be a whole number"),
+    ("GET", "/v1/runs?limit=null", 422, "`limit` must be a whole number"),
     ("GET", "/v1/runs?limit=", 422, "`limit` must be a whole number"),
     ("GET", "/v1/runs?limit=1&limit=2", 422, "takes one value"),
     ("GET", "/v1/runs?limt=1", 422, "there is no parameter 'limt' (did you mean limit?)"),

@@ -8,7 +8,7 @@ from cotrail.api.openai.errors import error_body
 from cotrail.api.openai.reasoning import Reasoning, citations
 from cotrail.api.openai.requests import ChatRequest
 from cotrail.services.views.ask_events import Answer, AnyAskEvent, Asked, Usage
-from cotrail.services.views.asked_questions import end_of
+from cotrail.services.views.asked_answers import end_of
 
 REASONS = {"completed": "stop", "incomplete": "length"}
 """The reasons for which a completion ended, by the states of questions; in the others there is no completion."""

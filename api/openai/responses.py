@@ -7,7 +7,8 @@ from cotrail.api.openai.chat import failure_of
 from cotrail.api.openai.model_names import name_of
 from cotrail.api.openai.reasoning import Reasoning, citations
 from cotrail.services.views.ask_events import Answer, AnyAskEvent, Usage
-from cotrail.services.views.asked_questions import AskedState, State, end_of
+from cotrail.services.views.asked_answers import State, end_of
+from cotrail.services.views.asked_questions import AskedState
 
 PREFIX = "resp_"
 """The beginning of the id of a response; the run's id follows."""

@@ -9,10 +9,13 @@ from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import asking, control, submission
 from cotrail.services.runs.asked_question import AskedQuestion
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.requests import ASKED_ID, AskRequest
 from cotrail.services.store import open_store
+from cotrail.services.views import exporting
 from cotrail.services.views.answering import answering
-from cotrail.services.views.ask_events import AnyAskEvent, Asked
+from cotrail.services.views.ask_events import AnyAskEvent, Asked, End
+from cotrail.services.views.tracing import read_question
 
 Keep = Annotated[bool, HERE]
 """Whether the run goes on when nobody listens any more."""
@@ -33,6 +36,9 @@ def ask(request: AskRequest, *, keep: Keep = False) -> Iterator[AnyAskEvent | No
                 control.cancel(engine, asked.run, lambda _: None)
 
         yield from answering(engine, asked, give_up)
+        with engine.connect() as connection:
+            record, question = find_run(connection, asked.run), read_question(connection, asked.run, ASKED_ID)
+        yield End(trace=exporting.trace(record, question).document())
 
 
 def begin(request: AskRequest) -> Asked:

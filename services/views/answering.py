@@ -6,16 +6,14 @@ from contextlib import suppress
 from sqlalchemy import Engine, select
 
 from cotrail.configuration.settings import settings
-from cotrail.core.results import Generated
 from cotrail.errors import InputError
-from cotrail.models.queries.runs import read_run
-from cotrail.models.queries.traces import TracedQuestion, read_traced
+from cotrail.models.queries.traces import read_traced
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import steps
 from cotrail.services.runs.asked_question import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID
-from cotrail.services.views import exporting
-from cotrail.services.views.ask_events import Answer, AnyAskEvent, Asked, End, Source, StepEnded, Token, Usage
+from cotrail.services.views.ask_events import AnyAskEvent, Asked, StepEnded, Token
+from cotrail.services.views.asked_answers import answer_of
 from cotrail.services.views.shown_steps import shown_steps
 
 POLL_SECONDS = 0.2
@@ -37,7 +35,6 @@ def answering(engine: Engine, asked: AskedQuestion, give_up: Callable[[], object
             give_up()
         raise
     yield answer_of(watched.question)
-    yield End(trace=_trace(engine, asked.run, watched.question))
 
 
 def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEvent | None]:
@@ -89,42 +86,3 @@ class _Watched:
             [self.question] = read_traced(connection, [self._row])
             places = select(steps.c.id, steps.c.sequence).where(steps.c.question_id == self._row)
             self.places = {row.id: row.sequence for row in connection.execute(places)}
-
-
-def answer_of(question: TracedQuestion) -> Answer:
-    """The end of a question."""
-    return Answer(
-        status=question.status,
-        answer=question.answer,
-        reason=f"{question.reason.type}: {question.reason.message}" if question.reason else None,
-        ended_by=question.ended_by,
-        sources=tuple(
-            Source(
-                id=each.paragraph.id,
-                title=each.paragraph.title,
-                text=each.paragraph.text,
-                step=each.step,
-                query=each.query,
-            )
-            for each in question.collected
-        ),
-        usage=usage_of(question),
-    )
-
-
-def usage_of(question: TracedQuestion) -> Usage:
-    """The tokens of a question's steps, those that failed included as far as they wrote."""
-    results = [step.failure.written if step.failure else step.result for step in question.steps]
-    written = [result for result in results if isinstance(result, Generated)]
-    return Usage(
-        prompt=sum(each.prompt_tokens for each in written),
-        cached=sum(each.cached_prompt_tokens for each in written),
-        generated=sum(each.generated_tokens for each in written),
-        reasoning=sum(each.thought_tokens for each in written),
-    )
-
-
-def _trace(engine: Engine, run: str, question: TracedQuestion) -> dict[str, object]:
-    with engine.connect() as connection:
-        record = read_run(connection, run)
-    return exporting.trace(record, question).document()

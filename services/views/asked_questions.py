@@ -1,33 +1,18 @@
 """Questions that were asked alone, apart from whether anybody still waits for them."""
 
 from datetime import datetime
-from typing import Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.core.budgets import RUN, Budget
-from cotrail.core.ended_by import LIMIT
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.traces import TracedQuestion, read_question
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.requests import ASKED_ID
-from cotrail.services.views.answering import answer_of
 from cotrail.services.views.ask_events import Answer, StepEnded
+from cotrail.services.views.asked_answers import State, answer_of, end_of
 from cotrail.services.views.shown_steps import shown_steps
-
-State = Literal["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
-"""How far a question is: before its first step begins, until it ends, and how it ended. One that a budget ended is
-incomplete, with what was found until then; one that is blocked has failed, until `cotrail resume`."""
-
-_ENDS: dict[str, State] = {
-    QuestionStatus.FINISHED: "completed",
-    QuestionStatus.FAILED: "failed",
-    QuestionStatus.BLOCKED: "failed",
-    QuestionStatus.CANCELLED: "cancelled",
-}
-_BUDGETS = {f"{LIMIT}{of}{name}" for of in ("", RUN) for name in Budget.__struct_fields__}
 
 
 class AskedState(Struct, frozen=True, kw_only=True):
@@ -63,11 +48,6 @@ def read_asked(connection: Connection, run: str) -> AskedState:
         ),
         answer=answer_of(question),
     )
-
-
-def end_of(answer: Answer) -> State:
-    """How a question ended."""
-    return "incomplete" if answer.ended_by in _BUDGETS else _ENDS[answer.status]
 
 
 def _state_of(question: TracedQuestion) -> State:

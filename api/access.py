@@ -5,14 +5,12 @@ itself none is needed, where only that reaches the server, and no proxy is betwe
 Whatever isn't marked as public is refused to those of whom nothing is known.
 """
 
-import uuid
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
 
 from anyio import to_thread
 from litestar import Request
-from litestar.datastructures import MutableScopeHeaders
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec.structs import replace
@@ -20,6 +18,7 @@ from msgspec.structs import replace
 from cotrail.api import origins
 from cotrail.api.activities import Activities, made
 from cotrail.api.rates import Rates
+from cotrail.api.request_ids import id_of, request_id
 from cotrail.common.storable_text import storable
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnauthenticatedError
@@ -42,22 +41,8 @@ PROJECT = "Cotrail-Project"
 SESSION = "cotrail_session"
 """The cookie of a person who signed in; `__Host-` precedes it except on the machine itself."""
 
-request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the request that is being answered."""
-
 idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
 """Its `Idempotency-Key`."""
-
-
-def id_of(scope: Scope) -> str:
-    """The id of a request."""
-    return str(scope["state"].setdefault("request_id", str(uuid.uuid4())))
-
-
-async def tell_id(message: Message, scope: Scope) -> None:
-    """Say in an answer under which id its request is logged; called before anything is sent."""
-    if message["type"] == "http.response.start":
-        MutableScopeHeaders.from_message(message)["X-Request-Id"] = id_of(scope)
 
 
 class Access(ASGIMiddleware):

@@ -11,13 +11,14 @@ from litestar.openapi import OpenAPIConfig
 from litestar.types import Message, Scope, Send
 
 from cotrail.api import problems
-from cotrail.api.access import PUBLIC, Access, tell_id
+from cotrail.api.access import PUBLIC, Access
 from cotrail.api.activities import Activities
 from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
 from cotrail.api.live import streams_end_first
 from cotrail.api.openai.routes import router as openai
 from cotrail.api.probes import PROBES
+from cotrail.api.request_ids import tell_id
 from cotrail.api.requests import SLASH
 from cotrail.api.uploads import HANDLERS as UPLOADS
 from cotrail.configuration.settings import settings

@@ -5,7 +5,7 @@ from typing import Any
 
 from uvicorn.logging import AccessFormatter
 
-from cotrail.api.access import request_id
+from cotrail.api.request_ids import request_id
 
 ACCESS = "uvicorn.access"
 

@@ -10,7 +10,7 @@ from litestar.exceptions import HTTPException
 from msgspec import Struct
 
 from cotrail import errors
-from cotrail.api.access import id_of
+from cotrail.api.request_ids import id_of
 from cotrail.common.slugs import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError

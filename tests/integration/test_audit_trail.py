@@ -82,8 +82,16 @@ NAMES = {"questions": "key, NULL"} | dict.fromkeys(
 
 NAMING = {"id", "key", "run_id", "question_id", "step_id", "sequence", "position", "rank", "epoch"}
 
-UNCOVERED = {("runs", "digest", "NULL"), ("runs", "served", "NOT {0}"), ("runs", "batched", "NOT {0}")}
-"""A run without its digest is one that maintenance hasn't closed yet; the others only steer how its steps are asked."""
+UNCOVERED = {("runs", "digest", "NULL")}
+"""A run without its digest is one that maintenance hasn't closed yet."""
+
+UNSEALED = {
+    *(("runs", column) for column in ("served", "batched", "asked", "project")),
+    ("experiments", "project"),
+    ("steps", "ended_in"),
+    ("questions", "changed_in"),
+}
+"""What only steers how a run's steps are asked, who sees it, and in which order readers see its rows."""
 
 CHANGED = (PLAIN, CANCELLED, SECOND)
 """The runs that are changed."""
@@ -118,7 +126,8 @@ INDEXES = """
 def cases() -> Iterator[tuple[str, str, str]]:
     """Each column, and each thing that it is set to."""
     for table in AUDITED:
-        for column in Base.metadata.tables[table].columns:
+        columns = Base.metadata.tables[table].columns
+        for column in (each for each in columns if (table, each.name) not in UNSEALED):
             values = [
                 *CHANGES[type(column.type).__name__],
                 *(f"'{value}'" for value in ALSO.get((table, column.name), ())),

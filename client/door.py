@@ -48,9 +48,7 @@ class RemoteDoor:
             wait=lambda state: max(_asked_for(state), pause * 2**state.attempt_number),
             reraise=True,
         )
-        self._http = httpx2.Client(
-            base_url=self.url, headers=headers, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10)
-        )
+        self._http = httpx2.Client(base_url=self.url, headers=headers)
 
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises the error that the server answers with, UnavailableError where none."""

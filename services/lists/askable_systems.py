@@ -2,8 +2,7 @@
 
 import msgspec
 
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
+from cotrail.services.access.seen import seen_corpora
 from cotrail.systems.registry import SYSTEMS, find_system
 
 
@@ -21,4 +20,4 @@ def askable_systems() -> list[tuple[str, bool]]:
 
 def corpus_names() -> list[str]:
     """The names of the corpora."""
-    return sorted(corpora_of(settings()).manifests())
+    return sorted(seen_corpora().manifests())

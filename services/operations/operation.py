@@ -58,7 +58,8 @@ class Operation(Generic[P, R]):
     """An operation.
 
     path: its route, with the names of parameters in braces; scope: what a token has to allow; status: of its answer.
-    makes: whether it makes what an `Idempotency-Key` makes only once; media_type: that of the pieces of a stream.
+    media_type: that of the pieces of a stream.
+    again: answers again what was made, by its ids, where a request comes twice with one `Idempotency-Key`.
     """
 
     def __init__(

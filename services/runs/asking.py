@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import settings
 from cotrail.errors import InputError
+from cotrail.services.access.seen import seen_corpora
 from cotrail.services.runs.requests import AskRequest
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system
@@ -23,7 +22,7 @@ def converses(request: AskRequest) -> bool:
 
 
 def _only_corpus() -> str:
-    names = sorted(corpora_of(settings()).manifests())
+    names = sorted(seen_corpora().manifests())
     if not names:
         raise InputError("there is no corpus to search; `cotrail index` makes one, and the system `direct` needs none")
     if len(names) > 1:

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.audit.plan_check import PLAN, plan_digest
+from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
 from cotrail.evaluation.plans.plan import Plan, read_plan
@@ -15,7 +17,6 @@ from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.irregularities import read_irregularities
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.submitted_questions import read_asked_digests
-from cotrail.services.access.seen import seen_corpora
 from cotrail.services.runs.named_runs import RunRecord, find_run, resolve_run
 from cotrail.services.views.run_plan import RunPlan as RunPlan
 
@@ -80,9 +81,12 @@ def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:
 
 
 def _revisions(names: Collection[str]) -> dict[str, str | None]:
-    """The present revisions of corpora, None of those that aren't there; empty where their store doesn't answer."""
+    """The present revisions of corpora, None of those that aren't there; empty where their store doesn't answer.
+
+    names: those under which corpora are stored, as runs pin them.
+    """
     try:
-        manifests = seen_corpora().manifests() if names else {}
+        manifests = corpora_of(settings()).manifests() if names else {}
     except UnavailableError:
         return {}
     return {name: manifests[name].revision if name in manifests else None for name in names}

@@ -1,0 +1,210 @@
+"""Submissions over HTTP while `kill -9` hits the service and PostgreSQL in turn.
+
+`python -m tests.chaos.service --submissions 200`: clients send each submission again under its `Idempotency-Key` until
+it is accepted. At the end each key must have made one run, the one that was answered; whoever followed a run must have
+read each of its steps once.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from msgspec import Struct, field
+from rich.console import Console
+from sqlalchemy import Engine, text
+
+from cotrail.client import Client
+from cotrail.client.door import RemoteDoor
+from cotrail.configuration.settings import Settings
+from cotrail.models.queries.events import StepEnded
+from cotrail.models.schema.database import connect
+from cotrail.workers.stack.address import read_address
+from cotrail.workers.stack.process import Processes
+from tests.conftest import wait_until
+from tests.faults.stacked import SAMPLE, Cotrail, stacked
+
+CLIENTS = 8
+VICTIMS = ("api", "postgres")
+PAUSE_SECONDS = 1.0
+"""The pause between two kills; one that isn't there again yet is waited for."""
+
+SECONDS = 900
+"""Seconds within which a submission must be accepted, and a run must end."""
+
+LIMIT = 3
+"""The number of questions of a submission."""
+
+ACCEPTABLE = {200, 201, 503}
+"""The statuses of answers: done, or try again. Anything else, an error of the service's own above all, is wrong."""
+
+
+class Trial(Struct, kw_only=True):
+    """What happened, and what is wrong of it."""
+
+    submissions: int
+    kills: dict[str, int] = {}
+    statuses: dict[str, int] = {}
+    lost_connections: int = 0
+    followed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Submitter:
+    """Sends submissions again and again until they are accepted; notes every answer."""
+
+    def __init__(self, url: str, questions: str) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.lost = 0
+        self.answered: dict[str, str] = {}
+        self._url, self._questions = url, questions
+        self._lock = threading.Lock()
+
+    def submit(self, number: int) -> str:
+        """Submit one; returns the id of its run."""
+        name, until = f"submission {number}", time.monotonic() + SECONDS
+        body = {"system": "one-step", "dataset": "jsonl", "corpus": "trial", "model": "scripted", "limit": LIMIT}
+        request = {**body, "questions": self._questions, "name": name}
+        with httpx2.Client(base_url=self._url, timeout=20) as http:
+            while time.monotonic() < until:
+                answer = self._sent(http, name, request)
+                if answer is not None and answer.status_code == 201:
+                    run = str(answer.json()["runs"][0]["run"])
+                    with self._lock:
+                        self.answered[name] = run
+                    return run
+                time.sleep(0.1)
+        raise AssertionError(f"{name} was never accepted")
+
+    def _sent(self, http: httpx2.Client, key: str, request: dict[str, Any]) -> httpx2.Response | None:
+        try:
+            answer = http.post("/v1/runs", json=request, headers={"Idempotency-Key": key.replace(" ", "-")})
+        except httpx2.HTTPError:
+            with self._lock:
+                self.lost += 1
+            return None
+        with self._lock:
+            self.statuses[answer.status_code] += 1
+        return answer
+
+
+def trial(submissions: int) -> Trial:
+    """So many submissions, while the service and PostgreSQL are killed in turn."""
+    home = Path(tempfile.mkdtemp(prefix="cv-"))
+    try:
+        with stacked(home, supervised=True) as cotrail:
+            _prepare(home, cotrail)
+            engine = connect(Settings(home=home, database_url=None).database)
+            try:
+                return _tried(home, engine, submissions)
+            finally:
+                engine.dispose()
+    finally:
+        shutil.rmtree(home)
+
+
+def _prepare(home: Path, cotrail: Cotrail) -> None:
+    script = {"name": "trial", "questions": {}, "default": {"sentences": ["So the answer is: Ada."], "answer": "Ada"}}
+    (home / "script.json").write_text(json.dumps(script))
+    (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+    cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "trial")
+    cotrail("up")
+
+
+def _tried(home: Path, engine: Engine, submissions: int) -> Trial:
+    address = read_address(home / "api.json")
+    assert address is not None
+    with closing(RemoteDoor(address.url)) as door:
+        submitter = Submitter(address.url, door.upload(str(SAMPLE / "questions.jsonl")))
+    found = Trial(submissions=submissions)
+    with _kills(home) as kills, ThreadPoolExecutor(CLIENTS) as clients:
+        followed = [clients.submit(_follow, address.url, submitter, number) for number in range(submissions)]
+        found.wrong += [line for each in followed for line in each.result()]
+        found.kills = dict(kills)
+    found.statuses = {str(status): number for status, number in sorted(submitter.statuses.items())}
+    found.lost_connections, found.followed = submitter.lost, len(followed)
+    found.wrong += [f"an answer had status {status}" for status in submitter.statuses if status not in ACCEPTABLE]
+    wait_until(lambda: _runs(engine, "digest IS NULL") == 0, "every run is finished and sealed", SECONDS)
+    found.wrong += _compared(engine, submitter)
+    return found
+
+
+def _follow(url: str, submitter: Submitter, number: int) -> list[str]:
+    """Submit one and follow it to its end; returns what is wrong with what was read."""
+    run = submitter.submit(number)
+    with Client(url) as client:
+        ended = [(each.question, each.sequence) for each in client.live.run_events(run) if isinstance(each, StepEnded)]
+    twice = [place for place, times in Counter(ended).items() if times > 1]
+    whole = len({question for question, _ in ended}) == LIMIT
+    return [f"{run}: step {place} was read twice" for place in twice] + ([] if whole else [f"{run}: steps are missing"])
+
+
+@contextmanager
+def _kills(home: Path) -> Iterator[Counter[str]]:
+    """Kill one victim after the other, each once it is there again, as long as the block goes on."""
+    kills: Counter[str] = Counter()
+    over = threading.Event()
+
+    def kill() -> None:
+        names = cycle(VICTIMS)
+        name = next(names)
+        while not over.wait(PAUSE_SECONDS):
+            if (victim := Processes(home).find(name)) is not None:
+                victim.kill()
+                kills[name] += 1
+                name = next(names)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield kills
+    finally:
+        over.set()
+        thread.join()
+
+
+def _compared(engine: Engine, submitter: Submitter) -> list[str]:
+    """What is wrong with the runs that there are."""
+    with engine.begin() as connection:
+        rows = connection.execute(text("SELECT name, run_id FROM run_labels ORDER BY name")).all()
+    made = Counter(name for name, _ in rows)
+    wrong = [f"{name!r} made {times} runs" for name, times in made.items() if times != 1]
+    wrong += [
+        f"{name!r} was accepted as {run} and is lost"
+        for name, run in submitter.answered.items()
+        if (name, run) not in {(each.name, each.run_id) for each in rows}
+    ]
+    return wrong + [f"{number} runs too many" for number in [len(rows) - len(submitter.answered)] if number]
+
+
+def _runs(engine: Engine, condition: str) -> int:
+    with engine.begin() as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM runs WHERE {condition}")).scalar_one())
+
+
+def main() -> None:
+    """Exits with 1 if anything is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.service", description=__doc__)
+    parser.add_argument("--submissions", type=int, default=200, help="how many runs are submitted")
+    found = trial(parser.parse_args().submissions)
+    console = Console(highlight=False)
+    console.print(f"{found.submissions} submissions, each followed to its end; kills: {found.kills}")
+    console.print(f"answers by status: {found.statuses}; {found.lost_connections} connections lost")
+    for line in found.wrong:
+        console.print(line, style="red")
+    sys.exit(bool(found.wrong))
+
+
+if __name__ == "__main__":
+    main()

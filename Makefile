@@ -53,6 +53,7 @@ chaos: install-dev
 	$(RUN)/python -m tests.chaos.partitions
 	$(RUN)/python -m tests.chaos.kills --questions 4
 	$(RUN)/python -m tests.chaos.every_system --questions 1
+	$(RUN)/python -m tests.chaos.service --submissions 200
 
 lint: install-dev
 	$(RUN)/ruff check

@@ -18,6 +18,7 @@ from cotrail.configuration.settings import settings
 from cotrail.errors import InputError
 from cotrail.models.schema.tables import tokens as tokens_table
 from cotrail.services.access import sign_in, tokens
+from cotrail.services.access.actor import Scope
 from tests.integration.asked_service import bearer, service
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.sign_in_provider import CLIENT, SECRET, Provider, providing
@@ -145,7 +146,7 @@ def test_what_changes_anything_by_a_cookie_comes_from_the_services_own_pages(
         assert answer.status_code == status, (headers, answer.text)
 
 
-WRONG = [
+WRONG: list[dict[str, Any]] = [
     {"nonce": "another"},
     {"nonce": None},
     {"iss": "https://another.example"},
@@ -177,7 +178,7 @@ def test_an_id_token_signed_by_somebody_else_is_refused(browser: Browser, provid
     refused(come_back(browser, provider), 401, browser)
 
 
-STRANGERS = [
+STRANGERS: list[dict[str, Any]] = [
     {"email_verified": False},
     {"email_verified": "true"},
     {"email_verified": None},
@@ -196,7 +197,7 @@ def test_whom_no_rule_names_is_not_let_in(browser: Browser, provider: Provider) 
         refused(come_back(browser, provider), 403, browser)
 
 
-PEOPLE = [
+PEOPLE: list[tuple[dict[str, Any], str, str]] = [
     ({"email": "ADA@Example.org", "groups": ["operators"]}, "ADA@Example.org", "submit"),
     ({"email": "eve@example.org", "groups": ["staff", "operators"]}, "eve@example.org", "operate"),
     ({"email": "eve@example.org"}, "eve@example.org", "read"),
@@ -275,7 +276,7 @@ def test_without_a_cookie_signing_out_changes_nothing(browser: Browser) -> None:
 
 
 def test_programs_and_the_machine_itself_hear_who_they_are(provider: Provider) -> None:
-    made = tokens.create("ci", [tokens.Scope.READ], project="ours")
+    made = tokens.create("ci", [Scope.READ], project="ours")
     with service() as here, service(here=False, url=SITE) as away:
         local = here.get("/v1/whoami").json()
         program = away.get("/v1/whoami", headers=bearer(made.secret)).json()

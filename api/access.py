@@ -94,9 +94,9 @@ class Access(ASGIMiddleware):
             )
 
 
-def session_cookie(request: AnyRequest) -> str:
-    """The name of the cookie of a session."""
-    return SESSION if origins.is_local(request) else f"__Host-{SESSION}"
+def cookie_name(request: AnyRequest, name: str) -> str:
+    """The name of a cookie of the service, which binds it to this host except on the machine itself."""
+    return name if origins.is_local(request) else f"__Host-{name}"
 
 
 async def _actor(request: AnyRequest) -> Actor:
@@ -106,7 +106,7 @@ async def _actor(request: AnyRequest) -> Actor:
         if scheme.casefold() != "bearer":
             raise UnauthenticatedError("a token stands behind `Authorization: Bearer`")
         return await _of_project(request, await _recognized(secret.strip()))
-    if secret := request.cookies.get(session_cookie(request), ""):
+    if secret := request.cookies.get(cookie_name(request, SESSION), ""):
         origins.check_page(request, cookie=True)
         try:
             return await _recognized(secret)

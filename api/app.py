@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from litestar import Litestar, Router
+from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
 from litestar.types import Message, Scope, Send
@@ -20,9 +21,11 @@ from cotrail.api.openai.routes import router as openai
 from cotrail.api.probes import PROBES
 from cotrail.api.request_ids import tell_id
 from cotrail.api.requests import SLASH
+from cotrail.api.sign_in import SIGN_IN, STATE
 from cotrail.api.uploads import HANDLERS as UPLOADS
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
+from cotrail.services.access.sign_in import configured
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -51,7 +54,8 @@ def application() -> Service:
     described = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
     activities = Activities()
     return Service(
-        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *PROBES],
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *SIGN_IN, *PROBES],
+        state=State({STATE: configured()}),
         middleware=[Access(activities)],
         before_send=[tell_id, _complete],
         lifespan=[activities.kept, streams_end_first],

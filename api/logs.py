@@ -19,6 +19,8 @@ def name_requests() -> None:
     def made(*arguments: Any, **named: Any) -> logging.LogRecord:
         record = make(*arguments, **named)
         record.request_id = id_ = request_id.get()
+        if record.name == ACCESS and isinstance(record.args, tuple):
+            record.args = tuple(map(_without_code, record.args))
         if id_ and record.name != ACCESS:  # its formatter shows other parts than the message
             record.msg = f"{record.msg} [{id_}]"
         return record
@@ -26,3 +28,8 @@ def name_requests() -> None:
     logging.setLogRecordFactory(made)
     for handler in logging.getLogger(ACCESS).handlers:
         handler.setFormatter(AccessFormatter(ACCESS_FORMAT))
+
+
+def _without_code(part: object) -> object:
+    """A part of what is logged of a request, without the code by which a person signs in."""
+    return part.partition("?")[0] if isinstance(part, str) and part.startswith("/auth/") else part

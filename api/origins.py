@@ -40,9 +40,19 @@ def check_page(request: AnyRequest, *, cookie: bool) -> None:
     if not cookie:
         return
     if not (_is_loopback(hostname(_host(request))) or _host(request) in _public_hosts()):
-        raise ForbiddenError("the service has no such host name; its administrator sets COTRAIL_PUBLIC_HOSTS")
+        raise _unknown_host()
     if not is_safe and origin is None and site != "same-origin":
         raise ForbiddenError("what changes anything has to come from the service's own pages; programs take a token")
+
+
+def own_address(request: AnyRequest) -> str:
+    """The service's address as browsers know it; raises ForbiddenError where it hasn't the name that is asked for."""
+    host = _host(request)
+    if is_local(request):
+        return f"http://{host}"
+    if host in _public_hosts():
+        return f"https://{host}"
+    raise _unknown_host()
 
 
 def hostname(host: str) -> str:
@@ -58,7 +68,11 @@ def _host(request: AnyRequest) -> str:
 
 
 def _public_hosts() -> set[str]:
-    return {name.strip().casefold() for name in settings().public_hosts.split(",")}
+    return {name.strip().casefold() for name in settings().public_hosts.split(",")} - {""}
+
+
+def _unknown_host() -> ForbiddenError:
+    return ForbiddenError("the service has no such host name; its administrator sets COTRAIL_PUBLIC_HOSTS")
 
 
 def _is_safe(request: AnyRequest) -> bool:

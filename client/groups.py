@@ -52,6 +52,7 @@ from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.operations.progress import Broker
 from cotrail.services.operations.repeats import Repeating
 from cotrail.services.operations.runs import FoundRun
+from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.papers.sent_files import ExperimentRequest
 from cotrail.services.runs.control import ControlledRun
@@ -737,6 +738,15 @@ class Verdicts(Group):
         return answer
 
 
+class Whoami(Group):
+    """Operations on whoami."""
+
+    def show(self) -> WhoAmI:
+        """Say who asks, in which project, and what is allowed."""
+        answer: WhoAmI = self._ask("whoami.show", {})
+        return answer
+
+
 class Workers(Group):
     """Operations on workers."""
 
@@ -1381,6 +1391,15 @@ class AsyncVerdicts(AsyncGroup):
         return answer
 
 
+class AsyncWhoami(AsyncGroup):
+    """Operations on whoami."""
+
+    async def show(self) -> WhoAmI:
+        """Say who asks, in which project, and what is allowed."""
+        answer: WhoAmI = await self._ask("whoami.show", {})
+        return answer
+
+
 class AsyncWorkers(AsyncGroup):
     """Operations on workers."""
 
@@ -1425,6 +1444,7 @@ class Groups:
         self.tokens = Tokens(door)
         self.uploads = Uploads(door)
         self.verdicts = Verdicts(door)
+        self.whoami = Whoami(door)
         self.workers = Workers(door)
 
 
@@ -1463,4 +1483,5 @@ class AsyncGroups:
         self.tokens = AsyncTokens(door)
         self.uploads = AsyncUploads(door)
         self.verdicts = AsyncVerdicts(door)
+        self.whoami = AsyncWhoami(door)
         self.workers = AsyncWorkers(door)

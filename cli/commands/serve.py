@@ -30,10 +30,13 @@ def serve(
     check_package("uvicorn", "api")
     import uvicorn
 
+    from cotrail.services.access.sign_in import configured
+
     if host is not None:  # who is at the machine itself needs no token only where nobody else reaches the service
         os.environ["COTRAIL_API_HOST"] = host
         settings.cache_clear()
     own = settings()  # what can't be used is refused before anything is said
+    configured()
     uvicorn.run(
         "cotrail.api.serving:application",
         factory=True,

@@ -36,6 +36,7 @@ MODULES = (
     "tokens",
     "uploads",
     "verdicts",
+    "whoami",
     "workers",
 )
 """The modules beside this one that define operations."""

@@ -41,7 +41,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "abort": (_CANCEL,),
     "continue": ("`cotrail resume RUN`",),
     "run": (_SUBMIT, _EXPERIMENT),
-    "ask": (_SUBMIT,),
     "delete": (_PRUNE, _REMOVE),
     "remove": (_PRUNE, _REMOVE),
     "rm": (_PRUNE, _REMOVE),

@@ -35,7 +35,8 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.", show_default=False)],
     *,
     scope: Annotated[
-        list[Scope], typer.Option("--scope", help="What it allows, each with those before it.", show_default=False)
+        list[Scope],
+        typer.Option("--scope", metavar="SCOPE", help="What it allows, each with those before it.", show_default=False),
     ],
     project: Annotated[
         str | None, typer.Option("--project", metavar="PROJECT", help="Its project.", show_default="default")

@@ -36,7 +36,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     desired_state: str
     priority: int
     batched: bool
-    asked: bool
+    asked: bool = False
     size: int
     origin: str | None
     forked_at: str | None

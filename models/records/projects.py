@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table
 
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 
 BETWEEN = "~"
 """Stands between a project and a name of its own, where the names of all projects are in one place."""

@@ -23,6 +23,10 @@ class RunState(StrEnum):
     """Final; it is being removed."""
 
 
+DEFAULT_PROJECT = "default"
+"""The project of what was submitted on the command line, or before there were projects."""
+
+
 class DesiredState(StrEnum):
     """What a person wants of a run: `runs.desired_state`."""
 

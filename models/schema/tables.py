@@ -38,14 +38,18 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import UserDefinedType
 
-from cotrail.models.schema.states import AttemptOutcome, DesiredState, JobState, QuestionStatus, StepState
+from cotrail.models.schema.states import (
+    DEFAULT_PROJECT,
+    AttemptOutcome,
+    DesiredState,
+    JobState,
+    QuestionStatus,
+    StepState,
+)
 
 Json = dict[str, Any]
 now = text("now()")
 no_entries, no_keys = text("'[]'"), text("'{}'")
-
-DEFAULT_PROJECT = "default"
-"""The project of what was submitted on the command line, or before there were projects."""
 
 
 class Base(DeclarativeBase):

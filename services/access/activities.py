@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from cotrail.models.commands.activities import record_activities
 from cotrail.models.queries.activities import ActivityRecord as ActivityRecord
 from cotrail.models.queries.activities import list_activities
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.access.actor import Actor, acting, actor
 from cotrail.services.access.projects import administers_service
 from cotrail.services.store import open_store

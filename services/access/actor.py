@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 
 
 class Scope(StrEnum):

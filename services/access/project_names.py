@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cotrail.errors import InputError
 from cotrail.models.records.projects import BETWEEN
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 
 
 class Grants(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from cotrail.errors import ConflictError, ForbiddenError, InputError, UnknownNam
 from cotrail.models.commands import projects as commands
 from cotrail.models.queries import projects as queries
 from cotrail.models.queries.projects import ProjectRecord as ProjectRecord
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.access.actor import actor
 from cotrail.services.store import open_store
 

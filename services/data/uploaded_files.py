@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.schema.tables import DEFAULT_PROJECT
+from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.access.actor import actor
 from cotrail.services.data.file_references import FileReference, check_digest, check_file_name
 
@@ -60,10 +60,15 @@ def find_file(reference: FileReference) -> Path:
     )
 
 
+_PLACE = re.compile(r"[^/\s]+/(?:(?:folders/)?[0-9a-f]{64}|jobs/[^/]+)/")
+"""Where an uploaded file is kept in the folder of all of them."""
+
+
 def named_without_place(text: str) -> str:
     """The text, such as a message, with uploaded files by their names and not by where they are kept."""
-    folder = re.escape(str(settings().files_path))
-    return re.sub(rf"{folder}/[^/\s]+/(?:(?:folders/)?[0-9a-f]{{64}}|jobs/[^/]+)/", "", text)
+    first, *behind = text.split(folder := f"{settings().files_path}/")
+    kept = ((part, _PLACE.match(part)) for part in behind)
+    return first + "".join(part[place.end() :] if place else f"{folder}{part}" for part, place in kept)
 
 
 def uploaded_name(path: Path) -> str | None:

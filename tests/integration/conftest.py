@@ -22,7 +22,8 @@ from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
-from cotrail.models.schema.tables import DEFAULT_PROJECT, Base, projects, runs
+from cotrail.models.schema.states import DEFAULT_PROJECT
+from cotrail.models.schema.tables import Base, projects, runs
 from tests import search_servers
 from tests.integration.served import KEY, Served
 

@@ -160,8 +160,8 @@ def test_of_a_name_one_job_at_a_time_is_open(door: RemoteDoor, tmp_path: Path) -
 
 def test_bounds_of_a_page_are_checked(server: Server) -> None:
     assert [httpx2.get(f"{server.url}/v1/jobs", params={"limit": each}).status_code for each in (0, 1001, 1)] == [
-        400,
-        400,
+        422,
+        422,
         200,
     ]
 

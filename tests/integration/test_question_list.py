@@ -55,13 +55,13 @@ def test_what_is_no_page_is_refused(client: TestClient[Any]) -> None:
     asked = {
         f"/v1/runs/{PLAIN}/questions?after=nothing": 404,
         "/v1/runs/nowhere/questions": 404,
-        f"/v1/runs/{PLAIN}/questions?limit=0": 400,
-        f"/v1/runs/{PLAIN}/questions?status=odd": 400,
-        "/v1/runs?limit=0": 400,
+        f"/v1/runs/{PLAIN}/questions?limit=0": 422,
+        f"/v1/runs/{PLAIN}/questions?status=odd": 422,
+        "/v1/runs?limit=0": 422,
         "/v1/runs?limit=1": 200,
         "/v1/runs": 200,
-        "/v1/prunable?older_than=1e300": 400,
-        "/v1/prunable?older_than=nan": 400,
+        "/v1/prunable?older_than=1e300": 422,
+        "/v1/prunable?older_than=nan": 422,
         "/v1/prunable?older_than=1.5": 200,
     }
     assert {place: client.get(place).status_code for place in asked} == asked

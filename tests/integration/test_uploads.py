@@ -217,7 +217,9 @@ def send_half(server: Server, call: Call) -> None:
     body = call.body or b""
     there = f"{server.url}{call.path}"
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        head = f"PATCH {call.path} HTTP/1.1\r\nHost: x\r\nUpload-Offset: 0\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"PATCH {call.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpload-Offset: 0\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
         connection.sendall(head.encode() + body[: len(body) // 2])
         wait_until(lambda: httpx2.get(there).json()["offset"] > 0, "the server has some of the piece", 30)
 

@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from cotrail.cli.arguments import Json
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count, size
+from cotrail.common.numbers import MOST_DAYS
 from cotrail.errors import InputError
 from cotrail.services.operations import pruning
 from cotrail.services.runs.pruning import Pruned, Weight
@@ -27,7 +28,7 @@ def prune_runs(
         typer.Option(
             metavar="DAYS",
             min=0,
-            max=pruning.MOST_DAYS,
+            max=MOST_DAYS,
             help="All runs that ended, in any way, at least this many days ago.",
         ),
     ] = None,

@@ -5,7 +5,6 @@ there, and never changed. What isn't used for `upload_days` is removed.
 """
 
 import os
-import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -60,15 +59,17 @@ def find_file(reference: FileReference) -> Path:
     )
 
 
-_PLACE = re.compile(r"[^/\s]+/(?:(?:folders/)?[0-9a-f]{64}|jobs/[^/]+)/")
-"""Where an uploaded file is kept in the folder of all of them."""
-
-
 def named_without_place(text: str) -> str:
     """The text, such as a message, with uploaded files by their names and not by where they are kept."""
-    first, *behind = text.split(folder := f"{settings().files_path}/")
-    kept = ((part, _PLACE.match(part)) for part in behind)
-    return first + "".join(part[place.end() :] if place else f"{folder}{part}" for part, place in kept)
+    first, *behind = text.split(f"{settings().files_path}/")
+    return first + "".join(map(_without_place, behind))
+
+
+def _without_place(text: str) -> str:
+    """The same where the text begins in the folder of a project."""
+    _, _, below = text.partition("/")
+    kind, _, name = below.partition("/")
+    return name.partition("/")[2] if kind in ("folders", "jobs") else name
 
 
 def uploaded_name(path: Path) -> str | None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from cotrail.common.numbers import MOST_DAYS
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import pruning
@@ -13,9 +14,6 @@ from cotrail.services.runs.pruning import Report as _Report
 from cotrail.services.store import open_store, reading
 
 Report = Annotated[_Report, HERE]
-
-MOST_DAYS = 36_600
-"""A hundred years, as COTRAIL_RETENTION_DAYS may have."""
 
 Days = Annotated[float, Meta(ge=0, le=MOST_DAYS)]
 

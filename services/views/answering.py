@@ -62,7 +62,8 @@ class _Watched:
     """A question as it was last read; places: its steps' places, by the ids of their rows."""
 
     def __init__(self, engine: Engine, row: int) -> None:
-        self._engine = engine
+        # The question and its steps as they are at one moment: with the end of the one, no step's may be missing.
+        self._engine = engine.execution_options(isolation_level="REPEATABLE READ")
         self._row = row
         self._told: set[int] = set()
         self.places: dict[int, int] = {}

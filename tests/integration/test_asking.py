@@ -149,7 +149,7 @@ def test_what_happens_is_told_in_its_order(url: str) -> None:
 def test_what_a_question_has_no_use_for_is_refused(url: str) -> None:
     for request in ({"question": " "}, {"question": QUESTION, "limit": 2}, {"question": QUESTION, "serving": "batch"}):
         response = httpx2.post(f"{url}/v1/ask", json=request)
-        assert response.status_code == 400, request
+        assert response.status_code == 422, request
         assert response.headers["content-type"] == "application/problem+json"
     assert httpx2.post(f"{url}/v1/ask", json={"question": QUESTION, "corpus": "other"}).status_code == 404
 

@@ -74,6 +74,8 @@ def address() -> Iterator[str]:
 def doors(filled: Engine, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Doors]:
     """Carries out a command by either door, here first."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    # However slow the machine is, nothing is said of it.
+    monkeypatch.setattr("cotrail.services.runs.watching.SLOW_SECONDS", 600.0)
     (tmp_path / "models.toml").write_text(MODELS)
     url = filled.url.render_as_string(hide_password=False)
     monkeypatch.setenv("COTRAIL_DATABASE_URL", url.replace("+psycopg", ""))

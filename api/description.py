@@ -13,7 +13,6 @@ from litestar import Request
 from litestar.openapi.plugins import OpenAPIRenderPlugin
 from msgspec import Struct
 
-from cotrail.api.handlers import summary_of
 from cotrail.api.live import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required, takes_body
@@ -111,7 +110,7 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         parameters += _query(beside_type(operation))
     return {
         "operationId": operation.name,
-        "summary": summary_of(operation),
+        "summary": _summary(operation),
         "description": inspect.getdoc(operation.function),
         "tags": [operation.name.partition(".")[0]],
         "x-scope": operation.scope,
@@ -119,6 +118,11 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         **body,
         "responses": {str(operation.status): _success(operation, schemas[operation.name]), **_PROBLEMS},
     }
+
+
+def _summary(operation: Operation[Any, Any]) -> str:
+    """The first line of the operation's docstring."""
+    return (inspect.getdoc(operation.function) or "").partition("\n")[0]
 
 
 def _part(schema: dict[str, Any]) -> dict[str, Any]:

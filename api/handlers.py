@@ -1,6 +1,5 @@
 """Route handlers, made from the operations."""
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,8 +81,3 @@ def route_path(operation: Operation[Any, Any]) -> str:
     for name in operation.in_path:
         path = path.replace(f"{{{name}}}", f"{{{name}:str}}")
     return path
-
-
-def summary_of(operation: Operation[Any, Any]) -> str:
-    """The first line of the operation's docstring."""
-    return (inspect.getdoc(operation.function) or "").partition("\n")[0]

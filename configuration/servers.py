@@ -9,14 +9,11 @@ token_file = "team.token"          # or a file that only its owner can read
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from cotrail.common.nearest import unknown
-from cotrail.common.refusals import refusal
-from cotrail.common.toml_files import read_toml
+from cotrail.common.toml_files import read_toml_as
 from cotrail.engines.server_address import VariableName
 from cotrail.errors import InputError
 
@@ -64,17 +61,7 @@ def find_server(name: str, home: Path) -> Server:
 
 
 def _read(path: Path) -> dict[str, ServerEntry]:
-    what = "the list of servers"
-    try:
-        document: dict[str, Any] = read_toml(path, what)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
-    try:
-        return msgspec.convert(document, _File).servers
-    except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} is malformed: {refusal(error, _File, document)}; correct it") from error
+    return read_toml_as(path, "the list of servers", _File).servers
 
 
 def _token_in(path: Path) -> str:

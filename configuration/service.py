@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from cotrail.common.refusals import refusal
 from cotrail.common.server_addresses import Address, read_address
-from cotrail.common.toml_files import read_toml
+from cotrail.common.toml_files import read_toml_as
 from cotrail.engines.server_address import VariableName
-from cotrail.errors import InputError
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
@@ -87,17 +84,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_sign_in(path: Path) -> SignInTable | None:
     """How people sign in by the file, None where nothing is said; raises InputError where it is malformed."""
-    what = "the configuration of the service"
-    try:
-        document: dict[str, Any] = read_toml(path, what)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
-    try:
-        return msgspec.convert(document, _File).sign_in
-    except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} is malformed: {refusal(error, _File, document)}; correct it") from error
+    return read_toml_as(path, "the configuration of the service", _File).sign_in
 
 
 def _is_safe(address: Address) -> bool:

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from cotrail.common.refusals import refusal
 from cotrail.common.server_addresses import read_address
-from cotrail.common.toml_files import read_toml
+from cotrail.common.toml_files import read_toml_as
 from cotrail.engines.server_address import VariableName
-from cotrail.errors import InputError
 
 RunEvent = Literal["finished", "cancelled", "blocked"]
 """What may happen to a run that others are told of."""
@@ -53,14 +50,4 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_webhooks(path: Path) -> Endpoints:
     """The endpoints of the file, none for a missing file; raises InputError where it is malformed."""
-    what = "the list of webhooks"
-    try:
-        document: dict[str, Any] = read_toml(path, what)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
-    try:
-        return msgspec.convert(document, _File).webhooks
-    except msgspec.ValidationError as error:
-        raise InputError(f"{what} {path} is malformed: {refusal(error, _File, document)}; correct it") from error
+    return read_toml_as(path, "the list of webhooks", _File).webhooks

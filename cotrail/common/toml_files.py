@@ -3,11 +3,17 @@
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from cotrail.common.input_limits import MAX_DEPTH, read_whole
+from cotrail.common.refusals import refusal
 from cotrail.common.text_files import skip_mark
 from cotrail.errors import InputError
+
+T = TypeVar("T", bound=Struct)
 
 MAX_TOML_BYTES = 256 * 1024
 """Maximum size of a file; hundreds of models fill a tenth of it."""
@@ -45,6 +51,23 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{name} holds a NUL character (\\u0000), which can't be stored; take it out")
     return document
+
+
+def read_toml_as(path: Path, what: str, kind: type[T]) -> T:
+    """Read a TOML file of settings as a record, one without any values where there is no file.
+
+    Raises InputError, which names the file as `what` and the key that is wrong.
+    """
+    try:
+        document = read_toml(path, what)
+    except FileNotFoundError:
+        return kind()
+    except OSError as error:
+        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{what} {path} is malformed: {refusal(error, kind, document)}; correct it") from error
 
 
 def _nested(name: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from msgspec.structs import replace
 from sqlalchemy import Engine
@@ -53,19 +54,12 @@ def prepare(request: RunRequest) -> PreparedRun:
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
     corpora = _open_corpora(system, request.all_corpora)
     questions, missing = _read_questions(request, system, corpora)
-    later = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
-    written = without_unused(_as_recorded(request), *later)
-    kept = written.keys() - {*LABEL_FIELDS, "question"}
     composed = compose(
         request,
         system,
         corpora={name: corpus.revision for name, corpus in corpora.items()},
         shots=make_shots(system.needs, demonstrations, titles) | read_words(request.prompt, system),
-        provenance={
-            "request": {key: value for key, value in written.items() if key in kept},
-            **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
-            "files": {field: file_record(path) for field, path in request.files.items()},
-        },
+        provenance=_provenance(request),
     )
     if rule := rule_of(composed.provenance):
         questions = in_random_order(questions, request.seed)
@@ -78,6 +72,18 @@ def prepare(request: RunRequest) -> PreparedRun:
         further=tuple(further),
         alike=request.repeat > 1 and are_alike(composed, system.needs),
     )
+
+
+def _provenance(request: RunRequest) -> dict[str, Any]:
+    """What the record says of the request: its fields, the rule that stops it, and its files."""
+    later = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    written = without_unused(_as_recorded(request), *later)
+    kept = written.keys() - {*LABEL_FIELDS, "question"}
+    return {
+        "request": {key: value for key, value in written.items() if key in kept},
+        **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
+        "files": {field: file_record(path) for field, path in request.files.items()},
+    }
 
 
 def _as_recorded(request: RunRequest) -> RunRequest:

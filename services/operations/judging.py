@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import operation
-from cotrail.services.operations.runs import submitted_as
 from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.judging import (
@@ -22,7 +21,9 @@ from cotrail.services.runs.judging import (
     together,
 )
 from cotrail.services.runs.named_runs import find_run
+from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.submitted import Submitted
+from cotrail.services.runs.submitted_before import read_submission
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.calibrating import RunCalibration, calibrate, check_labels
@@ -51,10 +52,11 @@ def begin(
     ]
     with open_store() as engine:
         submission.submit(engine, together([each.prepared for each in prepared]))
-    return tuple(
-        BegunJudge(judge=submitted(each), submitted=submitted_as(each.prepared, told))
-        for each, told in zip(prepared, warnings, strict=True)
-    )
+    with reading() as connection:
+        return tuple(
+            BegunJudge(judge=submitted(each), submitted=_answer(connection, each.prepared, told))
+            for each, told in zip(prepared, warnings, strict=True)
+        )
 
 
 @operation("POST", "/judges/estimate", Scope.SUBMIT)
@@ -81,3 +83,7 @@ def _prepared(
         for each in prepared:
             check_labels(connection, each.judged[0], each.rubric, labels)
     return prepared
+
+
+def _answer(connection: Connection, prepared: PreparedRun, warnings: Sequence[str]) -> Submitted:
+    return read_submission(connection, [run.id for run in prepared.runs], warnings)

@@ -15,11 +15,9 @@ from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import LabelledRun
 from cotrail.services.runs.named_runs import find_run
-from cotrail.services.runs.prepared_run import PreparedRun, plan_of
 from cotrail.services.runs.requests import Priority, RunRequest
-from cotrail.services.runs.submitted import Submitted, SubmittedRun
+from cotrail.services.runs.submitted import Submitted
 from cotrail.services.runs.submitted_before import read_submission
-from cotrail.services.runs.waves import waves_in_words
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
@@ -62,7 +60,8 @@ def submit(request: RunRequest, app: App = current_app) -> Submitted:
     warnings = (*prepared.warnings, *check_worker_keys(app, prepared.submission.binding))
     with open_store() as engine:
         submission.submit(engine, prepared)
-    return submitted_as(prepared, warnings)
+    with reading() as connection:
+        return read_submission(connection, [run.id for run in prepared.runs], warnings)
 
 
 @operation("POST", "/runs/estimate", Scope.SUBMIT)
@@ -135,15 +134,3 @@ def namesakes(run: str) -> tuple[str, ...]:
     """List the other runs that have a run's name, so that it finds none of them."""
     with reading() as connection:
         return labels.namesakes_of(connection, run)
-
-
-def submitted_as(prepared: PreparedRun, warnings: tuple[str, ...]) -> Submitted:
-    """What is said of a run that was just submitted, with its repeats."""
-    run, size = prepared.submission, len(prepared.questions)
-    name = run.labels.name
-    return Submitted(
-        runs=tuple(SubmittedRun(run=each.id, questions=size, plan=plan_of(each), name=name) for each in prepared.runs),
-        warnings=warnings,
-        waves=waves_in_words(run.system, run.system_version, run.settings) if run.batched else None,
-        namesakes={each.id: namesakes(each.id) for each in prepared.runs} if name else {},
-    )

@@ -1,4 +1,4 @@
-"""Runs that were submitted before, as their submission was answered."""
+"""Runs that were submitted, as their submission is answered."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from cotrail.services.runs.submitted import Submitted, SubmittedRun
 from cotrail.services.runs.waves import waves_in_words
 
 
-def read_submission(connection: Connection, ids: Sequence[str]) -> Submitted:
-    """What there is to say of these runs, all repeats of one; of the warnings only those that are recorded."""
+def read_submission(connection: Connection, ids: Sequence[str], warnings: Sequence[str] | None = None) -> Submitted:
+    """What there is to say of these runs, all repeats of one; where no warnings are given, those that are recorded."""
     records = [read_run(connection, each) for each in ids]
     labels = read_labels(connection, ids)
     names = {each: labels.get(each, NO_LABELS).name for each in ids}
@@ -28,7 +28,7 @@ def read_submission(connection: Connection, ids: Sequence[str]) -> Submitted:
             )
             for record in records
         ),
-        warnings=tuple(first.provenance.get(STAND_INS, ())),
+        warnings=tuple(first.provenance.get(STAND_INS, ()) if warnings is None else warnings),
         waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
         namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},
     )

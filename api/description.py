@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from cotrail.api.live import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
-from cotrail.api.requests import JSON, beside_type, required, takes_body
+from cotrail.api.requests import JSON, beside_type, required
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
@@ -103,7 +103,7 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
     names = [(name, schemas[f"{operation.name} {name}"]) for name in operation.in_path]
     parameters = [{"name": name, "in": "path", "required": True, "schema": _part(schema)} for name, schema in names]
     body = {}
-    if takes_body(operation):
+    if operation.takes_body:
         content = {JSON: {"schema": schemas[f"{operation.name} beside"]}}
         body = {"requestBody": {"content": content, "required": required(beside_type(operation))}}
     else:

@@ -37,14 +37,9 @@ def arguments_of(
 ) -> dict[str, Any]:
     """The arguments that a request gives; InputError where they can't be used, a HTTPException where not even read."""
     beside = _from_query(operation, query)
-    if takes_body(operation):
+    if operation.takes_body:
         beside = _from_body(operation, content_type, body)
     return _from_path(operation, path) | beside
-
-
-def takes_body(operation: Operation[Any, Any]) -> bool:
-    """Whether what isn't in the path stands in a body, rather than in the query."""
-    return operation.method in ("POST", "PUT", "PATCH")
 
 
 @cache
@@ -53,7 +48,7 @@ def beside_type(operation: Operation[Any, Any]) -> type[Struct]:
     if operation.whole_body:
         whole: type[Struct] = operation.parameters[operation.whole_body].annotation
         return whole
-    return _record(operation, operation.beside_path, "Body" if takes_body(operation) else "Query")
+    return _record(operation, operation.beside_path, "Body" if operation.takes_body else "Query")
 
 
 def required(record: type[Struct]) -> bool:
@@ -88,7 +83,7 @@ def _from_query(operation: Operation[Any, Any], query: bytes) -> dict[str, Any]:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as error:
         raise ClientException(f"the query isn't text in UTF-8 ({error}); encode it, and send at most 1,000") from error
-    record = _NOTHING if takes_body(operation) else beside_type(operation)
+    record = _NOTHING if operation.takes_body else beside_type(operation)
     fields = {field.name: field for field in _of(record)}
     values: dict[str, Any] = {}
     for name, number in Counter(name for name, _ in pairs).items():

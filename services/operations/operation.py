@@ -10,21 +10,12 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property, update_wrapper
-from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
-
-from msgspec import Struct
+from functools import cached_property
+from typing import Any, Literal, Protocol, get_type_hints
 
 from cotrail.services.access.actor import Scope
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-HERE = "here"
-"""Marks a parameter that stays in the process, such as a callback that reports progress: `Annotated[T, HERE]`."""
+from cotrail.services.operations.route import HERE as HERE
+from cotrail.services.operations.route import Method, P, R, Route
 
 Answers = Literal["record", "stream", "events"]
 """What an operation answers: a record; pieces of a file; records that come as they are made."""
@@ -54,7 +45,7 @@ class Door(Protocol):
         ...
 
 
-class Operation(Generic[P, R]):
+class Operation(Route[P, R]):
     """An operation.
 
     path: its route, with the names of parameters in braces; scope: what a token has to allow; status: of its answer.
@@ -74,10 +65,7 @@ class Operation(Generic[P, R]):
         media_type: str = "application/json",
         again: Callable[[list[str]], R] | None = None,
     ) -> None:
-        update_wrapper(self, function)
-        self.function = function
-        self.method: Method = method
-        self.path = path
+        super().__init__(function, method, path)
         self.scope = scope
         self.status = status
         self.answers: Answers = answers
@@ -85,46 +73,10 @@ class Operation(Generic[P, R]):
         self.again = again
         OPERATIONS[self.name] = self
 
-    @property
-    def name(self) -> str:
-        """Its name: that of its module and its function."""
-        return f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
-
-    @cached_property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """Its parameters, their annotations resolved, without those that stay in the process."""
-        hints = get_type_hints(self.function, include_extras=True)
-        every = inspect.signature(self.function).parameters
-        sent = {name: each.replace(annotation=hints[name]) for name, each in every.items() if not _is_here(hints[name])}
-        return MappingProxyType(sent)
-
     @cached_property
     def answer_type(self) -> Any:
         """The type of its answer."""
         return get_type_hints(self.function)["return"]
-
-    @cached_property
-    def in_path(self) -> tuple[str, ...]:
-        """The names of the parameters that stand in its path."""
-        return tuple(name for name in self.parameters if f"{{{name}}}" in self.path)
-
-    @cached_property
-    def beside_path(self) -> tuple[str, ...]:
-        """The names of the others."""
-        return tuple(name for name in self.parameters if name not in self.in_path)
-
-    @cached_property
-    def whole_body(self) -> str | None:
-        """The name of the parameter that is the whole body: the only one, where it is a record."""
-        [*names] = self.beside_path
-        sent = self.method in ("POST", "PUT", "PATCH") and len(names) == 1
-        of = self.parameters[names[0]].annotation if sent else None
-        return names[0] if isinstance(of, type) and issubclass(of, Struct) else None
-
-    @property
-    def has_body(self) -> bool:
-        """Whether the others are sent as a JSON object."""
-        return self.method in ("POST", "PUT", "PATCH") and bool(self.beside_path)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Carry it out, wherever the door leads."""
@@ -163,7 +115,3 @@ def operation(method: Method, path: str, scope: Scope, **further: Any) -> Callab
         return Operation(function, method=method, path=path, scope=scope, **further)
 
     return make
-
-
-def _is_here(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and HERE in get_args(annotation)[1:]

@@ -18,6 +18,8 @@ from cotrail.api.description import Description
 from cotrail.api.handlers import handlers
 from cotrail.api.live import streams_end_first
 from cotrail.api.openai.routes import router as openai
+from cotrail.api.page_problems import shown_to_people
+from cotrail.api.pages import page_handlers
 from cotrail.api.probes import PROBES
 from cotrail.api.request_ids import tell_id
 from cotrail.api.requests import SLASH
@@ -54,15 +56,15 @@ def application() -> Service:
     described = Router("/v1/openapi", route_handlers=[], opt={PUBLIC: True}, include_in_schema=False)
     activities = Activities()
     return Service(
-        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *SIGN_IN, *PROBES],
+        [Router("/v1", route_handlers=[*handlers(), *UPLOADS]), openai(), *page_handlers(), *SIGN_IN, *PROBES],
         state=State({STATE: configured()}),
         middleware=[Access(activities)],
         before_send=[tell_id, _complete],
         lifespan=[activities.kept, streams_end_first],
         exception_handlers={
-            CotrailError: problems.of_error,
-            HTTPException: problems.of_http,
-            Exception: problems.of_bug,
+            CotrailError: shown_to_people(problems.of_error),
+            HTTPException: shown_to_people(problems.of_http),
+            Exception: shown_to_people(problems.of_bug),
         },
         openapi_config=OpenAPIConfig(
             title="cotrail", version=version("cotrail"), openapi_router=described, render_plugins=[Description()]

@@ -19,7 +19,7 @@ from cotrail.common.nearest import unknown
 from cotrail.common.refusals import refusal
 from cotrail.common.storable_text import holds_nul
 from cotrail.errors import InputError
-from cotrail.services.operations.operation import Operation
+from cotrail.services.operations.route import Route
 
 SLASH = "\ufdd0"
 """Stands for a slash within a part of a path, written as %2F. Unicode leaves this character to programs' own use."""
@@ -33,17 +33,17 @@ _LISTS = (inspect.ListType, inspect.VarTupleType)
 
 
 def arguments_of(
-    operation: Operation[Any, Any], path: Mapping[str, str], query: bytes, content_type: str, body: bytes
+    operation: Route[..., Any], path: Mapping[str, str], query: bytes, content_type: str, body: bytes
 ) -> dict[str, Any]:
     """The arguments that a request gives; InputError where they can't be used, a HTTPException where not even read."""
     beside = _from_query(operation, query)
     if operation.takes_body:
         beside = _from_body(operation, content_type, body)
-    return _from_path(operation, path) | beside
+    return from_path(operation, path) | beside
 
 
 @cache
-def beside_type(operation: Operation[Any, Any]) -> type[Struct]:
+def beside_type(operation: Route[..., Any]) -> type[Struct]:
     """The record of what isn't in the path: the operation's only such parameter, or one of all of them."""
     if operation.whole_body:
         whole: type[Struct] = operation.parameters[operation.whole_body].annotation
@@ -61,7 +61,7 @@ def as_type(kind: type, value: Any) -> Any:
     return kind(value)
 
 
-def _record(operation: Operation[Any, Any], names: Sequence[str], what: str) -> type[Struct]:
+def _record(operation: Route[..., Any], names: Sequence[str], what: str) -> type[Struct]:
     fields: list[Any] = []
     for name in names:
         parameter = operation.parameters[name]
@@ -71,43 +71,46 @@ def _record(operation: Operation[Any, Any], names: Sequence[str], what: str) -> 
     return msgspec.defstruct(f"{title}{what}", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def _from_path(operation: Operation[Any, Any], path: Mapping[str, str]) -> dict[str, Any]:
+def from_path(operation: Route[..., Any], path: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments that stand in the path."""
     record = _path_type(operation)
     texts = {name: path[name].replace(SLASH, "/") for name in operation.in_path}
-    return _fields(_used(record, {field.name: _typed(texts[field.name], field.type) for field in _of(record)}))
+    return fields_of(
+        used(record, {field.name: typed(texts[field.name], field.type) for field in record_fields(record)})
+    )
 
 
-def _from_query(operation: Operation[Any, Any], query: bytes) -> dict[str, Any]:
+def _from_query(operation: Route[..., Any], query: bytes) -> dict[str, Any]:
     """The query's parameters; where the operation takes a body, there must be none."""
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
     except ValueError as error:
         raise ClientException(f"the query isn't text in UTF-8 ({error}); encode it, and send at most 1,000") from error
     record = _NOTHING if operation.takes_body else beside_type(operation)
-    fields = {field.name: field for field in _of(record)}
+    fields = {field.name: field for field in record_fields(record)}
     values: dict[str, Any] = {}
     for name, number in Counter(name for name, _ in pairs).items():
         if name not in fields:
             raise InputError(f"{unknown('parameter', name, fields)}; leave it out of the query")
         texts = [text for each, text in pairs if each == name]
-        if any(isinstance(each, _LISTS) for each in parts(fields[name].type)):
+        if is_list(fields[name]):
             values[name] = texts
         elif number > 1:
             raise InputError(f"`{name}` stands {number} times in the query, and takes one value")
         else:
-            values[name] = _typed(texts[0], fields[name].type)
-    return _fields(_used(record, values))
+            values[name] = typed(texts[0], fields[name].type)
+    return fields_of(used(record, values))
 
 
-def _from_body(operation: Operation[Any, Any], content_type: str, body: bytes) -> dict[str, Any]:
+def _from_body(operation: Route[..., Any], content_type: str, body: bytes) -> dict[str, Any]:
     record = beside_type(operation)
     if not body.strip() and required(record):
         raise ClientException("the body is missing; send a JSON object")
     if body.strip() and content_type.partition(";")[0].strip().lower() != JSON:
         # Pages of other sites can send forms and plain text without asking; JSON they can't.
         raise HTTPException(status_code=415, detail=f"the body must be JSON; send it with `Content-Type: {JSON}`")
-    value = _used(record, _decoded(body) if body.strip() else {})
-    return {operation.whole_body: value} if operation.whole_body else _fields(value)
+    value = used(record, _decoded(body) if body.strip() else {})
+    return {operation.whole_body: value} if operation.whole_body else fields_of(value)
 
 
 def _decoded(body: bytes) -> Any:
@@ -144,14 +147,15 @@ def _inside(value: Any) -> Any:
     return ()
 
 
-def _used(record: type[Struct], value: Any) -> Any:
+def used(record: type[Struct], value: Any) -> Any:
+    """A value as a record; raises InputError."""
     try:
         return msgspec.convert(value, record, dec_hook=as_type)
     except msgspec.ValidationError as error:
         raise InputError(f"{refusal(error, record, value)}; correct it") from error
 
 
-def _typed(text: str, declared: inspect.Type | Any) -> Any:
+def typed(text: str, declared: inspect.Type | Any) -> Any:
     """A text of a path or a query as the JSON value that it stands for, where its type isn't text."""
     if "\0" in text:
         raise InputError("a parameter holds a NUL character, which can't be stored; take it out")
@@ -165,17 +169,24 @@ def _typed(text: str, declared: inspect.Type | Any) -> Any:
 
 
 @cache
-def _path_type(operation: Operation[Any, Any]) -> type[Struct]:
+def _path_type(operation: Route[..., Any]) -> type[Struct]:
     return _record(operation, operation.in_path, "Path")
 
 
 @cache
-def _of(record: type[Struct]) -> tuple[inspect.Field, ...]:
+def record_fields(record: type[Struct]) -> tuple[inspect.Field, ...]:
+    """The fields of a record with their types."""
     declared = inspect.type_info(record)
     return declared.fields if isinstance(declared, inspect.StructType) else ()
 
 
-def _fields(record: Struct) -> dict[str, Any]:
+def is_list(field: inspect.Field) -> bool:
+    """Whether a field takes several values."""
+    return any(isinstance(each, _LISTS) for each in parts(field.type))
+
+
+def fields_of(record: Struct) -> dict[str, Any]:
+    """The values of a record by name."""
     return {name: getattr(record, name) for name in record.__struct_fields__}
 
 

@@ -8,10 +8,11 @@ from litestar.datastructures import Cookie
 
 from cotrail.api import origins
 from cotrail.api.access import PUBLIC, SESSION, cookie_name
+from cotrail.api.page_requests import pairs_of, wants_page
 from cotrail.errors import UnknownNameError
 from cotrail.services.access import tokens
 from cotrail.services.access.actor import actor
-from cotrail.services.access.sign_in import FLOW_SECONDS, SignIn
+from cotrail.services.access.sign_in import FLOW_SECONDS, SignIn, check_path
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -19,6 +20,9 @@ STATE = "sign_in"
 """The key of the application's state under which it is how people sign in, if they can."""
 
 CALLBACK = "/auth/callback"
+
+TOKEN_SECONDS = 30 * 86_400
+"""How long a browser keeps a token; one that expires before is refused before."""
 
 FLOW = "cotrail_sign_in"
 """The cookie of a sign-in under way; `__Host-` precedes it except on the machine itself."""
@@ -28,7 +32,7 @@ FLOW = "cotrail_sign_in"
 async def sign_in(request: AnyRequest) -> Response[None]:
     """Send the browser to the provider; `next` is where it goes afterwards."""
     redirect = f"{origins.own_address(request)}{CALLBACK}"
-    begun = await _configured(request).begin(redirect, request.query_params.get("next", "/v1/whoami"))
+    begun = await _configured(request).begin(redirect, request.query_params.get("next", "/"))
     return _goes_to(begun.address, _cookie(request, FLOW, begun.sealed, FLOW_SECONDS))
 
 
@@ -49,7 +53,8 @@ async def sign_out(request: AnyRequest) -> Response[None]:
         await sync_to_thread(tokens.end_session, who.token)
     # Without it, it may be a page of another site that asks: browsers send it none.
     has_cookie = cookie_name(request, SESSION) in request.cookies
-    return Response(None, status_code=204, cookies=[_cookie(request, SESSION, "", 0)] if has_cookie else [])
+    ended = [_cookie(request, SESSION, "", 0)] if has_cookie else []
+    return _goes_to("/", *ended) if wants_page(request) else Response(None, status_code=204, cookies=ended)
 
 
 def _configured(request: AnyRequest) -> SignIn:
@@ -75,4 +80,15 @@ def _cookie(request: AnyRequest, name: str, value: str, seconds: int) -> Cookie:
     )
 
 
-SIGN_IN = (sign_in, callback, sign_out)
+@post("/auth/token", status_code=303, opt={PUBLIC: True}, include_in_schema=False)
+async def by_token(request: AnyRequest) -> Response[None]:
+    """Sign in whoever has a token, which the browser keeps from then on; `next` is where it goes."""
+    origins.check_page(request, cookie=True)
+    given = pairs_of(await request.body())
+    secret, path = given.get("token", [""])[-1].strip(), given.get("next", ["/"])[-1]
+    check_path(path)
+    await sync_to_thread(tokens.recognized, secret)
+    return _goes_to(path, _cookie(request, SESSION, secret, TOKEN_SECONDS))
+
+
+SIGN_IN = (sign_in, callback, sign_out, by_token)

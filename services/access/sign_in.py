@@ -86,8 +86,7 @@ class SignIn:
         redirect: where the provider sends the browser back to; path: where the person wants to go on this server.
         Raises InputError where that is elsewhere.
         """
-        if len(path) > LONGEST_PATH or not _PATH.fullmatch(path):
-            raise InputError("`next` is a path of this server, as /v1/runs")
+        check_path(path)
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         address = await self._provider.address(redirect, state=state, nonce=nonce, verifier=verifier)
         flow = _Flow(state=state, nonce=nonce, verifier=verifier, redirect=redirect, path=path)
@@ -135,6 +134,12 @@ class SignIn:
             return msgspec.convert(claims, _Flow)
         except (JoseError, ValueError):
             raise _not_begun() from None
+
+
+def check_path(path: str) -> None:
+    """Raise InputError where what a browser is to be sent to isn't a path of this server."""
+    if len(path) > LONGEST_PATH or not _PATH.fullmatch(path):
+        raise InputError("`next` is a path of this server, as /v1/runs")
 
 
 def configured() -> SignIn | None:

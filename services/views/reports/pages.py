@@ -6,6 +6,7 @@ A page is one file that needs no network. Its content security policy allows no 
 import base64
 import hashlib
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from cotrail.common.printable_text import cut, printable
@@ -14,7 +15,7 @@ from cotrail.services.views.gold_paragraphs import where
 from cotrail.services.views.run_verdicts import verdict_words
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BaseLoader, Environment
 
 SCRIPT = "page.js"
 BRIEF_CHARACTERS = 200
@@ -26,33 +27,39 @@ def page(template: str, **values: Any) -> str:
     return str(_environment().get_template(template).render(values))
 
 
-@cache
-def _environment() -> "Environment":
+def environment(*loaders: "BaseLoader") -> "Environment":
+    """An environment of templates: those of the loaders, then those of this package."""
     # Imported here, as most commands write no page.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("cotrail.services.views.reports")
-    environment = Environment(
-        loader=loader,
+    made = Environment(
+        loader=ChoiceLoader([*loaders, PackageLoader("cotrail.services.views.reports")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    environment.filters |= {
+    made.filters |= {
         "shortened": shortened,
         "breakable": _breakable,
         "brief": _brief,
         "where": where,
         "verdict": verdict_words,
     }
-    script, _, _ = loader.get_source(environment, SCRIPT)
+    return made
+
+
+@cache
+def _environment() -> "Environment":
+    from markupsafe import Markup
+
+    made = environment()
+    script = files("cotrail.services.views.reports").joinpath("templates", SCRIPT).read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
-    environment.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
-    return environment
+    made.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
+    return made
 
 
 def _brief(text: str) -> str:

@@ -1,0 +1,34 @@
+"""Errors as pages, for people; programs get them as problem+json (`cotrail.api.problems`)."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from litestar import Request, Response
+
+from cotrail.api.page_requests import wants_page
+from cotrail.api.pages import here_of, page_response
+from cotrail.api.problems import Problem
+from cotrail.api.sign_in import STATE
+from cotrail.viewer.page import Shown
+
+AnyRequest = Request[Any, Any, Any]
+E = TypeVar("E", bound=Exception)
+
+
+def shown_to_people(handle: Callable[[AnyRequest, E], Response[Problem]]) -> Callable[[AnyRequest, E], Response[Any]]:
+    """The handler of an error with a page for those who look with a browser; theirs says how to sign in."""
+
+    def answer(request: AnyRequest, error: E) -> Response[Any]:
+        response = handle(request, error)
+        return _page(request, response) if wants_page(request) else response
+
+    return answer
+
+
+def _page(request: AnyRequest, response: Response[Problem]) -> Response[Any]:
+    problem = response.content
+    signed_out = problem.status == HTTPStatus.UNAUTHORIZED
+    values = {"problem": problem, "by_provider": request.app.state[STATE] is not None}
+    shown = Shown(template="sign-in.html" if signed_out else "problem.html", values=values)
+    return page_response(shown, here_of(request), problem.status)

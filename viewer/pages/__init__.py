@@ -1,0 +1,1 @@
+"""Pages and actions, a module for each screen."""

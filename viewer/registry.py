@@ -1,0 +1,16 @@
+"""All pages of the viewer."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from cotrail.services.operations.route import Route
+from cotrail.viewer.page import PAGES as _PAGES
+
+MODULES = ("runs",)
+"""The modules of `cotrail.viewer.pages`."""
+
+for _module in MODULES:
+    import_module(f"cotrail.viewer.pages.{_module}")
+
+PAGES: Mapping[str, Route[..., Any]] = _PAGES

@@ -1,0 +1,83 @@
+"""HTML of pages: the viewer's templates, which share parts and style with the reports."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from cotrail.common.humanize import count, duration, number
+from cotrail.services.operations.whoami import WhoAmI
+from cotrail.services.views.reports.pages import environment
+from cotrail.viewer.links import changed, link
+from cotrail.viewer.page import Shown
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+STYLES = ("style.css", "viewer.css")
+SCRIPT = "viewer.js"
+
+SECTIONS: Mapping[str, str] = {
+    "runs": "Runs",
+    "ask": "Ask",
+    "corpora": "Corpora",
+    "experiments": "Experiments",
+    "compare": "Compare",
+    "workers": "Workers",
+}
+"""The navigation: the first part of each section's path, and its title."""
+
+
+class Here(Struct, frozen=True, kw_only=True):
+    """Where a page is shown.
+
+    path, query: its address; who: the one who looks, None for a page that anybody may see.
+    """
+
+    path: str
+    query: Mapping[str, Sequence[str]]
+    who: WhoAmI | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether whoever looks may do what needs this scope; pages offer only that."""
+        return self.who is not None and scope in self.who.scopes
+
+    def with_query(self, **changes: object) -> str:
+        """The address of the page with other values in its query."""
+        return changed(self.path, self.query, **changes)
+
+
+def render(shown: Shown, here: Here) -> str:
+    """The page as HTML; every value is escaped as text."""
+    template = _environment().get_template(shown.template)
+    return str(template.render(shown.values, here=here, section=shown.section, events=shown.events))
+
+
+@cache
+def static(name: str) -> bytes:
+    """A file that pages refer to; raises KeyError for another name."""
+    package = {"style.css": "services/views/reports/templates", "viewer.css": "viewer/static", SCRIPT: "viewer/static"}
+    return files("cotrail").joinpath(package[name], name).read_bytes()
+
+
+@cache
+def version(name: str) -> str:
+    """What tells a file apart from its former versions, which browsers keep."""
+    return hashlib.blake2b(static(name), digest_size=6).hexdigest()
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import PackageLoader
+
+    made = environment(PackageLoader("cotrail.viewer"))
+    made.globals |= {"link": link, "version": version, "styles": STYLES, "script": SCRIPT, "sections": SECTIONS}
+    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
+    return made
+
+
+def _percent(value: float | None) -> Any:
+    return "-" if value is None else f"{value:.1%}"

@@ -33,7 +33,7 @@ HEADERS = {
 }
 """What pages are sent with: nothing in them runs but the viewer's own file."""
 
-_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_TYPES = {"css": "text/css", "js": "text/javascript"}
 
 
 class _Allowed:
@@ -63,7 +63,7 @@ def static_file(name: str) -> Response[bytes]:
 
 def page_response(shown: Shown, here: Here, status: int = 200) -> Response[str]:
     """A page as it is sent."""
-    return Response(render(shown, here), status_code=status, media_type="text/html; charset=utf-8", headers=HEADERS)
+    return Response(render(shown, here), status_code=status, media_type="text/html", headers=HEADERS)
 
 
 def here_of(request: AnyRequest) -> Here:

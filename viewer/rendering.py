@@ -1,24 +1,25 @@
 """HTML of pages: the viewer's templates, which share parts and style with the reports."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from cotrail.common.humanize import count, duration, number
 from cotrail.services.operations.whoami import WhoAmI
-from cotrail.services.views.reports.pages import environment
+from cotrail.services.views.reports.pages import environment, report_style
 from cotrail.viewer.links import changed, link
 from cotrail.viewer.page import Shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STYLES = ("style.css", "viewer.css")
-SCRIPT = "viewer.js"
+STYLE, SCRIPT = "viewer.css", "viewer.js"
+"""The names of the one style sheet and the one script of all pages."""
 
 SECTIONS: Mapping[str, str] = {
     "runs": "Runs",
@@ -59,8 +60,7 @@ def render(shown: Shown, here: Here) -> str:
 @cache
 def static(name: str) -> bytes:
     """A file that pages refer to; raises KeyError for another name."""
-    package = {"style.css": "services/views/reports/templates", "viewer.css": "viewer/static", SCRIPT: "viewer/static"}
-    return files("cotrail").joinpath(package[name], name).read_bytes()
+    return b"\n".join(each.read_bytes() for each in _PARTS[name]())
 
 
 @cache
@@ -69,12 +69,24 @@ def version(name: str) -> str:
     return hashlib.blake2b(static(name), digest_size=6).hexdigest()
 
 
+def _own(kind: str) -> Iterator[Traversable]:
+    """The files of a kind, each of which holds what belongs together, in a fixed order."""
+    own = files("cotrail.viewer").joinpath("static").iterdir()
+    yield from sorted((each for each in own if each.name.endswith(kind)), key=lambda each: each.name)
+
+
+_PARTS: Mapping[str, Callable[[], Iterable[Traversable]]] = {
+    STYLE: lambda: (report_style(), *_own(".css")),
+    SCRIPT: lambda: _own(".js"),
+}
+
+
 @cache
 def _environment() -> "Environment":
     from jinja2 import PackageLoader
 
     made = environment(PackageLoader("cotrail.viewer"))
-    made.globals |= {"link": link, "version": version, "styles": STYLES, "script": SCRIPT, "sections": SECTIONS}
+    made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
     return made
 

@@ -7,6 +7,7 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from cotrail.common.printable_text import cut, printable
@@ -17,6 +18,8 @@ from cotrail.services.views.run_verdicts import verdict_words
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment
 
+_TEMPLATES = files("cotrail.services.views.reports").joinpath("templates")
+
 SCRIPT = "page.js"
 BRIEF_CHARACTERS = 200
 """Characters of a text in a list."""
@@ -25,6 +28,11 @@ BRIEF_CHARACTERS = 200
 def page(template: str, **values: Any) -> str:
     """A template of this package with the values filled in; raises where it uses one that isn't given."""
     return str(_environment().get_template(template).render(values))
+
+
+def report_style() -> Traversable:
+    """The style sheet of the reports, which the viewer's begins with."""
+    return _TEMPLATES.joinpath("style.css")
 
 
 def environment(*loaders: "BaseLoader") -> "Environment":
@@ -55,7 +63,7 @@ def _environment() -> "Environment":
     from markupsafe import Markup
 
     made = environment()
-    script = files("cotrail.services.views.reports").joinpath("templates", SCRIPT).read_text()
+    script = _TEMPLATES.joinpath(SCRIPT).read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
     made.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704

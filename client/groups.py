@@ -50,7 +50,6 @@ from cotrail.services.live.events import Token as EventsToken
 from cotrail.services.operations.experiments import ReportedExperiment
 from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.operations.progress import Broker
-from cotrail.services.operations.repeats import Repeating
 from cotrail.services.operations.runs import FoundRun
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
@@ -65,6 +64,7 @@ from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.labels import LabelledRun
 from cotrail.services.runs.pruning import PrunedRuns
 from cotrail.services.runs.repeating import RepeatedRun
+from cotrail.services.runs.repeating import Repeating
 from cotrail.services.runs.replaying import ReplayedRun
 from cotrail.services.runs.requests import AskRequest
 from cotrail.services.runs.requests import RunRequest

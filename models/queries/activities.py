@@ -6,7 +6,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.tables import activities
+from cotrail.models.schema.service_tables import activities
 
 
 class ActivityRecord(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import unknown
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import searching_runs
-from cotrail.services.access.seen import SeenCorpora, seen_corpora
+from cotrail.services.access.corpora import SeenCorpora, seen_corpora
 
 
 class Indexed(Struct, frozen=True, kw_only=True):

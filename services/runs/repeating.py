@@ -20,12 +20,19 @@ from cotrail.models.queries.repeated_steps import read_candidates
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import Runs
 from cotrail.services.runs.forking import prepare_fork
-from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.planning import with_plan
 from cotrail.systems.registry import find_system
 
 MODEL_KINDS = tuple(filter(has_prompt, KINDS))
 """The kinds of steps that language models carry out."""
+
+
+class Repeating(Struct, frozen=True, kw_only=True):
+    """A run; origin: the one whose steps it repeats, None where it repeats none."""
+
+    run: str
+    origin: str | None
 
 
 class RepeatedRun(Struct, frozen=True, kw_only=True):
@@ -52,10 +59,10 @@ def read_share(text: str) -> float:
     return share
 
 
-def repeated_by(connection: Connection, run: str) -> RunRecord | None:
-    """The run that a person means, if it is one that repeats steps of another."""
+def repeated_by(connection: Connection, run: str) -> Repeating:
+    """Whose steps the run that a person means repeats."""
     record = find_run(connection, run)
-    return record if read_repeated_steps(record.provenance) else None
+    return Repeating(run=record.id, origin=record.origin if read_repeated_steps(record.provenance) else None)
 
 
 def repeat_steps(

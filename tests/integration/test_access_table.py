@@ -16,7 +16,8 @@ from cotrail.api.access import PUBLIC
 from cotrail.api.app import application
 from cotrail.api.pages import VIEWER
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.tables import experiments, jobs, runs, steps
+from cotrail.models.schema.service_tables import jobs
+from cotrail.models.schema.tables import experiments, runs, steps
 from cotrail.services.access.actor import Scope, scopes_up_to
 from tests.integration.asked_service import HERE, FromHere, bearer, upload, write_home
 from tests.integration.conftest import Cotrail

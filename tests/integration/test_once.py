@@ -18,7 +18,8 @@ from cotrail.models.commands import submission as submitting
 from cotrail.models.commands.submission import submit
 from cotrail.models.records.idempotency import IDEMPOTENCY, KeyedRequest
 from cotrail.models.records.projects import PROJECT
-from cotrail.models.schema.tables import idempotency_keys, projects, questions, run_consumption, runs
+from cotrail.models.schema.service_tables import idempotency_keys, projects
+from cotrail.models.schema.tables import questions, run_consumption, runs
 from cotrail.systems.registry import find_system
 from tests.integration.asked_service import service, upload, write_home
 from tests.integration.conftest import Cotrail, Query

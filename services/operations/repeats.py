@@ -9,7 +9,7 @@ from cotrail.core.repeats import SHARE
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.named_runs import resolve_run
-from cotrail.services.runs.repeating import RepeatedRun, repeat_steps, repeated_by
+from cotrail.services.runs.repeating import RepeatedRun, read_repeated, repeat_steps, repeated_by
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.repeated_steps import RepeatReport, read_repeat_report
 
@@ -32,7 +32,12 @@ def origin(run: str) -> Repeating:
         return Repeating(run=resolve_run(connection, run), origin=repeated.origin if repeated else None)
 
 
-@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201)
+def _repeated_before(runs: Sequence[str]) -> RepeatedRun:
+    with reading() as connection:
+        return read_repeated(connection, runs[0])
+
+
+@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201, again=_repeated_before)
 def begin(run: str, *, share: Share = SHARE, seed: Seed = 0, kinds: Sequence[str] = ()) -> RepeatedRun:
     """Carry out some steps of a run again, in a run of their own.
 

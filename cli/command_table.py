@@ -266,6 +266,7 @@ COMMANDS = (
         "rethinking",
         "rethinking:rethinking",
         "Compare runs of `rethinking` and its baselines with one another and with what the paper reports.",
+        served=True,
     ),
     Entry(
         RESULTS,

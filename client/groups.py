@@ -50,6 +50,7 @@ from cotrail.services.live.events import Token as EventsToken
 from cotrail.services.operations.experiments import ReportedExperiment
 from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.operations.progress import Broker
+from cotrail.services.operations.rethinking import ComparedRuns
 from cotrail.services.operations.runs import FoundRun
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
@@ -579,6 +580,20 @@ class Reports(Group):
     def page(self, run: str) -> Iterator[bytes]:
         """Give a run as one HTML page: configuration, scores, and the reasoning behind every answer."""
         answer: Iterator[bytes] = self._ask("reports.page", {"run": run})
+        return answer
+
+
+class Rethinking(Group):
+    """Operations on rethinking."""
+
+    def show(self, runs: Sequence[str]) -> ComparedRuns:
+        """Compare runs of `rethinking` and its baselines with one another and with what the paper reports."""
+        answer: ComparedRuns = self._ask("rethinking.show", {"runs": runs})
+        return answer
+
+    def page(self, runs: Sequence[str]) -> Iterator[bytes]:
+        """Give the same as one HTML page, with the figure and each run's configuration."""
+        answer: Iterator[bytes] = self._ask("rethinking.page", {"runs": runs})
         return answer
 
 
@@ -1235,6 +1250,19 @@ class AsyncReports(AsyncGroup):
         return self._follow("reports.page", {"run": run})
 
 
+class AsyncRethinking(AsyncGroup):
+    """Operations on rethinking."""
+
+    async def show(self, runs: Sequence[str]) -> ComparedRuns:
+        """Compare runs of `rethinking` and its baselines with one another and with what the paper reports."""
+        answer: ComparedRuns = await self._ask("rethinking.show", {"runs": runs})
+        return answer
+
+    def page(self, runs: Sequence[str]) -> AsyncIterator[bytes]:
+        """Give the same as one HTML page, with the figure and each run's configuration."""
+        return self._follow("rethinking.page", {"runs": runs})
+
+
 class AsyncRuns(AsyncGroup):
     """Operations on runs."""
 
@@ -1438,6 +1466,7 @@ class Groups:
         self.repeats = Repeats(door)
         self.replays = Replays(door)
         self.reports = Reports(door)
+        self.rethinking = Rethinking(door)
         self.runs = Runs(door)
         self.scores = Scores(door)
         self.systems = Systems(door)
@@ -1477,6 +1506,7 @@ class AsyncGroups:
         self.repeats = AsyncRepeats(door)
         self.replays = AsyncReplays(door)
         self.reports = AsyncReports(door)
+        self.rethinking = AsyncRethinking(door)
         self.runs = AsyncRuns(door)
         self.scores = AsyncScores(door)
         self.systems = AsyncSystems(door)

@@ -6,9 +6,10 @@ from msgspec import Meta
 
 from cotrail.services.access.actor import Scope
 from cotrail.services.jobs.indexing import IndexRequest, queue_index
-from cotrail.services.jobs.job import Job, job_of
+from cotrail.services.jobs.job import Job
 from cotrail.services.lists import corpora
 from cotrail.services.lists.corpora import Found, ListedCorpus
+from cotrail.services.operations.jobs import queued, queued_before
 from cotrail.services.operations.operation import operation
 from cotrail.services.store import open_store
 
@@ -16,14 +17,13 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 Query = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
-@operation("POST", "/corpora", Scope.SUBMIT, status=202)
+@operation("POST", "/corpora", Scope.SUBMIT, status=202, again=queued_before)
 def make(request: IndexRequest) -> Job:
     """Queue a corpus to be made of uploaded files; one of that name is replaced once the new one is complete.
 
     The same request again makes nothing more.
     """
-    with open_store() as engine, engine.begin() as connection:
-        return job_of(queue_index(connection, request))
+    return queued(lambda connection: queue_index(connection, request))
 
 
 @operation("GET", "/corpora", Scope.READ)

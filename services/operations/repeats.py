@@ -8,7 +8,7 @@ from msgspec import Meta
 from cotrail.core.repeats import SHARE
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import operation
-from cotrail.services.runs.repeating import RepeatedRun, Repeating, repeat_steps, repeated_by
+from cotrail.services.runs.repeating import RepeatedRun, Repeating, read_repeated, repeat_steps, repeated_by
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.repeated_steps import RepeatReport, read_repeat_report
 
@@ -23,7 +23,12 @@ def origin(run: str) -> Repeating:
         return repeated_by(connection, run)
 
 
-@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201)
+def _repeated_before(runs: Sequence[str]) -> RepeatedRun:
+    with reading() as connection:
+        return read_repeated(connection, runs[0])
+
+
+@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201, again=_repeated_before)
 def begin(run: str, *, share: Share = SHARE, seed: Seed = 0, kinds: Sequence[str] = ()) -> RepeatedRun:
     """Carry out some steps of a run again, in a run of their own.
 

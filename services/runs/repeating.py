@@ -17,6 +17,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.repeated_steps import draw_steps
 from cotrail.models.commands.forking import fork
 from cotrail.models.queries.repeated_steps import read_candidates
+from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import Runs
 from cotrail.services.runs.forking import prepare_fork
@@ -94,6 +95,13 @@ def repeat_steps(
         drawn.steps.keys(),
     )
     return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
+
+
+def read_repeated(connection: Connection, run_id: str) -> RepeatedRun:
+    """A run that repeats steps, as its beginning was answered; its origin may have more such questions by now."""
+    drawn = msgspec.convert(read_run(connection, run_id).provenance[REPEATED_STEPS], RepeatedSteps)
+    candidates = read_candidates(connection, drawn.run, drawn.kinds)
+    return RepeatedRun(run=run_id, origin=drawn.run, questions=len(candidates), steps=len(drawn.steps))
 
 
 def _chosen(kinds: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from tests.faults.stacked import Cotrail
 VICTIMS = (("api",), ("postgres",), ("api", "postgres"))
 """What is killed at a time."""
 
-LONGEST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 1.0
 """The longest time between an answer and the next kill."""
 
 LOOK_SECONDS = 0.05

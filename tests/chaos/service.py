@@ -6,7 +6,6 @@ read each of its steps once.
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from cotrail.models.schema.database import connect
 from cotrail.workers.stack.address import read_address
 from tests.chaos.home import free_port
 from tests.chaos.outages import outages
+from tests.chaos.projects import LIMIT, prepare
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
@@ -45,9 +45,6 @@ SECONDS = 900
 
 AGAIN_SECONDS = 0.1
 """The pause before a request is sent again."""
-
-LIMIT = 3
-"""The number of questions of a submission."""
 
 ACCEPTABLE = {200, 201, 503}
 """The statuses of answers: done, or try again. Anything else, an error of the service's own above all, is wrong."""
@@ -131,7 +128,7 @@ def trial(submissions: int) -> Trial:
     home = Path(tempfile.mkdtemp(prefix="cv-"))
     try:
         with stacked(home, {"COTRAIL_API_PORT": str(free_port())}) as cotrail:
-            _prepare(home, cotrail)
+            prepare(home, cotrail)
             engine = connect(Settings(home=home, database_url=None).database)
             try:
                 return _tried(home, cotrail, engine, submissions)
@@ -139,14 +136,6 @@ def trial(submissions: int) -> Trial:
                 engine.dispose()
     finally:
         shutil.rmtree(home)
-
-
-def _prepare(home: Path, cotrail: Cotrail) -> None:
-    script = {"name": "trial", "questions": {}, "default": {"sentences": ["So the answer is: Ada."], "answer": "Ada"}}
-    (home / "script.json").write_text(json.dumps(script))
-    (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
-    cotrail("index", str(SAMPLE / "corpus.jsonl"), "--name", "trial")
-    cotrail("up")
 
 
 def _tried(home: Path, cotrail: Cotrail, engine: Engine, submissions: int) -> Trial:

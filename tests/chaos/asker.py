@@ -2,13 +2,11 @@
 
 import random
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
 import requests
-from msgspec import Struct, field
 from schemathesis import Case
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
@@ -18,6 +16,7 @@ from schemathesis.generation import GenerationMode
 from cotrail.services.access.actor import Scope, scopes_up_to
 from cotrail.services.operations.registry import OPERATIONS
 from tests.chaos.projects import COMMON, Project
+from tests.chaos.tally import Tally
 
 PATIENCE_SECONDS = 60.0
 STREAM_SECONDS = 2.0
@@ -26,36 +25,10 @@ STREAM_SECONDS = 2.0
 AGAIN_SECONDS = 0.2
 """The pause before a request is sent again."""
 
-SUBMIT = "POST /v1/runs"
+SUBMIT, PRUNE = "POST /v1/runs", "POST /v1/prune"
 
 MOST_TOLD = 400
 """The most characters of a body that are kept where something is wrong."""
-
-
-class Tally(Struct):
-    """What came of all cases.
-
-    statuses: answers by status for each asker; lost: connections; accepted: the names of runs that were submitted.
-    wrong: how often each thing was wrong, and wrong_first: the first case of it.
-    """
-
-    cases: int = 0
-    statuses: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    operations: Counter[str] = field(default_factory=Counter)
-    lost: int = 0
-    accepted: dict[str, str] = {}
-    wrong: Counter[str] = field(default_factory=Counter)
-    wrong_first: dict[str, str] = {}
-
-    @property
-    def answers(self) -> int:
-        """How many answers there were."""
-        return sum(each.total() for each in tuple(self.statuses.values()))
-
-    def note(self, what: str, case: str) -> None:
-        """Note something wrong."""
-        self.wrong[what] += 1
-        self.wrong_first.setdefault(what, case)
 
 
 class Asker:
@@ -80,15 +53,19 @@ class Asker:
         self._tally.operations[case.operation.label] += 1
         answer = self._answer(case)
         if answer is not None:
-            self._note_accepted(case, answer)
+            self._note_runs(case, answer)
             for what, more in self._wrong(case, answer):
                 told = f"{self.name}: {_told(case, answer)} {more[:MOST_TOLD]}"
                 self._tally.note(f"{case.operation.label}: {what}", told)
         return answer
 
-    def _note_accepted(self, case: Case[Any], answer: Response) -> None:
+    def _note_runs(self, case: Case[Any], answer: Response) -> None:
+        accepted = self._tally.accepted
         if case.operation.label == SUBMIT and answer.status_code == HTTPStatus.CREATED:
-            self._tally.accepted |= {each["run"]: each["name"] for each in answer.json()["runs"]}
+            accepted |= {each["run"]: each["name"] for each in answer.json()["runs"]}
+        elif case.operation.label == PRUNE and answer.status_code == HTTPStatus.OK:
+            for run in answer.json()["runs"]:
+                accepted.pop(run, None)
 
     def _answer(self, case: Case[Any]) -> Response | None:
         """The answer; where the request has a key, it is sent again until there is one that says what became of it."""
@@ -97,7 +74,7 @@ class Asker:
             return self._sent(case, self._headers)
         headers = {**self._headers, "Idempotency-Key": f"{self.name}-{self._tally.cases}"}
         until = time.monotonic() + PATIENCE_SECONDS
-        while (answer := self._sent(case, headers)) is None or answer.status_code == 503:
+        while (answer := self._sent(case, headers)) is None or _is_away(answer):
             if not self._under_kills or time.monotonic() > until:
                 break
             time.sleep(AGAIN_SECONDS)
@@ -146,9 +123,9 @@ class Asker:
 
     def _wrong(self, case: Case[Any], answer: Response) -> Iterator[tuple[str, str]]:
         """What is wrong with an answer, and more of it."""
-        away = self._under_kills and answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+        excused = [not_a_server_error] if self._under_kills and _is_away(answer) else []
         try:
-            case.validate_response(answer, excluded_checks=[not_a_server_error] if away else [])
+            case.validate_response(answer, excluded_checks=excused)
         except FailureGroup as group:
             for each in group.exceptions:
                 yield f"{answer.status_code}: {each.title}", each.message
@@ -165,6 +142,10 @@ class Asker:
                 yield "what is another project's was answered"
         if any(secret.encode() in answer.content for secret in self._other.secrets):
             yield "another project's texts were told"
+
+
+def _is_away(answer: Response) -> bool:
+    return answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _told(case: Case[Any], answer: Response) -> str:

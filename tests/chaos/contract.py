@@ -33,10 +33,11 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
 from cotrail.services.access.actor import Scope
 from cotrail.workers.stack.address import read_address
-from tests.chaos.asker import Asker, Tally
+from tests.chaos.asker import Asker
 from tests.chaos.home import free_port
 from tests.chaos.outages import outages
 from tests.chaos.projects import make_projects, prepare
+from tests.chaos.tally import Tally
 from tests.faults.stacked import ROOT, Cotrail, stacked
 
 VARIABLES = {"COTRAIL_TOKENS_REQUIRED": "true", "COTRAIL_REQUESTS_PER_MINUTE": "1000000"}

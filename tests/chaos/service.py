@@ -40,6 +40,9 @@ from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
 CLIENTS = 8
 
+A_KILL = 5
+"""So many submissions are sent between two kills."""
+
 SECONDS = 900
 """Seconds within which a submission must be accepted, and a run must end."""
 
@@ -144,9 +147,9 @@ def _tried(home: Path, cotrail: Cotrail, engine: Engine, submissions: int) -> Tr
     with closing(RemoteDoor(address.url)) as door:
         submitter = Submitter(address.url, door.upload(str(SAMPLE / "questions.jsonl")))
     found = Trial(submissions=submissions)
-    names = [f"submission-{number}" for number in range(submissions)]
     with outages(home, cotrail, lambda: submitter.come) as kills, ThreadPoolExecutor(CLIENTS) as clients:
-        found.wrong += [line for each in clients.map(partial(_follow, submitter), names) for line in each]
+        wrong = clients.map(partial(_follow, submitter, kills), range(submissions))
+        found.wrong += [line for each in wrong for line in each]
     wait_until(lambda: _runs(engine, "digest IS NULL") == 0, "every run is finished and sealed", SECONDS)
     found.kills = dict(kills)
     found.statuses = {str(status): number for status, number in sorted(submitter.statuses.items())}
@@ -156,8 +159,10 @@ def _tried(home: Path, cotrail: Cotrail, engine: Engine, submissions: int) -> Tr
     return found
 
 
-def _follow(submitter: Submitter, name: str) -> list[str]:
-    """Submit one and follow it to its end; returns what is wrong with what was read."""
+def _follow(submitter: Submitter, kills: Counter[str], number: int) -> list[str]:
+    """Submit one when it is its turn, and follow it to its end; returns what is wrong with what was read."""
+    name = f"submission-{number}"
+    wait_until(lambda: kills.total() >= number // A_KILL, "the kills before it are over", SECONDS)
     try:
         run = submitter.submit(name)
         steps = submitter.follow(run)

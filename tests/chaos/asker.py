@@ -64,7 +64,7 @@ class Asker:
         if case.operation.label == SUBMIT and answer.status_code == HTTPStatus.CREATED:
             accepted |= {each["run"]: each["name"] for each in answer.json()["runs"]}
         elif case.operation.label == PRUNE and answer.status_code == HTTPStatus.OK:
-            for run in answer.json()["runs"]:
+            for run in case.body["runs"]:
                 accepted.pop(run, None)
 
     def _answer(self, case: Case[Any]) -> Response | None:
@@ -123,7 +123,7 @@ class Asker:
 
     def _wrong(self, case: Case[Any], answer: Response) -> Iterator[tuple[str, str]]:
         """What is wrong with an answer, and more of it."""
-        excused = [not_a_server_error] if self._under_kills and _is_away(answer) else []
+        excused: list[Any] = [not_a_server_error] if self._under_kills and _is_away(answer) else []
         try:
             case.validate_response(answer, excluded_checks=excused)
         except FailureGroup as group:

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import requests
 from schemathesis import Case
@@ -60,11 +60,11 @@ class Asker:
         return answer
 
     def _note_runs(self, case: Case[Any], answer: Response) -> None:
-        accepted = self._tally.accepted
+        accepted, body = self._tally.accepted, cast("Any", case.body)
         if case.operation.label == SUBMIT and answer.status_code == HTTPStatus.CREATED:
             accepted |= {each["run"]: each["name"] for each in answer.json()["runs"]}
         elif case.operation.label == PRUNE and answer.status_code == HTTPStatus.OK:
-            for run in case.body["runs"]:
+            for run in body["runs"]:
                 accepted.pop(run, None)
 
     def _answer(self, case: Case[Any]) -> Response | None:

@@ -43,14 +43,15 @@ def outages(home: Path, cotrail: Cotrail, answered: Callable[[], int]) -> Iterat
 def _kill(
     home: Path, cotrail: Cotrail, answered: Callable[[], int], over: threading.Event, kills: Counter[str]
 ) -> None:
+    before = answered()
     for names in cycle(VICTIMS):
-        before = answered()
         while answered() == before:
             if over.wait(LOOK_SECONDS):
                 return
         if over.wait(random.uniform(0, LONGEST_PAUSE_SECONDS)):
             return
         _kill_now(home, names)
+        before = answered()
         kills[" with ".join(names)] += 1
         cotrail("up")
 

@@ -1,7 +1,6 @@
 """Someone who asks the service with one token, or none, and finds what is wrong with the answers."""
 
 import random
-import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, cast
@@ -17,13 +16,17 @@ from cotrail.services.access.actor import Scope, scopes_up_to
 from cotrail.services.operations.registry import OPERATIONS
 from tests.chaos.projects import COMMON, Project
 from tests.chaos.tally import Tally
+from tests.conftest import wait_until
 
 PATIENCE_SECONDS = 60.0
 STREAM_SECONDS = 2.0
 """How long an answer may take, and how long a stream is listened to, which may have no end."""
 
-AGAIN_SECONDS = 0.2
-"""The pause before a request is sent again."""
+AWAY_SECONDS = 600.0
+"""How long the service may be away."""
+
+MOST_TRIES = 20
+"""How often a request is sent that may be sent again."""
 
 SUBMIT, PRUNE = "POST /v1/runs", "POST /v1/prune"
 
@@ -73,14 +76,27 @@ class Asker:
         if operation is None or operation.again is None:
             return self._sent(case, self._headers)
         headers = {**self._headers, "Idempotency-Key": f"{self.name}-{self._tally.cases}"}
-        until = time.monotonic() + PATIENCE_SECONDS
-        while (answer := self._sent(case, headers)) is None or _is_away(answer):
-            if not self._under_kills or time.monotonic() > until:
+        answer = self._sent(case, headers)
+        for _ in range(MOST_TRIES):
+            if not self._under_kills or not _is_away(answer):
                 break
-            time.sleep(AGAIN_SECONDS)
+            answer = self._sent(case, headers)
         return answer
 
     def _sent(self, case: Case[Any], headers: dict[str, str]) -> Response | None:
+        """The answer to a request that is sent once; where the service is away, it is waited for."""
+        answer = self._received(case, headers)
+        if self._under_kills and _is_away(answer):
+            wait_until(self._is_ready, "the service is ready again", AWAY_SECONDS)
+        return answer
+
+    def _is_ready(self) -> bool:
+        try:
+            return requests.get(f"{self._url}/ready", timeout=PATIENCE_SECONDS).ok
+        except requests.RequestException:
+            return False
+
+    def _received(self, case: Case[Any], headers: dict[str, str]) -> Response | None:
         seconds = STREAM_SECONDS if "events" in case.path else PATIENCE_SECONDS
         try:
             answer = case.call(self._url, self._session, headers, timeout=seconds)
@@ -144,8 +160,8 @@ class Asker:
             yield "another project's texts were told"
 
 
-def _is_away(answer: Response) -> bool:
-    return answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+def _is_away(answer: Response | None) -> bool:
+    return answer is None or answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _told(case: Case[Any], answer: Response) -> str:

@@ -56,6 +56,7 @@ class Asker:
         self._tally.operations[case.operation.label] += 1
         answer = self._answer(case)
         if answer is not None:
+            self._tally.carried_out[case.operation.label] += answer.status_code < HTTPStatus.BAD_REQUEST
             self._note_runs(case, answer)
             for what, more in self._wrong(case, answer):
                 told = f"{self.name}: {_told(case, answer)} {more[:MOST_TOLD]}"

@@ -177,12 +177,19 @@ def main() -> None:
 
 def _show(console: Console, found: Found) -> None:
     tally = found.tally
-    console.print(f"{found.cases} cases of {len(tally.operations)} operations in {found.seconds:.0f} s")
+    carried_out = sum(times > 0 for times in tally.carried_out.values())
+    console.print(
+        f"{found.cases} cases of {len(tally.operations)} operations in {found.seconds:.0f} s; "
+        f"{carried_out} operations did what was asked at least once"
+    )
     for name, statuses in tally.statuses.items():
         console.print(f"{name}: {dict(sorted(statuses.items()))}")
     console.print(f"{tally.lost} connections lost; kills: {found.kills}; {len(tally.accepted)} runs accepted")
     for what, times in tally.wrong.most_common():
         console.print(f"{times} times {what}\n    {tally.wrong_first[what]}", style="red", markup=False)
+    console.print(
+        f"{len(tally.wrong) or 'nothing'} wrong, {len(found.lost_runs)} runs lost, {len(found.doubled_runs)} doubled"
+    )
     console.print(*found.lost_runs, *found.doubled_runs, sep="\n", style="red", markup=False)
 
 

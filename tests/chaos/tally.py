@@ -8,6 +8,7 @@ from msgspec import Struct, field
 class Tally(Struct):
     """What came of all cases.
 
+    operations, carried_out: how often each operation was asked, and how often it did what was asked.
     statuses: answers by status for each asker; lost: connections; accepted: the names of runs that were submitted.
     wrong: how often each thing was wrong, and wrong_first: the first case of it.
     """
@@ -15,6 +16,7 @@ class Tally(Struct):
     cases: int = 0
     statuses: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     operations: Counter[str] = field(default_factory=Counter)
+    carried_out: Counter[str] = field(default_factory=Counter)
     lost: int = 0
     accepted: dict[str, str] = {}
     wrong: Counter[str] = field(default_factory=Counter)

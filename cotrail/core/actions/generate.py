@@ -296,13 +296,20 @@ def seen_prompt(action: Prompted, result: Generated) -> Prompt:
 
 def seen_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Paragraph, str]]:
     """Yield the paragraphs that the model saw anything of, each with the text that it saw, as the prompt shows it."""
+    for piece, text in shown_paragraphs(action, result):
+        if text:
+            yield piece.paragraph, text
+
+
+def shown_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Shown, str]]:
+    """Yield the paragraphs of a prompt, each with the text that the model saw of it; empty where it was left out."""
     cut = action.prompt.cut(result.cuts)
-    asked = {id(shown): piece for shown, piece in zip(cut.pieces, action.prompt.pieces, strict=True)}
-    for shown in cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration).pieces:
-        # What is kept are the very pieces; only the demonstrations are made anew.
-        piece = asked.get(id(shown))
-        if isinstance(piece, Shown) and shown.text:
-            yield piece.paragraph, shown.text
+    # What is kept are the very pieces; only the demonstrations are made anew.
+    seen = cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
+    kept = set(map(id, seen.pieces))
+    for asked, piece in zip(action.prompt.pieces, cut.pieces, strict=True):
+        if isinstance(asked, Shown):
+            yield asked, piece.text if id(piece) in kept else ""
 
 
 def _model_role(request: Json) -> str:

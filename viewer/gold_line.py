@@ -6,14 +6,21 @@ from msgspec import Struct
 
 from cotrail.services.views.gold_paragraphs import FoundGold
 
+NAME = 34
+"""The width of a point's name."""
+
 
 class GoldPoint(Struct, frozen=True, kw_only=True):
-    """A turn that first found gold paragraphs; found: how many there are by then."""
+    """A turn that first found gold paragraphs; found: how many there are by then.
+
+    is_named: whether there is room for its name.
+    """
 
     turn: int
     found: int
     x: float
     y: float
+    is_named: bool
 
 
 class GoldLine(Struct, frozen=True, kw_only=True):
@@ -46,9 +53,16 @@ def gold_line(gold: Sequence[FoundGold], turn_of: Mapping[int, int], turns: int)
     at = sorted(turn_of[each.found.step] for each in gold if each.found and each.found.step in turn_of)
     counts = {turn: number for number, turn in enumerate(at, start=1)}
     across, up = (empty.right - empty.left) / max(turns - 1, 1), (empty.bottom - empty.top) / len(gold)
+    following = [*list(counts)[1:], None]
     points = tuple(
-        GoldPoint(turn=turn, found=found, x=empty.left + (turn - 1) * across, y=empty.bottom - found * up)
-        for turn, found in counts.items()
+        GoldPoint(
+            turn=turn,
+            found=found,
+            x=empty.left + (turn - 1) * across,
+            y=empty.bottom - found * up,
+            is_named=behind is None or (behind - turn) * across >= NAME,
+        )
+        for (turn, found), behind in zip(counts.items(), following, strict=True)
     )
     return GoldLine(turns=turns, gold=len(gold), points=points, line=_steps(points, empty))
 

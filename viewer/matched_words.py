@@ -10,7 +10,7 @@ from cotrail.common.printable_text import without_commands
 SNIPPET, LEAD = 220, 60
 """Characters of a snippet, and how many of them stand before the first word that matches."""
 
-MOST_CHARACTERS, MOST_MARKS = 2000, 12
+MOST_CHARACTERS, MOST_MARKS = 2000, 8
 """How much of a paragraph is shown in a list, and how many words are marked: pages stay light."""
 
 _WORD = re.compile(r"\w+")

@@ -12,16 +12,16 @@ from msgspec import Struct
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.views import FoundParagraph, FoundParagraphs, Part, WrittenText
 from cotrail.services.views.shown_steps import ShownStep
-from cotrail.viewer.matched_words import MOST_CHARACTERS, Piece, marked, snippet, words_of
-
-MOST_STEPS = 24
-"""The steps of a turn: systems that write once and compare for long have turns of so many."""
+from cotrail.viewer.matched_words import MOST_CHARACTERS, SNIPPET, Piece, marked, snippet, words_of
 
 MOST_HITS = 20
 """The paragraphs of a search that are shown beside its step; its own page has all."""
 
 PAGE_WEIGHT, STEP_WEIGHT, NEW_WEIGHT, SEEN_WEIGHT = 1700, 16, 24, 9
-"""How many elements a page of turns has about, a step without what it found, and paragraphs that are new or aren't."""
+"""How many elements a page of turns has, about; and each step without what it found, and paragraphs, new and seen.
+
+No turn has more than a page: systems that write once and then compare for long have several turns of it.
+"""
 
 
 class ShownHit(Struct, frozen=True, kw_only=True):
@@ -35,6 +35,11 @@ class ShownHit(Struct, frozen=True, kw_only=True):
     snippet: Sequence[Piece]
     text: Sequence[Piece]
     longer: bool
+
+    @property
+    def folded(self) -> bool:
+        """Whether its text is longer than the snippet."""
+        return len(self.hit.paragraph.text) > SNIPPET
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -50,6 +55,15 @@ class Turn(Struct, frozen=True, kw_only=True):
         """What it is about: what was asked first, or else what was written."""
         asked = (step.view.asked for step in self.steps if step.view.asked)
         return next(asked, next(filter(None, map(written, self.steps)), self.steps[0].kind))
+
+    @property
+    def rows(self) -> list[tuple[ShownStep, ...]]:
+        """Its steps; those side by side in which a model wrote at the same time."""
+        return [
+            row
+            for writes, group in groupby(self.steps, lambda step: has_prompt(step.kind))
+            for row in ([tuple(group)] if writes else [(step,) for step in group])
+        ]
 
     @property
     def failed(self) -> bool:
@@ -148,11 +162,15 @@ def _shown_hit(hit: FoundParagraph, turn: Turn, seen_at: Mapping[str, int], word
     )
 
 
+def _most_weight(step: ShownStep) -> int:
+    return STEP_WEIGHT + NEW_WEIGHT * min(len(step.view.found), MOST_HITS)
+
+
 def _groups(steps: Sequence[ShownStep], batches: Mapping[int, int]) -> Iterator[tuple[ShownStep, ...]]:
     group: list[ShownStep] = []
     for _, together in groupby(steps, lambda step: batches.get(step.sequence, -step.sequence)):
         for step in together:
-            if len(group) == MOST_STEPS:
+            if sum(map(_most_weight, (*group, step))) > PAGE_WEIGHT:
                 yield tuple(group)
                 group = []
             group.append(step)

@@ -27,7 +27,7 @@ from cotrail.core.results import Generated, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.structured_output import Form
 from cotrail.core.system import Action
-from cotrail.core.views import Facts, TextRole, Thoughts, View, WrittenText
+from cotrail.core.views import Facts, TextRole, Thoughts, ToolCalls, View, WrittenText
 from cotrail.errors import UnansweredError
 
 
@@ -324,7 +324,9 @@ def generation_view(role: TextRole, action: Prompted, result: Generated | None) 
     thoughts = Thoughts(text=result.thoughts, kind=result.thoughts_are, tokens=result.thought_tokens)
     facts = Facts(facts=tuple(_facts(action, result)))
     text = WrittenText(text=result.text, role=role)
-    return View(labels=labels, parts=(thoughts, text, facts) if result.thoughts_are else (text, facts))
+    calls = ToolCalls(calls=result.calls)
+    shown = (thoughts if result.thoughts_are else None, text, calls if result.calls else None, facts)
+    return View(labels=labels, parts=tuple(part for part in shown if part))
 
 
 def _facts(action: Prompted, result: Generated) -> Iterator[str]:

@@ -22,7 +22,7 @@ from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
 from tests.integration.stepping import LEASE, completed, unsent
 
-HOSTILE = "</bdi></script><script>alert(1)</script><img src=x onerror=alert(2)> “‏חשב”"
+HOSTILE = "</bdi></script><script>alert(1)</script><img src=x onerror=alert(2)> “\u200fחשב”"
 """What a person, a model or a corpus may have written."""
 
 FOUND = 3

@@ -20,6 +20,8 @@ from cotrail.models.queries.events import QuestionChanged
 from cotrail.models.queries.events import StepEnded as EventsStepEnded
 from cotrail.models.queries.progress import Cause
 from cotrail.models.queries.projects import ProjectRecord
+from cotrail.models.queries.question_places import QuestionPlace
+from cotrail.models.queries.step_times import StepTimes
 from cotrail.models.queries.tokens import TokenRecord
 from cotrail.models.schema.states import JobState
 from cotrail.models.schema.states import QuestionStatus
@@ -92,6 +94,7 @@ from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
+from cotrail.services.views.step_records import StepRecord
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -534,6 +537,21 @@ class Questions(Group):
     def trace(self, run: str, question: str) -> dict[str, Any]:
         """Give all that is recorded of a question: its answer, its scores, and each step with its request and result."""
         answer: dict[str, Any] = self._ask("questions.trace", {"run": run, "question": question})
+        return answer
+
+    def place(self, run: str, question: str) -> QuestionPlace:
+        """Say which question of its run this is, and which stand before and behind it."""
+        answer: QuestionPlace = self._ask("questions.place", {"run": run, "question": question})
+        return answer
+
+    def times(self, run: str, question: str) -> tuple[StepTimes, ...]:
+        """Say when each step of a question was asked for, begun and ended, and which were asked for together."""
+        answer: tuple[StepTimes, ...] = self._ask("questions.times", {"run": run, "question": question})
+        return answer
+
+    def step(self, run: str, question: str, step: int) -> StepRecord:
+        """Show how a step was carried out: executions, what the model was shown, what it cost and what seals it."""
+        answer: StepRecord = self._ask("questions.step", {"run": run, "question": question, "step": step})
         return answer
 
     def prompt(self, run: str, question: str, step: int) -> StepPrompt:
@@ -1202,6 +1220,21 @@ class AsyncQuestions(AsyncGroup):
     async def trace(self, run: str, question: str) -> dict[str, Any]:
         """Give all that is recorded of a question: its answer, its scores, and each step with its request and result."""
         answer: dict[str, Any] = await self._ask("questions.trace", {"run": run, "question": question})
+        return answer
+
+    async def place(self, run: str, question: str) -> QuestionPlace:
+        """Say which question of its run this is, and which stand before and behind it."""
+        answer: QuestionPlace = await self._ask("questions.place", {"run": run, "question": question})
+        return answer
+
+    async def times(self, run: str, question: str) -> tuple[StepTimes, ...]:
+        """Say when each step of a question was asked for, begun and ended, and which were asked for together."""
+        answer: tuple[StepTimes, ...] = await self._ask("questions.times", {"run": run, "question": question})
+        return answer
+
+    async def step(self, run: str, question: str, step: int) -> StepRecord:
+        """Show how a step was carried out: executions, what the model was shown, what it cost and what seals it."""
+        answer: StepRecord = await self._ask("questions.step", {"run": run, "question": question, "step": step})
         return answer
 
     async def prompt(self, run: str, question: str, step: int) -> StepPrompt:

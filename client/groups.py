@@ -33,12 +33,15 @@ from cotrail.services.data.uploaded_files import UploadedFile
 from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.jobs.job import Job
 from cotrail.services.jobs.job import JobPage
+from cotrail.services.lists.asked_list import AskedPage
 from cotrail.services.lists.corpora import Found
 from cotrail.services.lists.corpora import ListedCorpus
+from cotrail.services.lists.corpora import ShownParagraph
 from cotrail.services.lists.dataset_list import ListedDataset
 from cotrail.services.lists.knowledge_list import SourceState
 from cotrail.services.lists.model_list import DescribedModel
 from cotrail.services.lists.model_list import ListedModel
+from cotrail.services.lists.paragraph_uses import ParagraphUses
 from cotrail.services.lists.question_list import QuestionListPage
 from cotrail.services.lists.run_list import RunListPage
 from cotrail.services.lists.system_list import DescribedSystem
@@ -55,6 +58,7 @@ from cotrail.services.operations.runs import FoundRun
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.papers.sent_files import ExperimentRequest
+from cotrail.services.runs.ask_choices import AskChoices
 from cotrail.services.runs.control import ControlledRun
 from cotrail.services.runs.control import PrioritizedRun
 from cotrail.services.runs.control import RetriedRun
@@ -152,6 +156,21 @@ class Asking(Group):
         happened for a while.
         """
         answer: Iterator[Asked | Token | StepEnded | Answer | End | None] = self._ask("asking.ask", {"request": request})
+        return answer
+
+    def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = self._ask("asking.begin", {"request": request})
+        return answer
+
+    def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = self._ask("asking.choices", {})
         return answer
 
 
@@ -258,9 +277,23 @@ class Corpora(Group):
         answer: ListedCorpus = self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     def remove(self, corpus: str) -> ListedCorpus:
@@ -813,6 +846,21 @@ class AsyncAsking(AsyncGroup):
         """
         return self._follow("asking.ask", {"request": request})
 
+    async def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = await self._ask("asking.begin", {"request": request})
+        return answer
+
+    async def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = await self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    async def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = await self._ask("asking.choices", {})
+        return answer
+
 
 class AsyncAudits(AsyncGroup):
     """Operations on audits."""
@@ -916,9 +964,23 @@ class AsyncCorpora(AsyncGroup):
         answer: ListedCorpus = await self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    async def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    async def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    async def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = await self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    async def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = await self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     async def remove(self, corpus: str) -> ListedCorpus:

@@ -43,6 +43,7 @@ from cotrail.services.lists.model_list import DescribedModel
 from cotrail.services.lists.model_list import ListedModel
 from cotrail.services.lists.paragraph_uses import ParagraphUses
 from cotrail.services.lists.question_list import QuestionListPage
+from cotrail.services.lists.queue_list import QueueList
 from cotrail.services.lists.run_list import RunListPage
 from cotrail.services.lists.system_list import DescribedSystem
 from cotrail.services.lists.system_list import ListedSystem
@@ -93,6 +94,7 @@ from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
 from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
+from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
 from pathlib import Path
@@ -176,6 +178,11 @@ class Asking(Group):
 
 class Audits(Group):
     """Operations on audits."""
+
+    def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = self._ask("audits.seals", {"run": run})
+        return answer
 
     def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -788,6 +795,11 @@ class Workers(Group):
         answer: WorkerList = self._ask("workers.index", {})
         return answer
 
+    def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = self._ask("workers.queues", {})
+        return answer
+
 
 class AsyncActivities(AsyncGroup):
     """Operations on activities."""
@@ -864,6 +876,11 @@ class AsyncAsking(AsyncGroup):
 
 class AsyncAudits(AsyncGroup):
     """Operations on audits."""
+
+    async def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = await self._ask("audits.seals", {"run": run})
+        return answer
 
     async def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -1468,6 +1485,11 @@ class AsyncWorkers(AsyncGroup):
     async def index(self) -> WorkerList:
         """List the workers of all hosts, and maintenance processes; of what they are doing, what the project's runs ask."""
         answer: WorkerList = await self._ask("workers.index", {})
+        return answer
+
+    async def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = await self._ask("workers.queues", {})
         return answer
 
 

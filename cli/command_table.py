@@ -89,6 +89,13 @@ COMMANDS = (
     ),
     Entry(
         STACK,
+        "view",
+        "view:view",
+        "Open the viewer in the browser: the list of runs, a run, or a question of it.",
+        served=True,
+    ),
+    Entry(
+        STACK,
         "sample",
         "sample:sample",
         "Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file.",

@@ -35,13 +35,17 @@ from cotrail.services.data.uploaded_files import UploadedFile
 from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.jobs.job import Job
 from cotrail.services.jobs.job import JobPage
+from cotrail.services.lists.asked_list import AskedPage
 from cotrail.services.lists.corpora import Found
 from cotrail.services.lists.corpora import ListedCorpus
+from cotrail.services.lists.corpora import ShownParagraph
 from cotrail.services.lists.dataset_list import ListedDataset
 from cotrail.services.lists.knowledge_list import SourceState
 from cotrail.services.lists.model_list import DescribedModel
 from cotrail.services.lists.model_list import ListedModel
+from cotrail.services.lists.paragraph_uses import ParagraphUses
 from cotrail.services.lists.question_list import QuestionListPage
+from cotrail.services.lists.queue_list import QueueList
 from cotrail.services.lists.run_list import RunListPage
 from cotrail.services.lists.system_list import DescribedSystem
 from cotrail.services.lists.system_list import ListedSystem
@@ -57,6 +61,7 @@ from cotrail.services.operations.runs import FoundRun
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.papers.sent_files import ExperimentRequest
+from cotrail.services.runs.ask_choices import AskChoices
 from cotrail.services.runs.control import ControlledRun
 from cotrail.services.runs.control import PrioritizedRun
 from cotrail.services.runs.control import RetriedRun
@@ -92,6 +97,7 @@ from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
 from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
+from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
 from cotrail.services.views.step_records import StepRecord
@@ -158,9 +164,29 @@ class Asking(Group):
         answer: Iterator[Asked | Token | StepEnded | Answer | End | None] = self._ask("asking.ask", {"request": request})
         return answer
 
+    def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = self._ask("asking.begin", {"request": request})
+        return answer
+
+    def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = self._ask("asking.choices", {})
+        return answer
+
 
 class Audits(Group):
     """Operations on audits."""
+
+    def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = self._ask("audits.seals", {"run": run})
+        return answer
 
     def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -262,9 +288,23 @@ class Corpora(Group):
         answer: ListedCorpus = self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     def remove(self, corpus: str) -> ListedCorpus:
@@ -788,6 +828,11 @@ class Workers(Group):
         answer: WorkerList = self._ask("workers.index", {})
         return answer
 
+    def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = self._ask("workers.queues", {})
+        return answer
+
 
 class AsyncActivities(AsyncGroup):
     """Operations on activities."""
@@ -846,9 +891,29 @@ class AsyncAsking(AsyncGroup):
         """
         return self._follow("asking.ask", {"request": request})
 
+    async def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = await self._ask("asking.begin", {"request": request})
+        return answer
+
+    async def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = await self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    async def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = await self._ask("asking.choices", {})
+        return answer
+
 
 class AsyncAudits(AsyncGroup):
     """Operations on audits."""
+
+    async def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = await self._ask("audits.seals", {"run": run})
+        return answer
 
     async def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -949,9 +1014,23 @@ class AsyncCorpora(AsyncGroup):
         answer: ListedCorpus = await self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    async def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    async def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    async def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = await self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    async def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = await self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     async def remove(self, corpus: str) -> ListedCorpus:
@@ -1467,6 +1546,11 @@ class AsyncWorkers(AsyncGroup):
     async def index(self) -> WorkerList:
         """List the workers of all hosts, and maintenance processes; of what they are doing, what the project's runs ask."""
         answer: WorkerList = await self._ask("workers.index", {})
+        return answer
+
+    async def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = await self._ask("workers.queues", {})
         return answer
 
 

@@ -29,7 +29,9 @@ OF_PROJECT = {"experiment", "job", "response_id", "run", "token"}
 
 NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /": {"after": str},
+    "GET /ask": {"after": str},
     "GET /v1/runs": {"after": str},
+    "GET /v1/ask": {"after": str},
     "GET /v1/comparisons": {"runs": lambda run: [run, run]},
     "GET /v1/prunable": {"runs": lambda run: [run]},
     "POST /v1/prune": {"runs": lambda run: [run]},
@@ -68,6 +70,7 @@ SHARED = {
     "model",
     "name",
     "number",
+    "paragraph",
     "project",
     "question",
     "source",

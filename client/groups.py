@@ -91,6 +91,8 @@ from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
+from cotrail.services.views.summarized_questions import QuestionSummaries
+from cotrail.services.views.summarized_runs import RunStanding
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -659,6 +661,28 @@ class Scores(Group):
         dataset's own file, which has all answers.
         """
         answer: JudgedScores = self._ask("scores.show", {"run": run, "dataset": dataset, "official": official})
+        return answer
+
+
+class Summaries(Group):
+    """Operations on summaries."""
+
+    def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = self._ask("summaries.standings", {"runs": runs})
         return answer
 
 
@@ -1315,6 +1339,28 @@ class AsyncScores(AsyncGroup):
         return answer
 
 
+class AsyncSummaries(AsyncGroup):
+    """Operations on summaries."""
+
+    async def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = await self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    async def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = await self._ask("summaries.standings", {"runs": runs})
+        return answer
+
+
 class AsyncSystems(AsyncGroup):
     """Operations on systems."""
 
@@ -1440,6 +1486,7 @@ class Groups:
         self.reports = Reports(door)
         self.runs = Runs(door)
         self.scores = Scores(door)
+        self.summaries = Summaries(door)
         self.systems = Systems(door)
         self.tokens = Tokens(door)
         self.uploads = Uploads(door)
@@ -1479,6 +1526,7 @@ class AsyncGroups:
         self.reports = AsyncReports(door)
         self.runs = AsyncRuns(door)
         self.scores = AsyncScores(door)
+        self.summaries = AsyncSummaries(door)
         self.systems = AsyncSystems(door)
         self.tokens = AsyncTokens(door)
         self.uploads = AsyncUploads(door)

@@ -147,6 +147,19 @@ def list_runs(
     chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped, after)
     query = select(runs).where(*chosen).order_by(*_NEWEST).limit(limit)
     records = [_record(connection, row) for row in connection.execute(query).mappings()]
+    return _summaries(connection, records, stopped)
+
+
+def summaries_of(connection: Connection, ids: Sequence[str]) -> list[RunSummary]:
+    """Return the runs of these ids, the newest first; raises UnknownNameError where there is none of an id."""
+    query = select(runs).where(runs.c.id.in_(ids), *in_project(connection, runs)).order_by(*_NEWEST)
+    records = [_record(connection, row) for row in connection.execute(query).mappings()]
+    if missing := set(ids) - {record.id for record in records}:
+        raise UnknownNameError(f"there is no run {min(missing)!r}; `cotrail runs` lists them")
+    return _summaries(connection, records, stopped_runs(connection))
+
+
+def _summaries(connection: Connection, records: Sequence[RunRecord], stopped: Collection[str]) -> list[RunSummary]:
     ids = [record.id for record in records]
     counts, labels = _counts(connection, ids), read_labels(connection, ids)
     return [

@@ -8,6 +8,7 @@
     projects ──< runs, experiments, tokens, jobs       (whose they are, where several teams share a service)
     activities: who asked the service for what; idempotency_keys: what was submitted under which key
     webhook_deliveries: what other programs are to be told of runs
+    question_summaries, run_summaries: how questions that have ended came out; derived, and made anew when lost
 
 A step in state `ready` is its own outbox row: while it is unclaimed, its message may be sent again
 (docs/architecture.md).
@@ -459,6 +460,56 @@ class CauseLabel(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
 
 
+class QuestionSummary(Base):
+    """How a question that has ended came out, computed from its trace: what lists are filtered and sorted by."""
+
+    __tablename__ = "question_summaries"
+    __table_args__ = (Index("question_summaries_run_id_question_id_idx", "run_id", "question_id"),)
+
+    question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    version: Mapped[int]
+    """By which rules it was computed."""
+    outcome: Mapped[str]
+    cause: Mapped[str | None]
+    """Why the answer is wrong."""
+    f1: Mapped[float | None]
+    recall: Mapped[float | None]
+    """Of the gold paragraphs."""
+    scores: Mapped[Json]
+    """The metrics that the question has, by their names."""
+    limited: Mapped[bool]
+    """True where a limit ended it."""
+    steps: Mapped[int]
+    retries: Mapped[int]
+    """Executions of its steps beyond the first of each."""
+    tokens: Mapped[int]
+    """Those that language models read and wrote."""
+    milliseconds: Mapped[float]
+    cost: Mapped[Decimal | None]
+    """In US dollars; NULL where its models have no price."""
+
+
+class SummarizedRun(Base):
+    """How far the questions of a run are summarized, and the run with them."""
+
+    __tablename__ = "run_summaries"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    version: Mapped[int]
+    digest: Mapped[str | None]
+    """The run's digest when it was begun."""
+    complete: Mapped[bool] = mapped_column(server_default=false())
+    """True where the run was sealed, and all its questions are summarized."""
+    through_at: Mapped[datetime | None]
+    through_id: Mapped[int | None]
+    """The last question by the time of its end up to which all are summarized, apart from those that ended just now."""
+    counts: Mapped[Json] = mapped_column(server_default=no_keys)
+    """Numbers of questions by how they came out, and sums of what they took."""
+    scores: Mapped[Json] = mapped_column(server_default=no_keys)
+    """Mean and interval of each main metric, of a complete one."""
+
+
 class Token(Base):
     """A secret that lets a program, or a person who signed in, use the service."""
 
@@ -483,7 +534,10 @@ class Activity(Base):
     """Who asked the service to change what."""
 
     __tablename__ = "activities"
-    __table_args__ = (Index("activities_project_id_idx", "project", "id"),)
+    __table_args__ = (
+        Index("activities_project_id_idx", "project", "id"),
+        Index("activities_subject_idx", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
+    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     at: Mapped[datetime] = mapped_column(server_default=now)
@@ -588,6 +642,7 @@ run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)
 cause_labels = cast(Table, CauseLabel.__table__)
+question_summaries, run_summaries = (cast(Table, table.__table__) for table in (QuestionSummary, SummarizedRun))
 projects, tokens, activities, idempotency_keys, jobs, webhook_deliveries = (
     cast(Table, table.__table__) for table in (Project, Token, Activity, IdempotencyKey, Job, WebhookDelivery)
 )

@@ -32,6 +32,7 @@ MODULES = (
     "reports",
     "runs",
     "scores",
+    "summaries",
     "systems",
     "tokens",
     "uploads",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cotrail.common.humanize import count, duration, number
+from cotrail.common.humanize import count, duration, number, rate
+from cotrail.core.money import dollars
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.views.reports.pages import environment, report_style
 from cotrail.viewer.links import changed, link
@@ -54,7 +55,7 @@ class Here(Struct, frozen=True, kw_only=True):
 def render(shown: Shown, here: Here) -> str:
     """The page as HTML; every value is escaped as text."""
     template = _environment().get_template(shown.template)
-    return str(template.render(shown.values, here=here, section=shown.section, events=shown.events))
+    return str(template.render(shown.values, here=here, section=shown.section, events=shown.events, every=shown.every))
 
 
 @cache
@@ -88,6 +89,8 @@ def _environment() -> "Environment":
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
+    made.filters |= {"rate": rate, "money": dollars}
+    made.globals["percent"] = _percent
     return made
 
 

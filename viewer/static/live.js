@@ -44,3 +44,4 @@ function follow(address) {
 }
 
 if (document.body.dataset.events) follow(document.body.dataset.events);
+if (document.body.dataset.every) setInterval(() => { if (!document.hidden) refresh(); }, 1000 * document.body.dataset.every);

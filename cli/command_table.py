@@ -92,7 +92,6 @@ COMMANDS = (
         "view",
         "view:view",
         "Open the viewer in the browser: the list of runs, a run, or a question of it.",
-        served=True,
     ),
     Entry(
         STACK,

@@ -95,12 +95,15 @@ from cotrail.services.views.judged_scores import JudgedScores
 from cotrail.services.views.repeated_steps import RepeatReport
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
+from cotrail.services.views.run_overview import RunOverview
 from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.step_prompts import StepPrompt
 from cotrail.services.views.step_records import StepRecord
+from cotrail.services.views.summarized_questions import QuestionSummaries
+from cotrail.services.views.summarized_runs import RunStanding
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -658,17 +661,22 @@ class Rethinking(Group):
 class Runs(Group):
     """Operations on runs."""
 
-    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = self._ask("runs.show", {"run": run})
+        return answer
+
+    def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = self._ask("runs.overview", {"run": run})
         return answer
 
     def submit(self, request: RunRequest) -> Submitted:
@@ -732,6 +740,28 @@ class Scores(Group):
         dataset's own file, which has all answers.
         """
         answer: JudgedScores = self._ask("scores.show", {"run": run, "dataset": dataset, "official": official})
+        return answer
+
+
+class Summaries(Group):
+    """Operations on summaries."""
+
+    def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = self._ask("summaries.standings", {"runs": runs})
         return answer
 
 
@@ -1378,17 +1408,22 @@ class AsyncRethinking(AsyncGroup):
 class AsyncRuns(AsyncGroup):
     """Operations on runs."""
 
-    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     async def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = await self._ask("runs.show", {"run": run})
+        return answer
+
+    async def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = await self._ask("runs.overview", {"run": run})
         return answer
 
     async def submit(self, request: RunRequest) -> Submitted:
@@ -1452,6 +1487,28 @@ class AsyncScores(AsyncGroup):
         dataset's own file, which has all answers.
         """
         answer: JudgedScores = await self._ask("scores.show", {"run": run, "dataset": dataset, "official": official})
+        return answer
+
+
+class AsyncSummaries(AsyncGroup):
+    """Operations on summaries."""
+
+    async def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = await self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    async def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = await self._ask("summaries.standings", {"runs": runs})
         return answer
 
 
@@ -1586,6 +1643,7 @@ class Groups:
         self.rethinking = Rethinking(door)
         self.runs = Runs(door)
         self.scores = Scores(door)
+        self.summaries = Summaries(door)
         self.systems = Systems(door)
         self.tokens = Tokens(door)
         self.uploads = Uploads(door)
@@ -1626,6 +1684,7 @@ class AsyncGroups:
         self.rethinking = AsyncRethinking(door)
         self.runs = AsyncRuns(door)
         self.scores = AsyncScores(door)
+        self.summaries = AsyncSummaries(door)
         self.systems = AsyncSystems(door)
         self.tokens = AsyncTokens(door)
         self.uploads = AsyncUploads(door)

@@ -14,6 +14,7 @@ from cotrail.models.schema.database import CONNECTION_SETTINGS
 from cotrail.models.schema.reader import provide_reader
 from cotrail.models.schema.renumbering import renumber
 from cotrail.models.schema.service_tables import tokens
+from cotrail.models.schema.summary_tables import question_summaries
 from cotrail.models.schema.tables import runs
 
 LOCK = 0x6D696772
@@ -22,7 +23,7 @@ LOCK = 0x6D696772
 # So that Alembic can compare columns of this type.
 ischema_names["xid8"] = TransactionNumber
 # Each module that is imported adds its tables to the metadata, which all tables share.
-(metadata,) = {table.metadata for table in (runs, batches, tokens)}
+(metadata,) = {table.metadata for table in (runs, batches, tokens, question_summaries)}
 attributes = context.config.attributes
 engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
 with engine.connect() as connection:

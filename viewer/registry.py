@@ -7,7 +7,7 @@ from typing import Any
 from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
-MODULES = ("ask", "audit", "corpora", "questions", "runs", "workers")
+MODULES = ("ask", "audit", "corpora", "questions", "run", "run_actions", "runs", "workers")
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

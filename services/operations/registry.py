@@ -33,6 +33,7 @@ MODULES = (
     "rethinking",
     "runs",
     "scores",
+    "summaries",
     "systems",
     "tokens",
     "uploads",

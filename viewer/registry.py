@@ -7,7 +7,7 @@ from typing import Any
 from cotrail.services.operations.route import Route
 from cotrail.viewer.page import PAGES as _PAGES
 
-MODULES = ("runs",)
+MODULES = ("comparisons", "runs")
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

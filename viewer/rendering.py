@@ -87,6 +87,7 @@ def _environment() -> "Environment":
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
+    made.globals["frame"] = "layout.html"
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
     return made
 

@@ -7,7 +7,7 @@ from typing import Any
 from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
-MODULES = ("comparisons", "runs")
+MODULES = ("comparisons", "experiments", "runs", "verdicts")
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

@@ -92,6 +92,7 @@ from cotrail.services.views.cause_labelling import CauseRow
 from cotrail.services.views.cause_labelling import LabellingSummary
 from cotrail.services.views.comparison import Comparison
 from cotrail.services.views.judged_scores import JudgedScores
+from cotrail.services.views.paired_questions import PairedQuestions
 from cotrail.services.views.repeated_steps import RepeatReport
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
@@ -100,6 +101,7 @@ from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
+from cotrail.services.views.side_by_side import SideBySide
 from cotrail.services.views.step_prompts import StepPrompt
 from cotrail.services.views.step_records import StepRecord
 from cotrail.services.views.summarized_questions import QuestionSummaries
@@ -267,6 +269,23 @@ class Comparisons(Group):
         all runs have where none is named.
         """
         answer: Comparison = self._ask("comparisons.show", {"runs": runs, "against": against, "metrics": metrics})
+        return answer
+
+    def questions(self, first: str, second: str, *, metric: str = '', outcome: Literal['both', 'first', 'second', 'neither', 'differ'] = 'differ', limit: int = 100, after: str | None = None, around: str | None = None) -> PairedQuestions:
+        """List the questions of two runs by who answered them right, and say how many there are of each outcome.
+
+        metric: what decides; the first main score that both runs have where none is named. after: the question behind which
+        the list begins; around: one whose neighbours in the whole list are told, by id.
+        """
+        answer: PairedQuestions = self._ask("comparisons.questions", {"first": first, "second": second, "metric": metric, "outcome": outcome, "limit": limit, "after": after, "around": around})
+        return answer
+
+    def question(self, question: str, first: str, second: str, *, start: int = 0, limit: int = 20) -> SideBySide:
+        """Show two runs side by side on one question: their steps aligned, and what only one of them has.
+
+        question: its id or, where none has it, its number in the first run, from 1. start: the row that is shown first.
+        """
+        answer: SideBySide = self._ask("comparisons.question", {"question": question, "first": first, "second": second, "start": start, "limit": limit})
         return answer
 
 
@@ -1020,6 +1039,23 @@ class AsyncComparisons(AsyncGroup):
         all runs have where none is named.
         """
         answer: Comparison = await self._ask("comparisons.show", {"runs": runs, "against": against, "metrics": metrics})
+        return answer
+
+    async def questions(self, first: str, second: str, *, metric: str = '', outcome: Literal['both', 'first', 'second', 'neither', 'differ'] = 'differ', limit: int = 100, after: str | None = None, around: str | None = None) -> PairedQuestions:
+        """List the questions of two runs by who answered them right, and say how many there are of each outcome.
+
+        metric: what decides; the first main score that both runs have where none is named. after: the question behind which
+        the list begins; around: one whose neighbours in the whole list are told, by id.
+        """
+        answer: PairedQuestions = await self._ask("comparisons.questions", {"first": first, "second": second, "metric": metric, "outcome": outcome, "limit": limit, "after": after, "around": around})
+        return answer
+
+    async def question(self, question: str, first: str, second: str, *, start: int = 0, limit: int = 20) -> SideBySide:
+        """Show two runs side by side on one question: their steps aligned, and what only one of them has.
+
+        question: its id or, where none has it, its number in the first run, from 1. start: the row that is shown first.
+        """
+        answer: SideBySide = await self._ask("comparisons.question", {"question": question, "first": first, "second": second, "start": start, "limit": limit})
         return answer
 
 

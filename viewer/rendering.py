@@ -89,10 +89,9 @@ def _environment() -> "Environment":
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
+    made.globals |= {"frame": "layout.html", "percent": _percent}
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
-    made.filters |= {"size": size, "marked": marked}
-    made.filters["money"] = dollars
-    made.globals["percent"] = _percent
+    made.filters |= {"size": size, "marked": marked, "money": dollars}
     return made
 
 

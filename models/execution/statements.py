@@ -40,7 +40,7 @@ def after(name: str) -> ColumnElement[Any]:
 
 
 _CLAIMED = (
-    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
+    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint", "edit")),
     cast(steps.c.request, TEXT).label("request"),  # decoded one by one: a damaged one must not fail the others
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)

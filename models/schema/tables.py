@@ -254,6 +254,8 @@ class Step(Base):
     cached_prompt_tokens: Mapped[int | None]
     generated_tokens: Mapped[int | None]
     milliseconds: Mapped[float | None]
+    edit: Mapped[Json | None]
+    """What a person put in the place of a part of it, and who: `cotrail.core.edits.StepEdit`."""
     previous: Mapped[str]
     """The digest of the question's record before the steps that were yielded together with this one."""
     digest: Mapped[str | None]

@@ -95,7 +95,7 @@ class _Comparison:
                 return
             self._compared.add((*names, side))
         old, new = _resolved(old, self._old), _resolved(new, self._new)
-        if "anyOf" in old or "anyOf" in new:
+        if not {"anyOf", "oneOf"}.isdisjoint((*old, *new)):
             yield from self._schema(place, old, new, side)
             return
         yield from _values(place, old, new, side)

@@ -118,6 +118,15 @@ def test_parameters_and_bodies_that_are_required_or_gone_are_named() -> None:
     assert broken(plain, document(TEXT, TEXT, required=True)) == ["POST /x: the body is required"]
 
 
+def test_alternatives_are_found_behind_a_reference() -> None:
+    old = document({"$ref": "#/components/schemas/Either"}, {})
+    new = deepcopy(old)
+    old["components"]["schemas"]["Either"] = {"oneOf": [TEXT, NOTHING]}
+    new["components"]["schemas"]["Either"] = {"anyOf": [TEXT, NUMBER]}
+    assert broken(old, old) == []
+    assert broken(old, new) == ["POST /x: the body can't be null any more"]
+
+
 def test_a_component_that_leads_to_itself_is_compared_once() -> None:
     link = {"$ref": "#/components/schemas/Link"}
     old = document(link, record(a=link, b=link))

@@ -41,6 +41,9 @@ PROJECT = "Cotrail-Project"
 SESSION = "cotrail_session"
 """The cookie of a person who signed in; `__Host-` precedes it except on the machine itself."""
 
+ACTOR = "actor"
+"""The key of a request's state under which it is who asks, once that is known."""
+
 idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
 """Its `Idempotency-Key`."""
 
@@ -57,7 +60,7 @@ class Access(ASGIMiddleware):
         request: AnyRequest = Request(scope)
         request_id.set(id_of(scope))
         idempotency_key.set(request.headers.get("Idempotency-Key"))
-        who = await _actor(request)
+        who = request.state[ACTOR] = await _actor(request)
         if who.token is not None:
             self._rates.count(who.token)
         if not who.scopes and not request.route_handler.opt.get(PUBLIC):

@@ -6,10 +6,12 @@ from typing import Any, TypeVar
 
 from litestar import Request, Response
 
+from cotrail.api.access import ACTOR
 from cotrail.api.page_requests import wants_page
 from cotrail.api.pages import here_of, page_response
 from cotrail.api.problems import Problem
 from cotrail.api.sign_in import STATE
+from cotrail.services.access.actor import ANYBODY, acting
 from cotrail.viewer.page import Shown
 
 AnyRequest = Request[Any, Any, Any]
@@ -31,4 +33,5 @@ def _page(request: AnyRequest, response: Response[Problem]) -> Response[Any]:
     signed_out = problem.status == HTTPStatus.UNAUTHORIZED
     values = {"problem": problem, "by_provider": request.app.state[STATE] is not None}
     shown = Shown(template="sign-in.html" if signed_out else "problem.html", values=values)
-    return page_response(shown, here_of(request), problem.status)
+    with acting(request.state.get(ACTOR, ANYBODY)):
+        return page_response(shown, here_of(request), problem.status)

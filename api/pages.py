@@ -7,6 +7,7 @@ from urllib.parse import quote
 from litestar import HttpMethod, Request, Response, get, route
 from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
 from cotrail.api.access import PUBLIC
 from cotrail.api.guards import needs
@@ -15,14 +16,16 @@ from cotrail.errors import ForbiddenError, UnknownNameError
 from cotrail.services.access.actor import Scope, actor
 from cotrail.services.operations import whoami
 from cotrail.services.operations.operation import Operation, through
-from cotrail.services.operations.route import Route
-from cotrail.viewer.page import GoTo, Shown
+from cotrail.viewer.page import GoTo, Page, Shown
 from cotrail.viewer.registry import PAGES
 from cotrail.viewer.rendering import Here, render, static
 
 AnyRequest = Request[Any, Any, Any]
 
 R = TypeVar("R")
+
+VIEWER = "viewer"
+"""How the names of pages and actions begin where it is recorded who did what."""
 
 HEADERS = {
     "Cache-Control": "private, no-cache",
@@ -51,7 +54,7 @@ def page_handlers() -> list[HTTPRouteHandler]:
 
 
 @get("/static/{name:str}", opt={PUBLIC: True}, include_in_schema=False, sync_to_thread=False)
-def static_file(name: str) -> Response[bytes]:
+def static_file(name: FromPath[str]) -> Response[bytes]:
     """A style sheet or a script; its address names its version."""
     try:
         content = static(name)
@@ -72,7 +75,7 @@ def here_of(request: AnyRequest) -> Here:
     return Here(path=quote(request.scope["path"]), query=pairs_of(request.scope["query_string"]), who=who)
 
 
-def _handler(page: Route[..., Any]) -> HTTPRouteHandler:
+def _handler(page: Page[..., Any]) -> HTTPRouteHandler:
     async def answer(request: AnyRequest) -> Response[Any]:
         sent = await request.body() if page.takes_body else request.scope["query_string"]
         arguments = page_arguments(page, request.path_params, pairs_of(sent))
@@ -82,13 +85,13 @@ def _handler(page: Route[..., Any]) -> HTTPRouteHandler:
         page.path.replace("}", ":str}"),
         http_method=HttpMethod(page.method),
         status_code=200,
-        guards=[needs(Scope.READ)],
-        opt={"operation": f"viewer.{page.name}"},
+        guards=[needs(page.scope)],
+        opt={"operation": f"{VIEWER}.{page.name}", "scope": page.scope},
         include_in_schema=False,
     )(answer)
 
 
-def _answered(page: Route[..., Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+def _answered(page: Page[..., Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
     with through(_Allowed()):
         answer: Shown | GoTo = page(**arguments)
         if isinstance(answer, GoTo):

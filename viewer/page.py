@@ -5,11 +5,12 @@ its routes from these records: a page's parameters stand in its path and its que
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
-from cotrail.services.operations.route import P, Route
+from cotrail.services.access.actor import Scope
+from cotrail.services.operations.route import Method, P, R, Route
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -31,30 +32,32 @@ class GoTo(Struct, frozen=True):
     address: str
 
 
-Answer = TypeVar("Answer", Shown, GoTo)
+class Page(Route[P, R]):
+    """A page, or an action; scope: what whoever looks has to be allowed, as the operations need that it calls."""
 
-PAGES: dict[str, Route[..., Any]] = {}
-"""Pages and actions by their names, as far as their modules are imported (`cotrail.viewer.registry`)."""
+    def __init__(self, function: Callable[P, R], method: Method, path: str, scope: Scope) -> None:
+        super().__init__(function, method, path)
+        self.scope = scope
+        PAGES[f"{method} {path}"] = self
 
 
-def page(path: str) -> Callable[[Callable[P, Shown]], Route[P, Shown]]:
+PAGES: dict[str, Page[..., Any]] = {}
+"""Pages and actions by method and path, as far as their modules are imported (`cotrail.viewer.registry`)."""
+
+
+def page(path: str, scope: Scope = Scope.READ) -> Callable[[Callable[P, Shown]], Page[P, Shown]]:
     """Make a page of a function."""
 
-    def make(function: Callable[P, Shown]) -> Route[P, Shown]:
-        return _kept(Route(function, "GET", path))
+    def make(function: Callable[P, Shown]) -> Page[P, Shown]:
+        return Page(function, "GET", path, scope)
 
     return make
 
 
-def action(path: str) -> Callable[[Callable[P, GoTo]], Route[P, GoTo]]:
-    """Make an action of a function: what a form on a page does, after which the browser goes to a page."""
+def action(path: str, scope: Scope) -> Callable[[Callable[P, Shown | GoTo]], Page[P, Shown | GoTo]]:
+    """Make an action of a function: what a form does, after which the browser goes to a page, or shows this one."""
 
-    def make(function: Callable[P, GoTo]) -> Route[P, GoTo]:
-        return _kept(Route(function, "POST", path))
+    def make(function: Callable[P, Shown | GoTo]) -> Page[P, Shown | GoTo]:
+        return Page(function, "POST", path, scope)
 
     return make
-
-
-def _kept(route: Route[P, Answer]) -> Route[P, Answer]:
-    PAGES[f"{route.method} {route.path}"] = route
-    return route

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from cotrail.services.operations.route import Route
 from cotrail.viewer.page import PAGES as _PAGES
+from cotrail.viewer.page import Page
 
 MODULES = ("runs", "questions")
 """The modules of `cotrail.viewer.pages`."""
@@ -13,4 +13,4 @@ MODULES = ("runs", "questions")
 for _module in MODULES:
     import_module(f"cotrail.viewer.pages.{_module}")
 
-PAGES: Mapping[str, Route[..., Any]] = _PAGES
+PAGES: Mapping[str, Page[..., Any]] = _PAGES

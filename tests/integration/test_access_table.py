@@ -14,6 +14,7 @@ from sqlalchemy import Engine, event, func, select, update
 
 from cotrail.api.access import PUBLIC
 from cotrail.api.app import application
+from cotrail.api.pages import VIEWER
 from cotrail.configuration.settings import settings
 from cotrail.models.schema.tables import experiments, jobs, runs, steps
 from cotrail.services.access.actor import Scope, scopes_up_to
@@ -26,6 +27,7 @@ OF_PROJECT = {"experiment", "job", "response_id", "run", "token"}
 """The parameters in paths that name what is a project's own."""
 
 NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
+    "GET /": {"after": str},
     "GET /v1/runs": {"after": str},
     "GET /v1/comparisons": {"runs": lambda run: [run, run]},
     "GET /v1/prunable": {"runs": lambda run: [run]},
@@ -137,7 +139,9 @@ class World:
         sent = {
             name: self.file if value == "FILE" else value for name, value in FURTHER.get(f"{method} {path}", {}).items()
         } | {name: make(ids.get(name, "1")) for name, make in NAMING.get(f"{method} {path}", {}).items()}
-        body: dict[str, Any] = {"json" if method in ("POST", "PUT", "PATCH") else "params": sent}
+        form = ROUTES[f"{method} {path}"][2].opt.get("operation", "").startswith(f"{VIEWER}.")
+        within = "data" if form else "json"
+        body: dict[str, Any] = {within if method in ("POST", "PUT", "PATCH") else "params": sent}
         return self.client.request(method, place, headers=headers, **body)
 
 

@@ -1,6 +1,7 @@
 """The page on a question, and those of its steps."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,191 +16,179 @@ from tests.integration import judged
 from tests.integration.asked_service import bearer, service
 from tests.integration.ended import end_run
 from tests.integration.viewer import turned
-from tests.integration.viewer.shown_page import Page, text_of
+from tests.integration.viewer.read_pages import BROWSER, Element, page_at, read_page
 from tests.unit.made_trees import mark, tree
 from tests.unit.test_rethinking_tables import weighing
 
-Read = Callable[..., Page]
+Read = Callable[..., Element]
 
 MOST_ELEMENTS = 3000
 
 
 @pytest.fixture
-def read(engine: Engine, database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
-    """Reads a page of the service in this process."""
+def client(engine: Engine, database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The service in this process."""
     monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("+psycopg", ""))
     monkeypatch.setenv("COTRAIL_BROKER_URL", servers.broker)
     settings.cache_clear()
-    with service() as client:
-
-        def read(address: str, *, status: int = 200) -> Page:
-            answer = client.get(address, headers={"Accept": "text/html"})
-            assert answer.status_code == status, answer.text
-            return Page(answer.text)
-
-        yield read
+    with service() as made:
+        yield made
 
 
-def address(run: str, question: str, **query: Any) -> str:
-    return link("runs", run, "questions", question, **query)
+@pytest.fixture
+def read(client: Any) -> Read:
+    """Reads a page of it."""
+    return partial(page_at, client)
+
+
+def address(run: str, question: str, *further: str, **query: Any) -> str:
+    return link("runs", run, "questions", question, *further, **query)
 
 
 def key(number: int) -> str:
     return f"q {number}/{turned.HOSTILE}"
 
 
+def having(page: Element, attribute: str) -> list[Element]:
+    return [each for each in page.all() if attribute in each.attributes]
+
+
+def values(page: Element, attribute: str) -> list[str]:
+    return [str(each.attributes[attribute]) for each in having(page, attribute)]
+
+
 def test_the_answer_stands_beside_the_gold_one_with_what_went_wrong(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 4)
     page = read(address(run, "2"))
-    head = text_of(page.named("asked"))
-    assert "question 2 of 3" in head
-    assert "Answer Marlow ✗ wrong" in head
-    assert "Gold Grayle" in head
-    assert "EM 0" in head
-    assert "paragraph recall 0.67" in head
+    head = page.one(id="asked").text
+    for said in ("question 2 of 3", "Answer Marlow ✗ wrong", "Gold Grayle", "EM 0", "paragraph recall 0.67"):
+        assert said in head
     assert "gold never found" in head
-    assert page.linked("up") == f"/runs/{run}"
-    assert page.linked("prev") == address(run, key(0))
-    assert page.linked("next") == address(run, key(2))
+    for relation, leads in (("up", f"/runs/{run}"), ("prev", address(run, key(0))), ("next", address(run, key(2)))):
+        assert page.one("a", rel=relation).attributes["href"] == leads
 
 
 def test_a_line_says_in_which_turns_the_gold_paragraphs_were_found(engine: Engine, read: Read) -> None:
     page = read(address(turned.answer(engine, 4), "1"))
-    [drawing] = [each for each in page.of("svg") if each.attrib.get("aria-label", "").startswith("Gold found")]
-    assert drawing.attrib["aria-label"] == "Gold found: 1 of 3 at turn 1, 2 of 3 at turn 3"
-    assert len(list(drawing.iter("circle"))) == 2
-    golds = [text_of(each) for each in page.named("asked").iter("li") if each.attrib.get("class") in ("got", "missed")]
-    assert ["found in turn 1, rank 2" in golds[0], "found in turn 3, rank 2" in golds[1]] == [True, True]
-    assert "not found" in golds[2]
+    said = "Gold found: 1 of 3 at turn 1, 2 of 3 at turn 3"
+    assert len(page.one("svg", aria_label=said).all("circle")) == 2
+    got, missed = page.all("li", class_="got"), page.all("li", class_="missed")
+    assert [each.one("a").text for each in got] == ["found in turn 1", "found in turn 3"]
+    assert ["not found" in each.text for each in missed] == [True]
 
 
 def test_a_card_has_a_search_with_what_it_found_and_the_sentence_written_from_it(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 4)
-    page = read(address(run, "1"))
-    cards = page.having("data-turn")
-    assert [each.attrib["id"] for each in cards] == ["turn-1", "turn-2", "turn-3"]
-    first, second, third = cards
-    hits = list(first.iter("li"))
-    assert [each.attrib["value"] for each in hits] == ["1", "2", "3"]
-    assert ["data-gold" in each.attrib for each in hits] == [False, True, False]
-    assert [each.text for each in hits[1].iter("mark")][:2] == ["bridge", "1"]
-    assert "★ gold" in text_of(hits[1])
-    assert "So it is." in text_of(first)
-    assert "Let me see." in text_of(first)
-    [failed] = [each for each in second.iter() if "data-error" in each.attrib]
-    assert "StepError: it can't be searched for" in text_of(failed)
-    assert "seen in turn 1" in text_of(next(third.iter("li")))
-    assert next(third.iter("a")).attrib["href"] == f"{address(run, '1', turns=3)}#turn-3"
+    first, second, third = having(read(address(run, "1")), "data-turn")
+    hits = first.all("li")
+    assert [each.attributes["value"] for each in hits] == ["1", "2", "3"]
+    assert ["data-gold" in each.attributes for each in hits] == [False, True, False]
+    assert [each.text for each in hits[1].all("mark")] == ["bridge", "1"]
+    assert "★ gold" in hits[1].text
+    assert "So it is." in first.text
+    assert "Let me see." in first.one("details", class_="more thoughts").text
+    [failed] = having(second, "data-error")
+    assert "StepError: it can't be searched for" in failed.text
+    assert "seen in turn 1" in third.all("li")[0].text
+    assert third.all("a")[0].attributes["href"] == f"{address(run, '1', turns=3)}#turn-3"
 
 
 def test_what_people_and_models_wrote_is_only_text(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 4)
-    for page in (
-        read(address(run, "1")),
-        read(f"{address(run, key(0))}/steps/1"),
-        read(f"{address(run, '1')}/steps/2"),
-    ):
-        assert [each.attrib.get("src", "") for each in page.of("script")] == [page.of("script")[0].attrib["src"]]
-        assert page.of("img") == []
-        assert not page.having("style")
-        assert "<script>alert(1)</script>" in text_of(page.root)
+    for further in ((), ("steps", "1"), ("steps", "2")):
+        page = read(address(run, key(0), *further))
+        assert not page.all("img")
+        assert "<script>alert(1)</script>" in page.text
 
 
-def test_every_id_is_given_once_and_links_within_the_page_lead_somewhere(engine: Engine, read: Read) -> None:
+def test_ids_are_given_once_and_links_within_the_page_lead_somewhere(engine: Engine, read: Read) -> None:
     page = read(address(turned.answer(engine, 4), "1"))
-    ids = [each.attrib["id"] for each in page.having("id")]
+    ids = values(page, "id")
     assert len(ids) == len(set(ids))
-    inner = {each.attrib["href"] for each in page.of("a") if each.attrib["href"].startswith("#")}
-    assert {each[1:] for each in inner} <= set(ids)
+    assert {each[1:] for each in values(page, "href") if each.startswith("#")} <= set(ids)
 
 
 def test_texts_are_folded_all_or_none(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 4)
-    thoughts = "thoughts-1"
-    assert "open" not in read(address(run, "1")).named(thoughts).attrib
-    assert "open" in read(address(run, "1", fold="none")).named(thoughts).attrib
-    assert "open" not in read(address(run, "1", fold="all")).named(thoughts).attrib
+    opened = {
+        fold: "open" in read(address(run, "1", fold=fold)).one(id="thoughts-1").attributes
+        for fold in ("", "none", "all")
+    }
+    assert opened == {"": False, "none": True, "all": False}
 
 
 def test_a_step_s_page_has_what_is_recorded_of_it(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 4)
-    loaded = [each.attrib["data-load"] for each in read(address(run, "1")).having("data-load")]
-    assert loaded[1] == f"{address(run, key(0))}/steps/1#record"
-    page = read(loaded[1].partition("#")[0])
-    record = text_of(page.named("record"))
+    loaded = values(read(address(run, "1")), "data-load")[1]
+    assert loaded == f"{address(run, key(0), 'steps', '1')}#record"
+    page = read(loaded.partition("#")[0])
+    record, prompt = page.one(id="record").text, page.one(id="prompt-1").text
     assert "120 tokens read, 20 of them from the cache; 7 written" in record
-    shown = [[text_of(cell) for cell in row.iter("td")] for row in page.of("tr") if "left out" in text_of(row)]
-    assert [row[:2] for row in shown] == [["Page 1, 3", "left out"]]
-    assert "finished" in record
-    assert "Q: Which town has bridge 0?" in text_of(page.named("prompt-1"))
-    assert "Page 1, 3" not in text_of(page.named("prompt-1"))
-    assert page.linked("up") == address(run, key(0))
-    failed = read(f"{address(run, '1')}/steps/2")
-    assert "failed: StepError" in text_of(failed.named("record"))
-    read(f"{address(run, '1')}/steps/99", status=404)
+    assert [row.all("td")[0].text for row in page.all("tr") if "left out" in row.text] == ["Page 1, 3"]
+    assert "Which town has bridge 0?" in prompt
+    assert "Page 1, 3" not in prompt
+    assert page.one("a", rel="up").attributes["href"] == address(run, key(0))
+    assert "StepError: it can't be searched for" in read(address(run, "1", "steps", "2")).one(id="record").text
+    read(address(run, "1", "steps", "99"), status=404)
 
 
-def test_only_who_may_submit_is_offered_to_try_again(engine: Engine, read: Read, cotrail: Any) -> None:
-    run = turned.answer(engine, 4)
-    again = f"{address(run, key(0))}/steps/1/again"
-    assert again in {each.attrib.get("href") for each in read(f"{address(run, key(0))}/steps/1").of("a")}
-    made = cotrail("token", "create", "reader", "--scope", "read", "--json")
-    assert made.exit_code == 0, made.output
-    secret = next(word for word in made.output.replace('"', " ").split() if word.startswith("cotrail_"))
-    with service(here=False) as client:
-        headers = bearer(secret) | {"Accept": "text/html"}
-        answer = client.get(f"{address(run, key(0))}/steps/1", headers=headers)
-        assert answer.status_code == 200, answer.text
-        assert again not in {each.attrib.get("href") for each in Page(answer.text).of("a")}
+def test_only_who_may_submit_is_offered_to_try_again(engine: Engine, client: Any, read: Read) -> None:
+    step = address(turned.answer(engine, 4), key(0), "steps", "1")
+    again = f"{step}/again"
+    assert again in values(read(step), "href")
+    made = client.post("/v1/tokens", json={"name": "reader", "scopes": ["read"]}).json()
+    answer = client.get(step, headers=BROWSER | bearer(made["secret"]))
+    assert answer.status_code == 200
+    assert again not in values(read_page(answer.text), "href")
 
 
 def test_a_question_under_way_is_followed(engine: Engine, read: Read) -> None:
-    run = turned.answer(engine, 6, steps=5)
-    page = read(address(run, "1"))
-    [body] = page.of("body")
-    assert body.attrib["data-events"] == f"/v1{address(run, key(0))}/events"
-    writing = page.named("writing")
-    assert "hidden" in writing.attrib
-    assert (list(writing)[-1].tag, text_of(list(writing)[-1])) == ("p", "")
-    assert "data-grows" in page.named("turns").attrib
+    page = read(address(turned.answer(engine, 6, steps=5), "1"))
+    assert page.one("body").attributes["data-events"] == f"/v1{address('turned', key(0), 'events')}"
+    writing = page.one(id="writing")
+    assert "hidden" in writing.attributes
+    last = writing.all()[-1]
+    assert (last.name, last.text) == ("p", "")
     ended = read(address(turned.answer(engine, 4, run="ended"), "1"))
-    assert "data-events" not in ended.of("body")[0].attrib
+    assert not having(ended, "data-events")
 
 
 def test_a_thousand_steps_are_paged(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 5)
     _lengthen(engine, run, 1000)
-    first, last = read(address(run, "1")), read(address(run, "1", turns=400))
-    for page in (first, last):
-        assert "1,000 steps" in text_of(page.named("asked"))
-        assert len(page) <= MOST_ELEMENTS
-    assert "turn-400" in {each.attrib["id"] for each in last.having("data-turn")}
-    assert first.having("data-gold")[-1].attrib["href"].startswith(f"{address(run, '1')}?turns=")
-    assert last.having("data-error")[0].attrib["href"].startswith(f"{address(run, '1')}?turns=")
+    first, later = read(address(run, "1")), read(address(run, "1", turns=400))
+    for page in (first, later):
+        assert "1000 steps" in page.one(id="asked").text.replace(",", "")
+        assert len(page.all()) <= MOST_ELEMENTS
+    assert "turn-400" in [each.attributes["id"] for each in having(later, "data-turn")]
+    for page in (first, later):
+        for leads in ("data-gold", "data-error"):
+            assert str(having(page, leads)[-1].attributes["href"]).startswith(address(run, "1", turns=""))
 
 
 def test_a_tree_is_drawn_as_a_tree(engine: Engine, read: Read) -> None:
     asked = [Question(id="q0", text="Who built it?", answers=("Ada",))]
     drawn = tree("mc- df", path=(0, 1, 4), final=f"Ada [1]. {turned.HOSTILE}", marks=[mark("Ada", 0)])
     page = read(address(end_run(engine, asked, [drawn], system="searchain"), "q0"))
-    nodes = [each for each in page.of("li") if each.attrib.get("class", "").startswith("node")]
-    assert len(nodes) == 5
-    assert "Final content Ada [1]." in text_of(page.named("drawn"))
+    nodes = [each.text for each in page.all("li") if str(each.attributes.get("class")).startswith("node")]
+    assert sorted(each[:7] for each in nodes) == [f"Query {number}" for number in range(5)]
+    assert "Final content Ada [1]." in page.one(id="drawn").text
 
 
 def test_votes_are_drawn_with_the_chains_behind_them(engine: Engine, read: Read) -> None:
     asked = [Question(id="q0", text="Is it?", answers=("yes",))]
     votes = weighing([("no", 0.1), ("yes", 0.9), ("no", 0.2)])
     page = read(address(end_run(engine, asked, [votes], system="rethinking", dataset="strategyqa"), "q0"))
-    assert [each.attrib["id"] for each in page.of("article")] == [f"q-1-chain-{number}" for number in (1, 2, 3)]
-    assert "✓ right" in text_of(page.named("drawn"))
+    drawn = page.one(id="drawn")
+    assert [each.attributes["id"] for each in drawn.all("article")] == [f"q-1-chain-{number}" for number in (1, 2, 3)]
+    assert "✓ right" in drawn.text
 
 
-def test_judges_say_what_they_think_of_it_and_a_judge_s_own_question_what_it_graded(engine: Engine, read: Read) -> None:
+def test_judges_say_what_they_think_of_it_and_a_judge_s_question_what_it_graded(engine: Engine, read: Read) -> None:
     run = judged.answer(engine)
     judge = judged.judge(engine, judged.verdicts({"q0": judged.verdict("correct", 90)}), name="grader")
-    assert "correct (90% sure)" in text_of(read(address(run, "q0")).named("asked"))
-    own = text_of(read(address(judge, "q0")).named("drawn"))
+    assert "correct (90% sure)" in read(address(run, "q0")).one(id="asked").text
+    own = read(address(judge, "q0")).one(id="drawn").text
     assert f"What was graded {run}" in own
     assert "It is correct." in own
 
@@ -225,7 +214,7 @@ def _lengthen(engine: Engine, run: str, length: int) -> None:
         connection.execute(
             text(
                 "INSERT INTO paragraph_sets (step_id, rank, question_id, query, digest, paragraph_id, score) "
-                "SELECT again.id, rank, found.question_id, query, digest, paragraph_id, score "
+                "SELECT again.id, rank, found.question_id, query, found.digest, paragraph_id, score "
                 "FROM paragraph_sets AS found JOIN steps AS first ON first.id = found.step_id "
                 "JOIN steps AS again ON again.question_id = first.question_id AND again.sequence >= :recorded "
                 "AND again.sequence % :recorded = first.sequence WHERE first.question_id = :question"

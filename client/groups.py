@@ -87,6 +87,7 @@ from cotrail.services.views.judged_scores import JudgedScores
 from cotrail.services.views.repeated_steps import RepeatReport
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
+from cotrail.services.views.run_overview import RunOverview
 from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.shown_questions import ShownQuestion
@@ -587,17 +588,22 @@ class Reports(Group):
 class Runs(Group):
     """Operations on runs."""
 
-    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = self._ask("runs.show", {"run": run})
+        return answer
+
+    def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = self._ask("runs.overview", {"run": run})
         return answer
 
     def submit(self, request: RunRequest) -> Submitted:
@@ -1262,17 +1268,22 @@ class AsyncReports(AsyncGroup):
 class AsyncRuns(AsyncGroup):
     """Operations on runs."""
 
-    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     async def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = await self._ask("runs.show", {"run": run})
+        return answer
+
+    async def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = await self._ask("runs.overview", {"run": run})
         return answer
 
     async def submit(self, request: RunRequest) -> Submitted:

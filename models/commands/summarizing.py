@@ -35,6 +35,9 @@ from cotrail.models.schema.states import DesiredState, QuestionStatus
 from cotrail.models.schema.tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions, run_summaries, runs
 
+VERSION = 1
+"""Of the rules behind summaries: raised when they change, so that all are computed anew."""
+
 ENDED = (QuestionStatus.FINISHED, QuestionStatus.FAILED, QuestionStatus.CANCELLED)
 """The statuses of questions that are summarized."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
-MODULES = ("runs",)
+MODULES = ("again", "runs")
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

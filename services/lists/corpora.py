@@ -19,7 +19,7 @@ from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import unknown
 from cotrail.errors import InputError, StepError, UnknownNameError
 from cotrail.models.queries.runs import searching_runs
-from cotrail.services.access.seen import SeenCorpora, seen_corpora
+from cotrail.services.access.corpora import SeenCorpora, seen_corpora
 
 USUAL = Bm25Options()
 """How runs search unless they say otherwise."""

@@ -8,10 +8,11 @@ from cotrail.core.actions.retrieve import Field
 from cotrail.engines.retrieval.bm25 import Bm25Options
 from cotrail.services.access.actor import Scope
 from cotrail.services.jobs.indexing import IndexRequest, queue_index
-from cotrail.services.jobs.job import Job, job_of
+from cotrail.services.jobs.job import Job
 from cotrail.services.lists import corpora
 from cotrail.services.lists.corpora import Found, ListedCorpus, ShownParagraph
 from cotrail.services.lists.paragraph_uses import ParagraphUses, read_uses
+from cotrail.services.operations.jobs import queued, queued_before
 from cotrail.services.operations.operation import operation
 from cotrail.services.store import open_store, reading
 
@@ -19,14 +20,13 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 Query = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
-@operation("POST", "/corpora", Scope.SUBMIT, status=202)
+@operation("POST", "/corpora", Scope.SUBMIT, status=202, again=queued_before)
 def make(request: IndexRequest) -> Job:
     """Queue a corpus to be made of uploaded files; one of that name is replaced once the new one is complete.
 
     The same request again makes nothing more.
     """
-    with open_store() as engine, engine.begin() as connection:
-        return job_of(queue_index(connection, request))
+    return queued(lambda connection: queue_index(connection, request))
 
 
 @operation("GET", "/corpora", Scope.READ)

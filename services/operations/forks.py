@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs import forking
-from cotrail.services.runs.forking import ForkedRun, ForkRequest
+from cotrail.services.runs.forking import ForkedRun
+from cotrail.services.runs.forking import ForkRequest as ForkRequest
 from cotrail.services.store import open_store, reading
 
 

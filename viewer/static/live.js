@@ -29,6 +29,10 @@ function renew(fresh) {
     }
     old.replaceWith(now);
   }
+  for (const list of document.querySelectorAll("[data-grows]")) {
+    const added = [...(fresh.getElementById(list.id)?.children ?? [])].filter((each) => !document.getElementById(each.id));
+    list.append(...added);
+  }
 }
 
 function write(event) {

@@ -61,11 +61,13 @@ class Stack:
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
         from cotrail.models.schema.migrating import migrate
+        from cotrail.models.schema.refusals import explained
 
         warn_of(TAKEN_OUT)
         with self._lock():
             self._processes.start(*self._servers())
-            migrate(self._settings.database)
+            with explained(local=self._settings.database_url is None):
+                migrate(self._settings.database)
             access = self._flower_access(start=flower)
             if access is not None:
                 warn_of_left_out()

@@ -93,12 +93,12 @@ def test_the_keyboard_does_it_all(tab: Looked, runs: list[str]) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_page_lives_on_while_its_server_is_killed(tab: Looked, cotrail: Cotrail, submit: Callable[..., str]) -> None:
-    writer = process(cotrail, "generation")
+    writer, service = process(cotrail, "generation"), process(cotrail, "api")
     writer.suspend()
     try:
         run = submit("ircot")
         tab.go(f"/runs/{run}")
-        process(cotrail, "api").send_signal(signal.SIGKILL)
+        service.send_signal(signal.SIGKILL)
     finally:
         writer.resume()
     cotrail("watch", run)

@@ -64,3 +64,4 @@ function follow(address) {
 }
 
 if (document.body.dataset.events) follow(document.body.dataset.events);
+if (document.body.dataset.every) setInterval(() => { if (!document.hidden) refresh(); }, document.body.dataset.every * 1000);

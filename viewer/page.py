@@ -17,8 +17,8 @@ class Shown(Struct, frozen=True, kw_only=True):
     """A template of the viewer with its values.
 
     section: the entry of the navigation that it belongs to; events: the address whose events say that something on the
-    page has changed, empty where nothing on it changes by itself; every: after how many seconds it is read again where
-    no events tell of it, 0 for never.
+    page has changed, empty where nothing on it changes by itself; every: after how many seconds it is read again
+    where no events say so, 0 for never.
     """
 
     template: str

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cotrail.common.humanize import count, duration, number, rate
+from cotrail.common.humanize import count, duration, number, rate, size
 from cotrail.core.money import dollars
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.views.reports.pages import environment, report_style
 from cotrail.viewer.links import changed, link
+from cotrail.viewer.marking import marked
 from cotrail.viewer.page import Shown
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def _environment() -> "Environment":
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
-    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
-    made.filters |= {"rate": rate, "money": dollars}
-    made.globals["percent"] = _percent
+    made.globals |= {"frame": "layout.html", "percent": _percent}
+    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
+    made.filters |= {"size": size, "marked": marked, "money": dollars}
     return made
 
 

@@ -32,8 +32,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from cotrail.models.schema.states import DesiredState, QuestionStatus
-from cotrail.models.schema.tables import question_summaries as summaries
-from cotrail.models.schema.tables import questions, run_summaries, runs
+from cotrail.models.schema.summary_tables import question_summaries as summaries
+from cotrail.models.schema.summary_tables import run_summaries
+from cotrail.models.schema.tables import questions, runs
 
 VERSION = 1
 """Of the rules behind summaries: raised when they change, so that all are computed anew."""

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.tables import activities
+from cotrail.models.schema.service_tables import activities
 
 CREATED = 201
 """HTTP's status of a request that made something."""

@@ -28,8 +28,9 @@ from sqlalchemy import (
 )
 
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import question_summaries as summaries
-from cotrail.models.schema.tables import questions, run_summaries
+from cotrail.models.schema.summary_tables import question_summaries as summaries
+from cotrail.models.schema.summary_tables import run_summaries
+from cotrail.models.schema.tables import questions
 
 Outcome = Literal["right", "partly", "wrong", "unscored", "failed", "cancelled"]
 """Of a question that has ended; `partly`: its answer is wrong and shares words with a published one."""

@@ -30,6 +30,7 @@ MODULES = (
     "repeats",
     "replays",
     "reports",
+    "rethinking",
     "runs",
     "scores",
     "summaries",

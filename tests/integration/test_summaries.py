@@ -19,7 +19,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
 from cotrail.models.queries.runs import read_run, summaries_of
 from cotrail.models.records.maintaining import SUMMARIZER
-from cotrail.models.schema.tables import question_summaries, run_summaries
+from cotrail.models.schema.summary_tables import question_summaries, run_summaries
 from cotrail.services.views import summarizing
 from cotrail.services.views.scoring import read_scores
 from cotrail.services.views.summarized_questions import QuestionSummaries, read_summaries, summarize_small

@@ -16,7 +16,8 @@ from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
 from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
-from cotrail.models.schema.tables import questions, run_labels, run_summaries, runs
+from cotrail.models.schema.summary_tables import run_summaries
+from cotrail.models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
 """The name that stands for the run submitted last."""

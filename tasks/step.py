@@ -34,8 +34,9 @@ def carry_out(runtime: Runtime, claim: Claim) -> Result:
     if claim.run.asked:
         cancellation.listener = runtime.telling.listener(claim)
     engines = StepEngines(runtime.engines, claim.run, cancellation, answers)
+    action = claim.carried_out
     try:
-        result: Result = kind_of(claim.action).carry_out(claim.action, engines)
+        result: Result = kind_of(action).carry_out(action, engines)
     except UnusableAnswer as unusable:
         runtime.insist(runtime.ledger.forget_answers, claim)
         raise unusable.error from None
@@ -76,10 +77,15 @@ def _perform(message: Dispatch, execute: Execute) -> Failure | AttemptOutcome | 
 
 
 def _completion(runtime: Runtime, lease: Lease, execute: Execute) -> Completion | AttemptOutcome:
-    """How the step ended, here or where its twin was computed; where it was given back, how this execution ended."""
+    """How the step ended, here, where its twin was computed or as a person gave it; otherwise how this execution ended.
+
+    Nothing is executed where there is a result already.
+    """
     claim = lease.claim
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
+    if (given := claim.given) is not None:
+        return Completion(claim=claim, outcome=given, milliseconds=0)
     wait = runtime.breaker.wait(needed(claim))
     if wait is not None:
         runtime.insist(runtime.ledger.defer, claim, wait)

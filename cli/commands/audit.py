@@ -203,6 +203,10 @@ def _show(screen: Console, verification: Verification) -> None:
         screen.print("All of it is as it was recorded.", style="green")
     else:
         screen.print("What is sealed is as it was recorded.", style="green")
+    for each in verification.edits[:MOST_FINDINGS]:
+        screen.print(f"question {each.question}, step {each.step}: {each.edit}", style="cyan", soft_wrap=True)
+    if len(verification.edits) > MOST_FINDINGS:
+        screen.print(f"… and {len(verification.edits) - MOST_FINDINGS:,} more edits; --json has all", style="dim")
     if verification.open_questions or not (verification.closed or verification.findings):
         screen.print(f"NOT ALL OF IT IS SEALED: {_unsealed(verification)}", style="bold yellow", soft_wrap=True)
     if verification.digest is not None:

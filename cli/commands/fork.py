@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.arguments import Json, RunName, Tags, assigned
+from cotrail.cli.arguments import Json, RunName, Tags
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import summarize
+from cotrail.common.assignments import assigned
 from cotrail.common.humanize import count
+from cotrail.core.edits import Edit
 from cotrail.core.fork_points import read_point
 from cotrail.core.ports.roles import ROLES
 from cotrail.services.operations import forks, runs
@@ -55,6 +57,33 @@ def fork(
             "--question", metavar="ID", help="Only this question. May be given several times.", show_default=False
         ),
     ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            metavar="TEXT",
+            help="Search for this at the step `--at` of the one `--question`, instead of what the system asks for.",
+            show_default=False,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="Show this to the model at that step, instead of its prompt: `cotrail audit prompt` prints one.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text",
+            metavar="TEXT",
+            help="Take this for what the model wrote at that step, without asking it.",
+            show_default=False,
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="A name for the new run.", show_default=False)
     ] = None,
@@ -74,6 +103,8 @@ def fork(
 ) -> None:
     """Start a new run that takes over recorded steps of another one and computes only what follows.
 
+    With `--query`, `--prompt` or `--text`, one step of one question is edited, and the system goes on from there.
+
     Example: `cotrail fork latest --at read --set reader=cot --wait`
     """
     request = ForkRequest(
@@ -84,6 +115,7 @@ def fork(
         name=name,
         tags=tuple(tags or ()),
         plan=plan,
+        edit=None if (text, query, prompt) == (None, None, None) else Edit(text=text, query=query, prompt=prompt),
     )
     forked = forks.fork(request)
     if name:

@@ -50,6 +50,14 @@ class Finding(Struct, frozen=True, kw_only=True):
         )
 
 
+class EditedStep(Struct, frozen=True, kw_only=True):
+    """A step that a person edited: its question's key, its sequence, and what was done by whom."""
+
+    question: str
+    step: int
+    edit: str
+
+
 class Verification(Struct, frozen=True, kw_only=True):
     """Outcome of verifying a run's audit trail.
 
@@ -59,6 +67,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     open_questions, open_steps: how many haven't ended, so that no digest seals them yet.
     plan: the digest of the plan that was sealed with the run; None where it was submitted before plans were recorded.
     findings: in the order of the records, at most `MOST_FINDINGS` and one that says that there are more.
+    edits: the steps that people edited, at most `MOST_FINDINGS` of them.
     """
 
     run: str
@@ -69,6 +78,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     open_steps: int
     plan: str | None
     findings: tuple[Finding, ...]
+    edits: tuple[EditedStep, ...] = ()
 
 
 class CheckedQuestion(Struct, frozen=True, kw_only=True):

@@ -1,17 +1,24 @@
 """A question's audit trail as W3C PROV-JSON (https://www.w3.org/submissions/prov-json/).
 
 Entities: the question, paragraphs, what each search found, prompts by their digest, what each step wrote or judged, the
-answer. Activities: steps with their times. Agents: the models, the corpus, cotrail itself.
+answer. Activities: steps with their times. Agents: the models, the corpus, who edited steps, cotrail itself.
 """
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.audit.records import UNREADABLE, Record, Row, text
-from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected, references_of_request
+from cotrail.audit.referenced_contents import (
+    ReferencedContents,
+    edit_of,
+    references_of_collected,
+    references_of_request,
+)
+from cotrail.audit.sealed_columns import STEP_SELDOM
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, view_of
 from cotrail.core.binding import FURTHER_CORPUS, PINS
 from cotrail.errors import CotrailError
@@ -102,7 +109,9 @@ class _Document:
         self._element("activity", name, "Step", **attributes)
         times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
         self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
-        for agent in (*self._engines(step), "cotrail"):
+        if step.get(STEP_SELDOM) is not None:
+            self._parts["activity"][_name(name)]["cotrail:edit"] = step[STEP_SELDOM]
+        for agent in (*self._people(step), *self._engines(step), "cotrail"):
             self._relate("wasAssociatedWith", activity=name, agent=f"agent/{agent}", plan=f"run/{self._run['id']}")
         used = self._used(step)
         for entity in used:
@@ -110,10 +119,19 @@ class _Document:
         if step["result"] is not None:
             self._take_result(step, name, used)
 
+    def _people(self, step: Row) -> list[str]:
+        """Add the person who edited a step, if somebody did; returns the agent's name."""
+        edit = edit_of(step)
+        if edit is None:
+            return []
+        name = f"person/{quote(edit.by, safe='')}"
+        self._element("agent", f"agent/{name}", "prov:Person", label=edit.by)
+        return [name]
+
     def _engines(self, step: Row) -> list[str]:
         """Add the engine that carried a step out, if its kind names one; returns the agent's name."""
-        kind = KINDS[text(step, "kind")]
-        if kind.pinned is None:
+        kind, edit = KINDS[text(step, "kind")], edit_of(step)
+        if kind.pinned is None or (edit is not None and edit.text is not None):
             return []
         name = kind.pinned if isinstance(kind.pinned, str) else kind.pinned(msgspec.json.decode(text(step, "request")))
         further = msgspec.json.decode(text(self._run, "knowledge"))
@@ -151,7 +169,7 @@ class _Document:
             self._derive(name, [self._question_name, *shots, *parts, *sentences])
             return [name]
         # Sentences that a step compares with others are all used; what another kind asks is one text.
-        text_asked = "" if sentences else view_of(self._contents.action(step), None).asked
+        text_asked = "" if sentences else view_of(self._contents.carried_out(step), None).asked
         asked = self._texts.get(text_asked, self._question_name)
         return list(dict.fromkeys([asked, *(f"paragraph/{digest}" for digest in referred.paragraphs), *sentences]))
 

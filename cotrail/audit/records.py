@@ -27,6 +27,7 @@ from cotrail.audit.sealed_columns import (
     QUESTION_SELDOM,
     RUN,
     STEP,
+    STEP_SELDOM,
 )
 from cotrail.errors import BundleError
 
@@ -47,13 +48,14 @@ Row = dict[str, str | None]
 Names = Mapping[str, Mapping[str, str]]
 """By table, the columns whose names in a bundle differ from today's: either name leads to the other."""
 
-FORMAT = "4"
+FORMAT = "5"
 """Version of the bundles' format."""
 
 FORMATS: Mapping[str, Names] = {
     "1": {"runs": {"state": "desired_state", "desired_state": "state"}},
     "2": {},
     "3": {},
+    "4": {},
     FORMAT: {},
 }
 """The versions that are read."""
@@ -73,7 +75,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "demonstrations": ("digest", "body"),
     "paragraphs": ("digest", "title", "text"),
     "questions": (*QUESTION, QUESTION_OPENED_SELDOM, *QUESTION_SELDOM, "digest"),
-    "steps": (*STEP, "digest"),
+    "steps": (*STEP, STEP_SELDOM, "digest"),
     "prompts": ("step_id", "text"),
     "attempts": ATTEMPT,
     "paragraph_sets": ("step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score"),
@@ -91,7 +93,13 @@ _NULLABLE: dict[str, tuple[str, ...]] = {
         *QUESTION_SELDOM,
         "digest",
     ),
-    "steps": ("shared_in", "adopted_from", *STEP[STEP.index("sent_at") : STEP.index("previous")], "digest"),
+    "steps": (
+        "shared_in",
+        "adopted_from",
+        *STEP[STEP.index("sent_at") : STEP.index("previous")],
+        STEP_SELDOM,
+        "digest",
+    ),
     "attempts": ("ended_at", "outcome", "error"),
 }
 _NUMBERS: dict[str, tuple[str, ...]] = {
@@ -108,7 +116,10 @@ _FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")
 _NAMES = {table: frozenset(columns) for table, columns in COLUMNS.items()}
-_SELDOM = {"questions": frozenset((QUESTION_OPENED_SELDOM, *QUESTION_SELDOM))}
+_SELDOM = {
+    "questions": frozenset((QUESTION_OPENED_SELDOM, *QUESTION_SELDOM)),
+    "steps": frozenset((STEP_SELDOM,)),
+}
 _QUOTED = 200
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 

@@ -9,14 +9,17 @@ from msgspec import Struct
 from cotrail.audit.findings import Finding
 from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
+from cotrail.audit.sealed_columns import STEP_SELDOM
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
+from cotrail.errors import InputError
 
 MOST_REFERRED_BYTES = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""
@@ -88,9 +91,19 @@ class ReferencedContents:
         )
         return action
 
+    def carried_out(self, step: Row) -> Action:
+        """Rebuild the action that was carried out, which a person may have edited; raises one of UNREADABLE."""
+        try:
+            return edited(self.action(step), edit_of(step))
+        except InputError as error:
+            raise ValueError(f"its edit can't be applied: {error}") from error
+
     def prompt(self, step: Row) -> Prompt | None:
-        """Rebuild a step's prompt: packed as the model saw it, or complete if there is no result; None without one."""
-        action = self.action(step)
+        """Rebuild a step's prompt: packed as the model saw it, or complete if there is no result; None without one.
+
+        Where a person edited it, it is the edited one. Raises one of UNREADABLE.
+        """
+        action = self.carried_out(step)
         if not isinstance(action, Prompted):
             return None
         if step["result"] is None:
@@ -112,6 +125,14 @@ class ReferencedContents:
             return ""
         self._demonstrations[text(row, "digest")] = shots
         return shots_digest
+
+
+def edit_of(step: Row) -> StepEdit | None:
+    """How a person edited a step; None where nobody did. Raises one of UNREADABLE."""
+    try:
+        return read_edit(_json(step.get(STEP_SELDOM)))
+    except InputError as error:
+        raise ValueError(str(error)) from error
 
 
 def references_of_request(step: Row) -> References:

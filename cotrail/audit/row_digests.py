@@ -14,6 +14,7 @@ from cotrail.audit.sealed_columns import (
     RUN,
     RUN_OPENED,
     STEP,
+    STEP_SELDOM,
 )
 from cotrail.core.digests import digest_of
 
@@ -21,7 +22,9 @@ from cotrail.core.digests import digest_of
 def step_digest(step: Row, earlier: Sequence[Row]) -> str:
     """The digest of a step that ended after these attempts, in the order of their epochs."""
     rows = [[attempt[name] for name in ATTEMPT] for attempt in earlier]
-    return digest_of([*(step[name] for name in STEP), json.dumps(rows, ensure_ascii=False) if rows else None])
+    edit = step.get(STEP_SELDOM)
+    seldom = () if edit is None else (edit,)
+    return digest_of([*(step[name] for name in STEP), *seldom, json.dumps(rows, ensure_ascii=False) if rows else None])
 
 
 def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:

@@ -6,7 +6,7 @@ column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, N
     run.opened       its experiment's columns, its configuration
     question.opened  run.opened, the question as it was submitted; `judged` behind the columns unless it is null
     step.previous    the head of the question before the steps that were yielded together with this one
-    step.digest      every column, `previous` among them; its earlier attempts
+    step.digest      every column, `previous` among them; `edit` behind them unless it is null; its earlier attempts
     question.digest  every column, its head; `ended_by` and `halted` behind the columns unless both are null
     run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.merkle_tree`)
 
@@ -104,6 +104,10 @@ STEP = (
     "milliseconds",
     "previous",
 )
+
+STEP_SELDOM = "edit"
+"""A column of a later version, behind those: it enters a digest only in rows where it is set, and former bundles lack
+it."""
 
 ATTEMPT = ("step_id", "epoch", "worker", "started_at", "ended_at", "outcome", "error")
 

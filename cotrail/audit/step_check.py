@@ -14,15 +14,17 @@ from cotrail.audit.final_states import ENDED_STEPS, OPEN_STEPS
 from cotrail.audit.findings import Finding
 from cotrail.audit.question_rows import StepRows
 from cotrail.audit.records import UNREADABLE, Row, number, text
-from cotrail.audit.referenced_contents import ReferencedContents, References, references_of_request
+from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
 from cotrail.audit.row_digests import earlier_attempts, step_digest
-from cotrail.audit.sealed_columns import STEP
+from cotrail.audit.sealed_columns import STEP, STEP_SELDOM
 from cotrail.core.actions.generate import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.digests import digest_of_found
+from cotrail.core.edits import given
 from cotrail.core.history import GIVEN
 from cotrail.core.prompt_records import chain_length
+from cotrail.core.results import Result
 
 _OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
 """Columns that only a step that has ended fills."""
@@ -94,6 +96,7 @@ class _StepCheck:
             yield from self.around.contents.missing(referred)
             if self.around.contents.sound(referred):
                 yield from self._request(result)
+                yield from self._edited(result)
         except UNREADABLE as error:
             yield self._found("steps", "changed", f"its request or result can't be read ({error})")
 
@@ -157,7 +160,7 @@ class _StepCheck:
             "worker": (ending.get("worker"), None),
             "started_at": (ending.get("started_at"), None),
             "finished_at": (ending.get("ended_at"),),
-            **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure"), (None,)),
+            **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure", STEP_SELDOM), (None,)),
             **tokens,
         }
 
@@ -187,8 +190,9 @@ class _StepCheck:
             yield self._found(table, "removed", f"the step found {hits}", rank=rank)
         if missing or len(ranks) != hits:
             return
+        edit = edit_of(self.step)
         for row in rows:
-            query = request.get(KINDS[text(self.step, "kind")].query)
+            query = (edit and edit.query) or request.get(KINDS[text(self.step, "kind")].query)
             searched = {"question_id": self.around.question, "query": query}
             yield from self._repeats(table, row, searched, rank=number(row, "rank"))
         if hits and _digest_of_sets(rows) != result["digest"]:
@@ -224,6 +228,12 @@ class _StepCheck:
             return
         yield from self._bundled(prompt.digest)
 
+    def _edited(self, result: Any) -> Iterator[Finding]:
+        """Check that a step has the text that a person gave it."""
+        text_given = given(self.around.contents.carried_out(self.step), edit_of(self.step))
+        if text_given is not None and result not in (None, _written_down(text_given)):
+            yield self._found("steps", "changed", "its result isn't the text that it was given", column="result")
+
     def _bundled(self, digest: str | None) -> Iterator[Finding]:
         """Check the prompt's text in a bundle."""
         rows = self.rows.prompts
@@ -254,6 +264,10 @@ def _digest_of_sets(rows: Iterable[Row]) -> str:
         (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))
         for row in ranked
     )
+
+
+def _written_down(result: Result) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(result.recorded()))
 
 
 def _object(value: str | None) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cotrail.audit.asked_questions import AskedDigests
-from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
+from cotrail.audit.edited_steps import edited_steps
+from cotrail.audit.findings import MOST_FINDINGS, EditedStep, Finding, Verification
 from cotrail.audit.plan_check import check_plan, digest_in
 from cotrail.audit.question_check import check_question
 from cotrail.audit.question_rows import StepRows, gather
@@ -59,6 +60,7 @@ class _Trail:
         self.bundled = bundled
         self.counts: Counter[str] = Counter()
         self.findings: list[Finding] = []
+        self.edits: list[EditedStep] = []
         self.contents = ReferencedContents()
         self.questions = QuestionSequence()
         self._asked = AskedDigests()
@@ -145,6 +147,7 @@ class _Trail:
             open_steps=self.questions.open_steps,
             plan=None if run is None else digest_in(run),
             findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
+            edits=tuple(self.edits),
         )
 
     def _broken_off(self, last: Finding) -> Verification:
@@ -161,6 +164,7 @@ class _Trail:
             open_steps=self.questions.open_steps,
             plan=None if run is None else digest_in(run),
             findings=(*findings[:MOST_FINDINGS], last),
+            edits=tuple(self.edits),
         )
 
     def _take_above(self, record: Record) -> None:
@@ -191,6 +195,7 @@ class _Trail:
         for rows in gathered.foreign:
             self._hold("foreign steps", rows.step, *rows.attempts)
             self.questions.foreign.append(StepRows(rows.step, attempts=rows.attempts))
+        self.edits += islice(edited_steps(gathered.rows), MOST_FINDINGS - len(self.edits))
         self.questions.take(gathered.rows, check_question(gathered.rows, self._run_of(), self.contents))
 
     def _of_questions(self, of_run: list[Finding]) -> list[Finding]:

@@ -57,3 +57,12 @@ class Sampling(Struct, frozen=True, kw_only=True):
     top_p: float = 1.0
     top_k: int = 0
     repetition_penalty: float = 1.0
+
+
+def before_stop(text: str, stop: tuple[str, ...]) -> tuple[str, str]:
+    """The text before the first of the stop strings in it, and that one; of two at the same place the longer one."""
+    matches = [(place, -len(each), each) for each in stop if (place := text.find(each)) >= 0]
+    if not matches:
+        return text, ""
+    place, _, first = min(matches)
+    return text[:place], first

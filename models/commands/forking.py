@@ -9,6 +9,7 @@ from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import (
@@ -28,12 +29,13 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 
 from cotrail.audit.sealed_columns import head_of
 from cotrail.core.binding import NAMES
+from cotrail.core.edits import StepEdit, check_edit
 from cotrail.core.fork_points import Point, Points, steps_before
-from cotrail.core.history import FORK, GIVEN, Failed, Finished, Recorded
+from cotrail.core.history import FORK, GIVEN, Failed, Finished, Next, Recorded, Step
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from cotrail.models.commands.new_runs import ASKED, Submission, insert_run, open_run, record_questions
@@ -60,11 +62,15 @@ class Forked(Struct, frozen=True, kw_only=True):
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """The steps of a question that are taken over: how many, whether as given, and whether they lead to its answer."""
+    """The steps of a question that are taken over: how many, whether as given, and whether they lead to its answer.
+
+    following: the step at the point where the question is forked; None where the system asks for none there yet.
+    """
 
     count: int
     given: bool
     whole: bool
+    following: Step | None
 
 
 _ENDED = (StepState.FINISHED, StepState.FAILED)
@@ -80,6 +86,7 @@ _pairs = recordset(
 _old, _new = steps.alias("old"), steps.alias("new")
 _AS_THEY_WERE = (
     "sequence",
+    "edit",
     "kind",
     "fingerprint",
     "request",
@@ -143,6 +150,11 @@ def _belonging(table: Table) -> Insert:
     return insert(table).from_select(["step_id", "question_id", *own], copied)
 
 
+_EDIT = (
+    update(steps)
+    .where(steps.c.question_id == bindparam("question"), steps.c.sequence == bindparam("place"))
+    .values(edit=bindparam("edit", type_=JSONB))
+)
 _COPY_SENTENCES, _COPY_SETS = _belonging(sentences), _belonging(paragraph_sets)
 _COPY_REFERENCES = insert(made_paragraphs).from_select(
     ["question_id", "digest"],
@@ -156,6 +168,7 @@ def fork(
     at: Point | Points | None,
     find_system: FindSystem,
     keys: Collection[str] = (),
+    edit: StepEdit | None = None,
 ) -> Forked:
     """Record a run that takes over steps of `submission.origin`, and wake maintenance.
 
@@ -163,6 +176,7 @@ def fork(
         whatever the fork's settings would ask for. Without it, the steps are taken over for which the fork's settings
         ask for exactly the same.
     keys: the questions to fork; all of them where it is empty.
+    edit: what stands in the place of a part of the step at the point, of the only question.
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, InputError where the system can't continue from there, QuotaExceededError, and MadeBefore
     where the connection's request was carried out before.
@@ -173,6 +187,7 @@ def fork(
         quota = lock_quota(connection)
         rows = _origin_questions(connection, submission, keys)
         prefixes = _prefixes(connection, _plan(submission), rows, at, plans)
+        edited = None if edit is None else _edited_step(edit, *prefixes.values())
         insert_run(connection, submission, len(rows))  # always new: a fork belongs to no experiment
         opened = open_run(connection, submission)
         for start in range(0, len(rows), MOST_REPLAYED):
@@ -190,6 +205,8 @@ def fork(
                 pairs.append({"origin": origin, "question": each.id, "count": count, "worker": worker})
             _take_over(connection, submission.id, pairs, {each.id: each.opened for each in ids})
             begin_questions(connection, plans, [each.id for each in ids])
+            if edited is not None:
+                _edit(connection, ids[0].id, edited, edit)
         check_quota(connection, quota, [submission.provenance])
         wake(connection, submission.id)
     return Forked(
@@ -292,7 +309,25 @@ def _prefix(
         ) from error
     except BlockedError as error:
         raise InputError(f"question {row['key']} can't be forked there: {error}") from error
-    return Prefix(count=len(records), given=at is not None, whole=isinstance(outcome, Finished))
+    following = outcome.steps[0] if isinstance(outcome, Next) and outcome.steps and len(records) == before else None
+    return Prefix(count=len(records), given=at is not None, whole=isinstance(outcome, Finished), following=following)
+
+
+def _edited_step(edit: StepEdit, prefix: Prefix) -> int:
+    """Return which step of a question is edited; raises InputError where it can't be."""
+    if prefix.following is None:
+        raise InputError(
+            "there is no step to edit: the system asks for none there, or not all steps before it have ended; name "
+            "one that `cotrail trace` shows"
+        )
+    check_edit(prefix.following.action, edit)
+    return prefix.following.sequence
+
+
+def _edit(connection: Connection, question_id: int, place: int, edit: StepEdit | None) -> None:
+    """Record how a step was edited that no worker can have seen yet."""
+    amending(connection)
+    connection.execute(_EDIT, {"question": question_id, "place": place, "edit": msgspec.to_builtins(edit)})
 
 
 def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:

@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from cotrail.core.edits import StepEdit, edited, given
 from cotrail.core.history import Outcome
-from cotrail.core.results import Result
+from cotrail.core.results import Generated, Result
 from cotrail.core.system import Action
 from cotrail.models.records.runs import RunPlan
 
@@ -31,12 +32,24 @@ class Adopted(Struct, frozen=True, kw_only=True):
 class Claim(ClaimKey, frozen=True, kw_only=True):
     """A claimed step, with all that is needed to execute it.
 
+    action: the one that the system asked for; edit: what a person put in the place of a part of it.
     adopted: where another step has its result already: that result is committed, and nothing executed.
     """
 
     action: Action
     run: RunPlan
+    edit: StepEdit | None = None
     adopted: Adopted | None = None
+
+    @property
+    def carried_out(self) -> Action:
+        """The action that is executed."""
+        return edited(self.action, self.edit)
+
+    @property
+    def given(self) -> Generated | None:
+        """The result that a person gave it: that one is committed, and nothing executed."""
+        return given(self.action, self.edit)
 
 
 class Completion(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
+from cotrail.core.edits import read_edit
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored
@@ -182,6 +183,7 @@ class Ledger(Leases):
             question_id=row["question_id"],
             action=KINDS[row["kind"]].read(request, stored),
             run=self.runs.plan(connection, row["run_id"]),
+            edit=read_edit(row["edit"]),
             adopted=adopted,
         )
 
@@ -202,9 +204,10 @@ class Ledger(Leases):
         self, connection: Connection, completions: Sequence[Completion], stored: Mapping[str, Paragraph]
     ) -> None:
         hits = [
-            (done.claim, str(getattr(done.claim.action, kind_of(done.claim.action).query or "")), hit)
+            (done.claim, str(getattr(action, kind_of(action).query or "")), hit)
             for done in completions
             if isinstance(done.outcome, Retrieved)
+            for action in (done.claim.carried_out,)
             for hit in done.outcome.hits
         ]
         if not hits:

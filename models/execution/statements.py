@@ -29,13 +29,7 @@ from cotrail.models.schema.conditions import ACTIVE
 from cotrail.models.schema.rows import insert_rows, recordset
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
-from cotrail.models.schema.tables import (
-    attempts,
-    paragraph_sets,
-    questions,
-    sentences,
-    steps,
-)
+from cotrail.models.schema.tables import attempts, paragraph_sets, questions, sentences, steps
 
 _NULLABLE = JSONB(none_as_null=True)
 
@@ -46,7 +40,7 @@ def after(name: str) -> ColumnElement[Any]:
 
 
 _CLAIMED = (
-    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint")),
+    *(steps.c[name] for name in ("id", "epoch", "question_id", "run_id", "kind", "shared_in", "fingerprint", "edit")),
     cast(steps.c.request, TEXT).label("request"),  # decoded one by one: a damaged one must not fail the others
 )
 _wanted = recordset(steps.c.id, steps.c.epoch)

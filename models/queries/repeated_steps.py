@@ -43,7 +43,8 @@ _drawn = recordset(column("key", Text), column("step", BigInteger))
 def read_candidates(connection: Connection, run_id: str, kinds: Collection[str]) -> dict[str, list[int]]:
     """Return the numbers of each question's steps of these kinds that have a result, by its key in their order.
 
-    Steps that a fork took over whatever its settings ask for are left out: these settings may ask for others.
+    Steps that a fork took over whatever its settings ask for are left out: these settings may ask for others. So are
+    those that a person edited, which came out of something else than what was asked for.
     """
     numbers = func.array_agg(aggregate_order_by(steps.c.sequence, steps.c.sequence))
     query = (
@@ -54,6 +55,7 @@ def read_candidates(connection: Connection, run_id: str, kinds: Collection[str])
             steps.c.kind.in_(kinds),
             steps.c.state == StepState.FINISHED,
             steps.c.worker.is_distinct_from(GIVEN),
+            steps.c.edit.is_(None),
         )
         .group_by(questions.c.key, questions.c.position)
         .order_by(questions.c.position)

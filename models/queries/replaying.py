@@ -1,5 +1,6 @@
 """Replaying a run: running its system's code over the recorded steps, without models or indexes; nothing is changed."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from cotrail.models.records.question_ids import read_question_ids
 from cotrail.models.records.questions import MOST_REPLAYED, ending, halt_of, question_of
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import questions
+from cotrail.models.schema.tables import questions, steps
 
 COMPARED_COLUMNS = ("answer", "sentences", "collected", "weighing", "reason")
 """The columns of an ended question that are compared, beside its status."""
@@ -26,12 +27,16 @@ MOST_CHARACTERS = 200
 
 
 class Replayed(Struct, frozen=True, kw_only=True):
-    """A replayed question; divergence: where the code now departs from its record, empty where it agrees."""
+    """A replayed question; divergence: where the code now departs from its record, empty where it agrees.
+
+    edited: the numbers of the steps that a person edited.
+    """
 
     key: str
     status: str
     steps: int
     divergence: str
+    edited: tuple[int, ...] = ()
 
 
 def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> Iterator[Replayed]:
@@ -43,10 +48,26 @@ def replay_run(connection: Connection, run_id: str, find_system: FindSystem) -> 
         query = select(questions).where(questions.c.id.in_(chunk)).order_by(questions.c.position)
         rows = connection.execute(query).mappings().all()
         histories = read_histories(connection, chunk, paragraphs)
+        edited = _edited(connection, chunk)
         for row in rows:
             history = histories[row["id"]].records
             divergence = _divergence(connection, row, history, runs)
-            yield Replayed(key=row["key"], status=row["status"], steps=len(history), divergence=divergence)
+            yield Replayed(
+                key=row["key"],
+                status=row["status"],
+                steps=len(history),
+                divergence=divergence,
+                edited=tuple(edited[row["id"]]),
+            )
+
+
+def _edited(connection: Connection, ids: Sequence[int]) -> dict[int, list[int]]:
+    """Return the numbers of the steps of each of these questions that a person edited."""
+    query = select(steps.c.question_id, steps.c.sequence).where(steps.c.question_id.in_(ids), steps.c.edit.is_not(None))
+    edited = defaultdict[int, list[int]](list)
+    for question_id, sequence in connection.execute(query.order_by(steps.c.question_id, steps.c.sequence)):
+        edited[question_id].append(sequence)
+    return edited
 
 
 def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recorded], runs: Runs) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
 from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.ended_by import by_failure
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.question_kinds import read_kinds
@@ -51,6 +52,7 @@ class StepFacts(Struct, frozen=True, kw_only=True):
 
     milliseconds: how long the last execution took; None before its end.
     attempts: how many executions there were, this one included; adopted: whether another run computed the result.
+    edit: what a person put in the place of a part of it.
     """
 
     sequence: int
@@ -61,11 +63,13 @@ class StepFacts(Struct, frozen=True, kw_only=True):
     milliseconds: float | None
     adopted: bool = False
     failure: Failure | None = None
+    edit: StepEdit | None = None
 
 
 class TracedStep(StepFacts, frozen=True, kw_only=True):
     """A step as it was carried out.
 
+    action: the one that the system asked for, of which a person may have edited a part.
     action, result: `UnreadAction` and `UnreadResult` where this version can't read them; no result: there is none yet.
     batch: equal for the steps that the system asked for together.
     """
@@ -75,10 +79,15 @@ class TracedStep(StepFacts, frozen=True, kw_only=True):
     batch: str = ""
 
     @property
+    def carried_out(self) -> Action:
+        """The action that was executed."""
+        return self.action if isinstance(self.action, UnreadAction) else edited(self.action, self.edit)
+
+    @property
     def query(self) -> str | None:
         """What a search was for; None for a step that finds no paragraphs."""
         kind = KINDS.get(self.kind)
-        return getattr(self.action, kind.query, None) if kind and kind.query else None
+        return getattr(self.carried_out, kind.query, None) if kind and kind.query else None
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -152,12 +161,14 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
 
 def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
     condition = steps.c.question_id == question_id
-    query = select(steps.c.kind, steps.c.request, steps.c.result, _HITS).where(condition, steps.c.sequence == sequence)
+    columns = (steps.c.kind, steps.c.request, steps.c.result, steps.c.edit, _HITS)
+    query = select(*columns).where(condition, steps.c.sequence == sequence)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
         count = connection.execute(select(func.count()).select_from(steps).where(condition)).scalar_one()
         raise InputError(f"question {key} has no step {sequence}; its steps are 0 to {count - 1}")
-    action = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
+    asked = KINDS[row["kind"]].read(row["request"], _stored(connection, [row], ParagraphCache()))
+    action = edited(asked, read_edit(row["edit"]))
     if not isinstance(action, Prompted):
         raise InputError(f"step {sequence} is a {row['kind']} step and has no prompt; name one that asks a model")
     if row["result"] is None:
@@ -170,6 +181,14 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
             f"and the model saw {seen.prompt_digest}; check that the run's store is untouched"
         )
     return prompt.render()
+
+
+def read_step(connection: Connection, question_id: int, sequence: int) -> TracedStep:
+    """Return a step of the question with this id in the table; raises UnknownNameError."""
+    found = _read_steps(connection, [question_id], ParagraphCache(), steps.c.sequence == sequence)[question_id]
+    if not found:
+        raise UnknownNameError(f"the question has no step {sequence}; `cotrail trace` lists its steps")
+    return found[0]
 
 
 def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
@@ -262,11 +281,13 @@ def _stored(connection: Connection, rows: Iterable[RowMapping], paragraphs: Para
     return Stored(paragraphs.read(connection, digests), cache(partial(read_demonstrations, connection)))
 
 
-def _read_steps(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> dict[int, list[TracedStep]]:
+def _read_steps(
+    connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache, *conditions: ColumnElement[bool]
+) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
         select(steps, executions.label("attempts"), _HITS)
-        .where(steps.c.question_id.in_(ids))
+        .where(steps.c.question_id.in_(ids), *conditions)
         .order_by(steps.c.question_id, steps.c.sequence)
     )
     rows = connection.execute(query).mappings().all()
@@ -283,6 +304,7 @@ def _step(row: RowMapping, stored: Stored) -> TracedStep:
         **common,
         adopted=row["adopted_from"] is not None,
         failure=msgspec.convert(row["failure"], Failure | None),
+        edit=read_edit(row["edit"]),
         action=action,
         result=result,
         batch=row["previous"],

@@ -35,6 +35,7 @@ from cotrail.audit.sealed_columns import (
     RUN,
     RUN_OPENED,
     STEP,
+    STEP_SELDOM,
     TIME,
     TIMES,
 )
@@ -64,8 +65,10 @@ EARLIER = attempts.c.epoch < steps.c.epoch
 def step_digest(instead: Values, covered: ColumnElement[bool] = EARLIER) -> ColumnElement[str]:
     """Return the digest of a step that ends with these values."""
     rows = cast(func.json_agg(aggregate_order_by(_row(texts(attempts, ATTEMPT)), attempts.c.epoch)), Text)
-    query = select(rows).where(attempts.c.step_id == steps.c.id, covered)
-    return _digest([*texts(steps, STEP, instead), query.correlate(steps).scalar_subquery()])
+    earlier = select(rows).where(attempts.c.step_id == steps.c.id, covered).correlate(steps).scalar_subquery()
+    columns, seldom = texts(steps, STEP, instead), texts(steps, (STEP_SELDOM,))
+    unset = steps.c[STEP_SELDOM].is_(None)
+    return case((unset, _digest([*columns, earlier])), else_=_digest([*columns, *seldom, earlier]))
 
 
 def question_digest(head: ColumnElement[str], instead: Values) -> ColumnElement[str]:

@@ -10,12 +10,13 @@ from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.models.queries.experiments import experiment_ids
 from cotrail.services.access.actor import Scope
 from cotrail.services.jobs.experiments import queue_experiment
-from cotrail.services.jobs.job import Job, job_of
+from cotrail.services.jobs.job import Job
+from cotrail.services.operations.jobs import queued, queued_before
 from cotrail.services.operations.operation import operation
 from cotrail.services.papers.described import DescribedExperiment, describe_experiment, resolve_experiment
 from cotrail.services.papers.experiment_reports import read_report
 from cotrail.services.papers.sent_files import ExperimentRequest
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import reading
 from cotrail.services.views.reports.sheets import Sheet, sheet
 
 
@@ -35,14 +36,13 @@ class ReportedExperiment(Struct, frozen=True, kw_only=True):
     plan: tuple[tuple[str, str], ...]
 
 
-@operation("POST", "/experiments", Scope.SUBMIT, status=202)
+@operation("POST", "/experiments", Scope.SUBMIT, status=202, again=queued_before)
 def conduct(request: ExperimentRequest) -> Job:
     """Queue an experiment to be conducted until its runs are done; one that was begun continues.
 
     What it came to, and meanwhile how far it is, is the job's result.
     """
-    with open_store() as engine, engine.begin() as connection:
-        return job_of(queue_experiment(connection, request))
+    return queued(lambda connection: queue_experiment(connection, request))
 
 
 @operation("GET", "/experiments", Scope.READ)

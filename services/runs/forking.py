@@ -13,6 +13,7 @@ from cotrail.common.dotted_names import dotted
 from cotrail.common.nearest import guess
 from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, Binding, name_in, read_binding, with_engines
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.edits import EDIT, Edit, Edited, StepEdit
 from cotrail.core.fork_points import Point
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.demonstrations.files import in_form
@@ -23,6 +24,7 @@ from cotrail.models.queries.forks import count_taken_over
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import BUDGETS, Runs
+from cotrail.services.access.actor import actor
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.planning import read_stated, with_plan
@@ -58,6 +60,7 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     questions: the ids of those to fork; all of them where none is named.
     name, tags: labels of the fork; it takes over none of the origin's.
     plan: the file of what is stated of the fork's evaluation beforehand; it takes over nothing of the origin's plan.
+    edit: what stands in the place of a part of the step at `at`, of the one question that is named.
     """
 
     run: str
@@ -67,6 +70,7 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
     name: str | None = None
     tags: tuple[str, ...] = ()
     plan: str | None = None
+    edit: Edit | None = None
 
     def with_files(self, move: Callable[[str], str]) -> "ForkRequest":
         """The same request with its file in the place that `move` gives."""
@@ -94,9 +98,13 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
         shots = Runs(find_system).plan(connection, origin.id).shots
         questions = read_submitted(connection, origin.id, request.questions)
     submission = prepare_fork(origin, shots, resolve_changes(origin, request.changes), request.at)
+    edit = _edit_of(request)
+    if edit is not None:
+        said = Edited(question=request.questions[0], edit=edit)
+        submission = replace(submission, provenance={**submission.provenance, EDIT: msgspec.to_builtins(said)})
     submission = replace(submission, labels=labels_of(request.name, request.tags))
     submission = with_plan(submission, questions, read_stated(request.plan))
-    forked = forking.fork(engine, submission, request.at, find_system, request.questions)
+    forked = forking.fork(engine, submission, request.at, find_system, request.questions, edit)
     return ForkedRun(
         run=submission.id,
         origin=origin.id,
@@ -105,6 +113,16 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
         whole=forked.whole,
         plan=plan_digest(submission.provenance[PLAN]),
     )
+
+
+def _edit_of(request: ForkRequest) -> StepEdit | None:
+    """The edit that a fork carries, with the name of who asks for it; raises InputError where it can't carry one."""
+    if request.edit is None:
+        return None
+    if request.at is None or len(request.questions) != 1:
+        raise InputError("an edit is of one step of one question: name the question, and the step at which to fork")
+    part = request.edit.part
+    return StepEdit(**{part: _storable(part, request.edit.value)}, by=actor().name)
 
 
 def read_fork(connection: Connection, run_id: str) -> ForkedRun:

@@ -12,12 +12,14 @@ class ReplayedRun(Struct, frozen=True, kw_only=True):
     """A run that was replayed.
 
     questions, steps: how many there are; diverged: the questions for which the code departs from the record.
+    edited: the numbers of the steps that people edited, by their question's id.
     """
 
     run: str
     questions: int
     steps: int
     diverged: tuple[Replayed, ...]
+    edited: dict[str, tuple[int, ...]] = {}
 
 
 def replay(connection: Connection, run: str) -> ReplayedRun:
@@ -25,9 +27,12 @@ def replay(connection: Connection, run: str) -> ReplayedRun:
     run_id = resolve_run(connection, run)
     questions = steps = 0
     diverged = []
+    edited: dict[str, tuple[int, ...]] = {}
     for question in replay_run(connection, run_id, find_system):
         questions += 1
         steps += question.steps
         if question.divergence:
             diverged.append(question)
-    return ReplayedRun(run=run_id, questions=questions, steps=steps, diverged=tuple(diverged))
+        if question.edited:
+            edited[question.key] = question.edited
+    return ReplayedRun(run=run_id, questions=questions, steps=steps, diverged=tuple(diverged), edited=edited)

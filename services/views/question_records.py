@@ -86,7 +86,7 @@ def _seen(question: TracedQuestion) -> tuple[SeenParagraph, ...]:
 
 
 def _seen_at(step: TracedStep) -> Iterator[SeenParagraph]:
-    match step.action, step.result:
+    match step.carried_out, step.result:
         case Prompted() as action, Generated() as result:
             for paragraph, text in seen_paragraphs(action, result):
                 yield SeenParagraph(paragraph=paragraph, step=step.sequence, text=text)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cotrail.common.humanize import count, duration
 from cotrail.core.actions.registry import view_of
-from cotrail.core.views import FoundParagraph, FoundParagraphs, View
+from cotrail.core.views import FoundParagraph, FoundParagraphs, Note, View
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.traces import StepFacts, TracedQuestion
 from cotrail.models.schema.states import StepState
@@ -51,7 +51,17 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
             else part
             for part in view.parts
         )
-        yield ShownStep(**facts_of(step), view=replace(view, parts=tuple(parts)))
+        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *parts)))
+
+
+def _edit(step: StepFacts) -> Iterator[Note]:
+    """What stands in the place of a part of what the system asked for; a text shows as what came out of the step."""
+    if step.edit and step.edit.query is not None:
+        yield Note(text=f"searched for “{step.edit.query}” instead, as {step.edit.by} wrote")
+    elif step.edit and step.edit.prompt is not None:
+        yield Note(text=f"shown another prompt than the system's, as {step.edit.by} wrote it")
+    elif step.edit:
+        yield Note(text=f"written by {step.edit.by}, and not by the model")
 
 
 def facts_of(step: StepFacts) -> dict[str, Any]:

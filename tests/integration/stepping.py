@@ -83,7 +83,7 @@ def suspect(engine: Engine) -> list[Dispatch]:
 
 
 def executed(claim: Claim) -> Outcome:
-    action = claim.action
+    action = claim.carried_out
     if isinstance(action, Retrieve):
         return Retrieved(hits=CostlessRetriever().find(action.query)[: action.count])
     assert isinstance(action, Reason | Read)
@@ -95,7 +95,7 @@ def completed(claim: Claim | None, outcome: Outcome | None = None) -> Completion
     assert claim is not None
     if claim.adopted is not None:
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
-    return Completion(claim=claim, outcome=outcome or executed(claim), milliseconds=MILLISECONDS)
+    return Completion(claim=claim, outcome=outcome or claim.given or executed(claim), milliseconds=MILLISECONDS)
 
 
 def run_to_end(ledger: Ledger, messages: Sequence[Dispatch]) -> int:

@@ -16,7 +16,8 @@ from cotrail.api.access import PUBLIC
 from cotrail.api.app import application
 from cotrail.api.pages import VIEWER
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.tables import experiments, jobs, runs, steps
+from cotrail.models.schema.service_tables import jobs
+from cotrail.models.schema.tables import experiments, runs, steps
 from cotrail.services.access.actor import Scope, scopes_up_to
 from tests.integration.asked_service import HERE, FromHere, bearer, upload, write_home
 from tests.integration.conftest import Cotrail
@@ -28,7 +29,9 @@ OF_PROJECT = {"experiment", "job", "response_id", "run", "token"}
 
 NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /": {"after": str},
+    "GET /ask": {"after": str},
     "GET /v1/runs": {"after": str},
+    "GET /v1/ask": {"after": str},
     "GET /v1/comparisons": {"runs": lambda run: [run, run]},
     "GET /v1/comparisons/questions": {"first": str, "second": str},
     "GET /v1/comparisons/questions/{question}": {"first": str, "second": str},
@@ -36,6 +39,7 @@ NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /compare/questions": {"run": lambda run: [run, run]},
     "GET /compare/question": {"run": lambda run: [run, run]},
     "GET /v1/prunable": {"runs": lambda run: [run]},
+    "GET /v1/standings": {"runs": lambda run: [run]},
     "POST /v1/prune": {"runs": lambda run: [run]},
     "POST /v1/runs/fork": {"run": str},
     "POST /v1/judges": {"judge": lambda run: {"run": run}},
@@ -73,6 +77,7 @@ SHARED = {
     "model",
     "name",
     "number",
+    "paragraph",
     "project",
     "question",
     "source",

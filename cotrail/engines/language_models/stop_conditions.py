@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
-from cotrail.core.generation import Ended, Until
+from cotrail.core.generation import Ended, Until, before_stop
 
 STOP_STRINGS: dict[Until, tuple[str, ...]] = {
     "sentence": (),
@@ -47,15 +47,6 @@ def kept(text: str, until: Until, stop: tuple[str, ...] = ()) -> str:
             return text.strip()
         case "stop":
             return text
-
-
-def before_stop(text: str, stop: tuple[str, ...]) -> tuple[str, str]:
-    """The text before the first of the stop strings in it, and that one; of two at the same place the longer one."""
-    matches = [(place, -len(each), each) for each in stop if (place := text.find(each)) >= 0]
-    if not matches:
-        return text, ""
-    place, _, first = min(matches)
-    return text[:place], first
 
 
 def why_ended(text: str, until: Until, stop: tuple[str, ...], otherwise: Ended) -> tuple[Ended, str]:

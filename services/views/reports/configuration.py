@@ -8,6 +8,7 @@ from cotrail.common.dotted_names import dotted
 from cotrail.common.humanize import count
 from cotrail.common.short_digests import shortened
 from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.edits import read_edited
 from cotrail.core.money import described
 from cotrail.core.ports.knowledge import Source
 from cotrail.core.repeats import read_repeat, read_repeated_steps
@@ -62,6 +63,8 @@ def _origin(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "repeats", f"{count(len(again.steps), 'step')} of {record.origin}, drawn by seed {again.seed}"
     elif record.origin:
         yield "origin", f"{record.origin}, forked at {record.forked_at or 'the first step that differs'}"
+    if edited := read_edited(record.provenance):
+        yield "edit", f"{edited.edit.words}, of question {edited.question}"
 
 
 def _costs(record: RunRecord) -> Iterator[tuple[str, str]]:

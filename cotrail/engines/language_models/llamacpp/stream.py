@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from cotrail.common.storable_text import storable
 from cotrail.core.calls import Call
-from cotrail.core.generation import Ended, Until
+from cotrail.core.generation import Ended, Until, before_stop
 from cotrail.core.ports.cancellation import Interrupted, Listener
 from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
 from cotrail.engines.language_models.growing_text import GrowingText
-from cotrail.engines.language_models.stop_conditions import before_stop, kept, stop_condition, why_ended
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
 from cotrail.engines.language_models.thoughts import ThinkingText
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import StepError, TransientStepError

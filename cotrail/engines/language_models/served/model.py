@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cotrail.core.calls import Call
-from cotrail.core.generation import Capability, Sampling
+from cotrail.core.generation import Capability, Sampling, before_stop
 from cotrail.core.ports.batched_model import UnusableAnswer
 from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.ports.cancellation import Cancellation
@@ -38,7 +38,7 @@ from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.served.thoughts import check_marks, thought_of
 from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized
-from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.stop_conditions import kept
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
 from cotrail.engines.language_models.token_counts import TokenCounts

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotrail.core.calls import Call
-from cotrail.core.generation import Sampling
+from cotrail.core.generation import Sampling, before_stop
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
@@ -16,7 +16,7 @@ from cotrail.engines.language_models.probabilities import check_fits, first_toke
 from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.segments import Segment
-from cotrail.engines.language_models.stop_conditions import before_stop, kept
+from cotrail.engines.language_models.stop_conditions import kept
 from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.transformers.constraint import Constraints

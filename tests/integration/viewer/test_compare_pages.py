@@ -63,7 +63,7 @@ def test_runs_are_chosen_in_a_form(client: "TestClient[Any]", pair: str) -> None
     assert sorted(str(each.attributes["value"]) for each in boxes) == ["alpha", "bravo"]
     assert not [each for each in boxes if "checked" in each.attributes]
     alone = page_at(client, "/compare?run=alpha&run=alpha")
-    assert "one alone can't be compared" in alone.one("main").text
+    assert "what to compare alpha with" in alone.one("main").text
     assert [
         each.attributes["value"] for each in alone.all("input", type="checkbox") if "checked" in each.attributes
     ] == ["alpha"]

@@ -46,7 +46,7 @@ demo: install
 test: install-dev
 	$(RUN)/pytest -n $(JOBS) --dist loadfile $(TESTS)
 
-# See docs/faults.md; more than half an hour.
+# See docs/faults.md; more than an hour.
 chaos: install-dev
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
@@ -54,6 +54,8 @@ chaos: install-dev
 	$(RUN)/python -m tests.chaos.kills --questions 4
 	$(RUN)/python -m tests.chaos.every_system --questions 1
 	$(RUN)/python -m tests.chaos.service --submissions 200
+	$(RUN)/python -m tests.chaos.contract --cases 10000
+	$(RUN)/python -m tests.chaos.contract --cases 10000 --kills
 
 lint: install-dev
 	$(RUN)/ruff check

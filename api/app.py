@@ -47,7 +47,7 @@ class Service(Litestar):
         if scope["type"] == "http":
             scope["path"] = _path(scope.get("raw_path") or scope["path"].encode())
             if scope["method"] == "HEAD":
-                scope["method"], send = "GET", _without_body(send)
+                scope, send = {**scope, "method": "GET"}, _headers_alone(send)
         await super().__call__(scope, receive, send)
 
 
@@ -90,10 +90,12 @@ def _path(raw: bytes) -> str:
     return SLASH.join(map(unquote, re.split("%2[Ff]", raw.partition(b"?")[0].decode(errors="replace"))))
 
 
-def _without_body(send: Send) -> Send:
-    """A way to send that keeps an answer's headers alone."""
+def _headers_alone(send: Send) -> Send:
+    """A way to send that ends an answer behind its headers; a stream, which may go on for hours, ends with that."""
 
     async def send_headers(message: Message) -> None:
-        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     return send_headers

@@ -154,9 +154,19 @@ def _success(operation: Operation[Any, Any], schema: Mapping[str, Any]) -> dict[
             answer["headers"] = {"ETag": {"schema": {"type": "string"}}}
         return answer
     if operation.answers == "events":
-        return _answer(EVENTS, EVENT_STREAM, {"type": "string"}, itemSchema=schema)
+        return {"description": EVENTS, "content": {EVENT_STREAM: {"itemSchema": _event(schema)}}}
     return _answer("A stream.", operation.media_type, {"type": "string"})
 
 
-def _answer(said: str, media_type: str, schema: Mapping[str, Any], **further: Any) -> dict[str, Any]:
-    return {"description": said, "content": {media_type: {"schema": schema, **further}}}
+def _event(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an event of a stream, as OpenAPI 3.2 has it: its fields, of which `data` holds the record."""
+    data = {"type": "string", "contentMediaType": JSON, "contentSchema": schema}
+    return {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {"event": {"type": "string"}, "id": {"type": "string"}, "data": data},
+    }
+
+
+def _answer(said: str, media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": said, "content": {media_type: {"schema": schema}}}

@@ -16,7 +16,7 @@ from cotrail.api.live import follow
 from cotrail.api.requests import arguments_of
 from cotrail.services.data.uploaded_folders import path_of
 from cotrail.services.operations.files import moved
-from cotrail.services.operations.once import once
+from cotrail.services.operations.once import check_key, once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 
@@ -55,6 +55,7 @@ async def _told(operation: Operation[Any, Any], arguments: Mapping[str, Any], re
     """The events of an operation as they come; those of what is there already can be gone on with."""
     if operation.method == "GET":
         return await follow(request, operation, arguments)
+    check_key(operation, idempotency_key.get())
     found = await sync_to_thread(_found, arguments)
     return await event_stream(iter(operation.function(**found)))
 

@@ -42,6 +42,8 @@ _TYPES = {"css": "text/css", "js": "text/javascript"}
 class _Allowed:
     """The door through which pages call operations: those that whoever looks may carry out, in this process."""
 
+    url = None
+
     def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
         if not actor().may(operation.scope):
             raise ForbiddenError(f"this needs a token with the scope {operation.scope}")

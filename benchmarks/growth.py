@@ -42,9 +42,9 @@ from cotrail.models.execution.recovery import expire_leases, take_lost, take_uns
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.traces import read_question
 from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.schema.base import Base
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
-from cotrail.models.schema.tables import Base
 from cotrail.systems.registry import find_system
 
 RUN_STEPS, QUESTION_STEPS = 10_000, 8

@@ -5,6 +5,11 @@ from msgspec import Struct
 STACK, WORK, LISTS, RESULTS = "The local stack", "Work", "What there is", "Results"
 """The panels of `cotrail --help`."""
 
+PROCESSES = "it is about this machine's own processes"
+DATABASE = "it connects to the database itself"
+FILES = "it reads and writes this machine's own files"
+"""Why commands work on this machine alone."""
+
 
 class Entry(Struct, frozen=True):
     """A command, or a group of commands."""
@@ -22,8 +27,8 @@ class Entry(Struct, frozen=True):
     negative_numbers: bool = False
     """Whether an argument may begin with a dash."""
 
-    served: bool = False
-    """Whether a server can carry it out (`cotrail --server`)."""
+    here: str = ""
+    """Why a server can't carry it out (`cotrail --server`); empty where one can."""
 
 
 COMMANDS = (
@@ -32,103 +37,113 @@ COMMANDS = (
         "up",
         "stack:up",
         "Start PostgreSQL, Redis, the workers and the service on this machine: what isn't running.",
+        here=PROCESSES,
     ),
     Entry(
         STACK,
         "down",
         "stack:down",
         "Stop everything that `cotrail up` started. Runs continue after the next `cotrail up`.",
+        here=PROCESSES,
     ),
-    Entry(STACK, "stack", "stack:stack", "Show the processes of the local stack."),
-    Entry(STACK, "logs", "logs:logs", "Print the end of the log of a process of the local stack."),
+    Entry(STACK, "stack", "stack:stack", "Show the processes of the local stack.", here=PROCESSES),
+    Entry(STACK, "logs", "logs:logs", "Print the end of the log of a process of the local stack.", here=PROCESSES),
     Entry(
-        STACK, "worker", "worker:worker", "Run a worker in this process until it is stopped, on this or any other host."
+        STACK,
+        "worker",
+        "worker:worker",
+        "Run a worker in this process until it is stopped, on this or any other host.",
+        here=PROCESSES,
     ),
     Entry(
         STACK,
         "workers",
         "workers:workers",
         "List the workers of all hosts, and what each is doing; maintenance processes too.",
-        served=True,
     ),
     Entry(
         STACK,
         "migrate",
         "migrate:migrate",
         "Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.",
+        here=DATABASE,
     ),
-    Entry(STACK, "serve", "serve:serve", "Run the service over HTTP in this process until it is stopped."),
+    Entry(
+        STACK, "serve", "serve:serve", "Run the service over HTTP in this process until it is stopped.", here=PROCESSES
+    ),
     Entry(
         STACK,
         "flower",
         "flower:flower",
         "Run Flower in this process until it is stopped: a web page on what Celery's workers do.",
+        here=PROCESSES,
     ),
-    Entry(STACK, "token", "token:token", "Make, list and revoke tokens of the service.", served=True),
-    Entry(STACK, "project", "project:project", "Make, list and change projects of the service.", served=True),
+    Entry(STACK, "token", "token:token", "Make, list and revoke tokens of the service."),
+    Entry(STACK, "project", "project:project", "Make, list and change projects of the service."),
     Entry(
         STACK,
         "demo",
         "demo:demo",
         "Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.",
+        here=PROCESSES,
+    ),
+    Entry(
+        STACK,
+        "view",
+        "view:view",
+        "Open the viewer in the browser: the list of runs, a run, or a question of it.",
     ),
     Entry(
         STACK,
         "sample",
         "sample:sample",
         "Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file.",
+        here=FILES,
     ),
     Entry(
         WORK,
         "index",
         "index:index",
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
-        served=True,
     ),
-    Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id.", served=True),
-    Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued.", served=True),
+    Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id."),
+    Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued."),
     Entry(
         WORK,
         "fork",
         "fork:fork",
         "Start a new run that takes over recorded steps of another one and computes only what follows.",
-        served=True,
     ),
     Entry(
         WORK,
         "judge",
         "judge:judge",
         "Have language models grade the answers of a run that has ended, by a rubric.",
-        served=True,
     ),
     Entry(
         WORK,
         "repeat",
         "repeat:repeat",
         "Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.",
-        served=True,
     ),
     Entry(
         WORK,
         "watch",
         "watch:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
-        served=True,
     ),
     Entry(
         WORK,
         "pause",
         "control:pause",
         "Pause a run: no further step begins; steps under way finish and are recorded.",
-        served=True,
     ),
-    Entry(WORK, "resume", "control:resume", "Continue a paused run, and try its blocked questions again.", served=True),
+    Entry(WORK, "resume", "control:resume", "Continue a paused run, and try its blocked questions again."),
     Entry(
         WORK,
         "retry",
         "control:retry",
         "Try a run's failed and blocked questions again, from the step that they stopped at.",
-        served=True,
     ),
     Entry(
         WORK,
@@ -136,130 +151,126 @@ COMMANDS = (
         "control:prioritize",
         "Have a run's questions begun before those of runs with a lower number.",
         negative_numbers=True,
-        served=True,
     ),
-    Entry(WORK, "cancel", "control:cancel", "End a run permanently; its record stays.", served=True),
+    Entry(WORK, "cancel", "control:cancel", "End a run permanently; its record stays."),
     Entry(
         WORK,
         "prune",
         "prune:prune_runs",
         "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
-        served=True,
     ),
-    Entry(WORK, "data", "data:data", "Build the datasets' corpora from their published files, and draw questions."),
-    Entry(WORK, "demonstrations", "demonstrations:demonstrations", "Build demonstrations from questions or a run."),
+    Entry(
+        WORK,
+        "data",
+        "data:data",
+        "Build the datasets' corpora from their published files, and draw questions.",
+        here=FILES,
+    ),
+    Entry(
+        WORK,
+        "demonstrations",
+        "demonstrations:demonstrations",
+        "Build demonstrations from questions or a run.",
+        here=FILES,
+    ),
     Entry(
         WORK,
         "knowledge",
         "knowledge:knowledge",
         "Build and query the knowledge sources of Rethinking with Retrieval.",
-        served=True,
     ),
     Entry(
         WORK,
         "experiment",
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
-        served=True,
     ),
-    Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one.", served=True),
+    Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one."),
     Entry(
         LISTS,
         "systems",
         "systems:systems",
         "List the systems; of one, all settings with their defaults and meanings.",
-        served=True,
     ),
     Entry(
         LISTS,
         "models",
         "models:models",
         "List the models, built-in ones and those of models.toml; of one, its settings and what it can do.",
-        served=True,
     ),
     Entry(
         LISTS,
         "corpora",
         "corpora:corpora",
         "List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).",
-        served=True,
     ),
     Entry(
         LISTS,
         "datasets",
         "datasets:datasets",
         "List the datasets; of one, its files, where to get them, its metric and its corpus.",
-        served=True,
     ),
-    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first.", served=True),
+    Entry(RESULTS, "runs", "show:runs", "List runs, the newest first."),
     Entry(
         RESULTS,
         "label",
         "label:label",
         "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "show",
         "show:show",
         "Show a run: its configuration, where its questions and steps stand, and what went wrong.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "plan",
         "plan:plan",
         "Show a run's plan, sealed before its first step, and where the run departed from it.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "trace",
         "trace:trace",
         "Show how a question was answered: each search with what it found, each sentence, and the answer.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "replay",
         "replay:replay",
         "Run the system's code over a run's recorded steps, and report where it diverges.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "score",
         "score:score",
         "Print a run's scores with 95 % confidence intervals, and the main ones for each kind of questions.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "compare",
         "compare:compare",
         "Say which of several runs on the same questions is better, by how much, how sure that is, where and why.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "errors",
         "errors:errors",
         "Say why a run's wrong answers are wrong, by rules over what is recorded.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "verdicts",
         "verdicts:verdicts",
         "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "rethink",
         "rethink:rethink",
         "Infer final predictions from recorded chains and their scores, without a model.",
+        here=FILES,
     ),
     Entry(
         RESULTS,
@@ -272,26 +283,30 @@ COMMANDS = (
         "annotate",
         "annotate:annotate",
         "Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "export",
         "export:export",
         "Write a run's answers, and the chains and paragraphs behind them.",
-        served=True,
     ),
     Entry(
         RESULTS,
         "report",
         "report:report",
         "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
-        served=True,
     ),
     Entry(
-        RESULTS, "sql", "sql:sql", "Open the database in psql, for reading only; docs/store.md describes the tables."
+        RESULTS,
+        "sql",
+        "sql:sql",
+        "Open the database in psql, for reading only; docs/store.md describes the tables.",
+        here=DATABASE,
     ),
     Entry(
-        RESULTS, "audit", "audit:audit", "Verify a run's record, export it, and show the exact prompts.", served=True
+        RESULTS,
+        "audit",
+        "audit:audit",
+        "Verify a run's record, export it, and show the exact prompts.",
     ),
 )

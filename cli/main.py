@@ -92,9 +92,10 @@ def _go_through(context: typer.Context, server: str) -> None:
     from cotrail.services.operations.operation import through
 
     command = next((each for each in COMMANDS if each.name == context.invoked_subcommand), None)
-    if command is not None and not command.served:
+    if command is not None and command.here:
         raise InputError(
-            f"`cotrail {command.name}` works on this machine alone; leave out --server, and COTRAIL_SERVER"
+            f"`cotrail {command.name}` works on this machine alone, as {command.here}; leave out --server, and "
+            "COTRAIL_SERVER"
         )
     found = find_server(server, settings().home)
     door = RemoteDoor(found.url, found.token)

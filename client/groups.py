@@ -20,6 +20,8 @@ from cotrail.models.queries.events import QuestionChanged
 from cotrail.models.queries.events import StepEnded as EventsStepEnded
 from cotrail.models.queries.progress import Cause
 from cotrail.models.queries.projects import ProjectRecord
+from cotrail.models.queries.question_places import QuestionPlace
+from cotrail.models.queries.step_times import StepTimes
 from cotrail.models.queries.tokens import TokenRecord
 from cotrail.models.schema.states import JobState
 from cotrail.models.schema.states import QuestionStatus
@@ -33,13 +35,17 @@ from cotrail.services.data.uploaded_files import UploadedFile
 from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.jobs.job import Job
 from cotrail.services.jobs.job import JobPage
+from cotrail.services.lists.asked_list import AskedPage
 from cotrail.services.lists.corpora import Found
 from cotrail.services.lists.corpora import ListedCorpus
+from cotrail.services.lists.corpora import ShownParagraph
 from cotrail.services.lists.dataset_list import ListedDataset
 from cotrail.services.lists.knowledge_list import SourceState
 from cotrail.services.lists.model_list import DescribedModel
 from cotrail.services.lists.model_list import ListedModel
+from cotrail.services.lists.paragraph_uses import ParagraphUses
 from cotrail.services.lists.question_list import QuestionListPage
+from cotrail.services.lists.queue_list import QueueList
 from cotrail.services.lists.run_list import RunListPage
 from cotrail.services.lists.system_list import DescribedSystem
 from cotrail.services.lists.system_list import ListedSystem
@@ -50,11 +56,12 @@ from cotrail.services.live.events import Token as EventsToken
 from cotrail.services.operations.experiments import ReportedExperiment
 from cotrail.services.operations.judging import BegunJudge
 from cotrail.services.operations.progress import Broker
-from cotrail.services.operations.repeats import Repeating
+from cotrail.services.operations.rethinking import ComparedRuns
 from cotrail.services.operations.runs import FoundRun
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.papers.described import DescribedExperiment
 from cotrail.services.papers.sent_files import ExperimentRequest
+from cotrail.services.runs.ask_choices import AskChoices
 from cotrail.services.runs.control import ControlledRun
 from cotrail.services.runs.control import PrioritizedRun
 from cotrail.services.runs.control import RetriedRun
@@ -65,6 +72,7 @@ from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.labels import LabelledRun
 from cotrail.services.runs.pruning import PrunedRuns
 from cotrail.services.runs.repeating import RepeatedRun
+from cotrail.services.runs.repeating import Repeating
 from cotrail.services.runs.replaying import ReplayedRun
 from cotrail.services.runs.requests import AskRequest
 from cotrail.services.runs.requests import RunRequest
@@ -84,14 +92,21 @@ from cotrail.services.views.cause_labelling import CauseRow
 from cotrail.services.views.cause_labelling import LabellingSummary
 from cotrail.services.views.comparison import Comparison
 from cotrail.services.views.judged_scores import JudgedScores
+from cotrail.services.views.paired_questions import PairedQuestions
 from cotrail.services.views.repeated_steps import RepeatReport
 from cotrail.services.views.run_details import RunDetails
 from cotrail.services.views.run_errors import RunErrors
+from cotrail.services.views.run_overview import RunOverview
 from cotrail.services.views.run_plan import RunPlan
 from cotrail.services.views.run_verdicts import RunVerdicts
+from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
+from cotrail.services.views.side_by_side import SideBySide
 from cotrail.services.views.step_parts import StepParts
 from cotrail.services.views.step_prompts import StepPrompt
+from cotrail.services.views.step_records import StepRecord
+from cotrail.services.views.summarized_questions import QuestionSummaries
+from cotrail.services.views.summarized_runs import RunStanding
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -155,9 +170,29 @@ class Asking(Group):
         answer: Iterator[Asked | Token | StepEnded | Answer | End | None] = self._ask("asking.ask", {"request": request})
         return answer
 
+    def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = self._ask("asking.begin", {"request": request})
+        return answer
+
+    def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = self._ask("asking.choices", {})
+        return answer
+
 
 class Audits(Group):
     """Operations on audits."""
+
+    def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = self._ask("audits.seals", {"run": run})
+        return answer
 
     def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -237,6 +272,23 @@ class Comparisons(Group):
         answer: Comparison = self._ask("comparisons.show", {"runs": runs, "against": against, "metrics": metrics})
         return answer
 
+    def questions(self, first: str, second: str, *, metric: str = '', outcome: Literal['both', 'first', 'second', 'neither', 'differ'] = 'differ', limit: int = 100, after: str | None = None, around: str | None = None) -> PairedQuestions:
+        """List the questions of two runs by who answered them right, and say how many there are of each outcome.
+
+        metric: what decides; the first main score that both runs have where none is named. after: the question behind which
+        the list begins; around: one whose neighbours in the whole list are told, by id.
+        """
+        answer: PairedQuestions = self._ask("comparisons.questions", {"first": first, "second": second, "metric": metric, "outcome": outcome, "limit": limit, "after": after, "around": around})
+        return answer
+
+    def question(self, question: str, first: str, second: str, *, start: int = 0, limit: int = 20) -> SideBySide:
+        """Show two runs side by side on one question: their steps aligned, and what only one of them has.
+
+        question: its id or, where none has it, its number in the first run, from 1. start: the row that is shown first.
+        """
+        answer: SideBySide = self._ask("comparisons.question", {"question": question, "first": first, "second": second, "start": start, "limit": limit})
+        return answer
+
 
 class Corpora(Group):
     """Operations on corpora."""
@@ -259,9 +311,23 @@ class Corpora(Group):
         answer: ListedCorpus = self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     def remove(self, corpus: str) -> ListedCorpus:
@@ -541,6 +607,21 @@ class Questions(Group):
         answer: dict[str, Any] = self._ask("questions.trace", {"run": run, "question": question})
         return answer
 
+    def place(self, run: str, question: str) -> QuestionPlace:
+        """Say which question of its run this is, and which stand before and behind it."""
+        answer: QuestionPlace = self._ask("questions.place", {"run": run, "question": question})
+        return answer
+
+    def times(self, run: str, question: str) -> tuple[StepTimes, ...]:
+        """Say when each step of a question was asked for, begun and ended, and which were asked for together."""
+        answer: tuple[StepTimes, ...] = self._ask("questions.times", {"run": run, "question": question})
+        return answer
+
+    def step(self, run: str, question: str, step: int) -> StepRecord:
+        """Show how a step was carried out: executions, what the model was shown, what it cost and what seals it."""
+        answer: StepRecord = self._ask("questions.step", {"run": run, "question": question, "step": step})
+        return answer
+
     def prompt(self, run: str, question: str, step: int) -> StepPrompt:
         """Give the exact prompt of a step, byte for byte as the model saw it."""
         answer: StepPrompt = self._ask("questions.prompt", {"run": run, "question": question, "step": step})
@@ -588,20 +669,39 @@ class Reports(Group):
         return answer
 
 
+class Rethinking(Group):
+    """Operations on rethinking."""
+
+    def show(self, runs: Sequence[str]) -> ComparedRuns:
+        """Compare runs of `rethinking` and its baselines with one another and with what the paper reports."""
+        answer: ComparedRuns = self._ask("rethinking.show", {"runs": runs})
+        return answer
+
+    def page(self, runs: Sequence[str]) -> Iterator[bytes]:
+        """Give the same as one HTML page, with the figure and each run's configuration."""
+        answer: Iterator[bytes] = self._ask("rethinking.page", {"runs": runs})
+        return answer
+
+
 class Runs(Group):
     """Operations on runs."""
 
-    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = self._ask("runs.show", {"run": run})
+        return answer
+
+    def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = self._ask("runs.overview", {"run": run})
         return answer
 
     def submit(self, request: RunRequest) -> Submitted:
@@ -665,6 +765,28 @@ class Scores(Group):
         dataset's own file, which has all answers.
         """
         answer: JudgedScores = self._ask("scores.show", {"run": run, "dataset": dataset, "official": official})
+        return answer
+
+
+class Summaries(Group):
+    """Operations on summaries."""
+
+    def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = self._ask("summaries.standings", {"runs": runs})
         return answer
 
 
@@ -761,6 +883,11 @@ class Workers(Group):
         answer: WorkerList = self._ask("workers.index", {})
         return answer
 
+    def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = self._ask("workers.queues", {})
+        return answer
+
 
 class AsyncActivities(AsyncGroup):
     """Operations on activities."""
@@ -819,9 +946,29 @@ class AsyncAsking(AsyncGroup):
         """
         return self._follow("asking.ask", {"request": request})
 
+    async def begin(self, request: AskRequest) -> Asked:
+        """Have a question answered ahead of all that is queued, without waiting for it."""
+        answer: Asked = await self._ask("asking.begin", {"request": request})
+        return answer
+
+    async def index(self, limit: int = 20, after: str | None = None) -> AskedPage:
+        """List the questions that were asked alone, the newest first; after: the run behind which the page begins."""
+        answer: AskedPage = await self._ask("asking.index", {"limit": limit, "after": after})
+        return answer
+
+    async def choices(self) -> AskChoices:
+        """Say which systems, corpora and models a question can be asked of."""
+        answer: AskChoices = await self._ask("asking.choices", {})
+        return answer
+
 
 class AsyncAudits(AsyncGroup):
     """Operations on audits."""
+
+    async def seals(self, run: str) -> Seals:
+        """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+        answer: Seals = await self._ask("audits.seals", {"run": run})
+        return answer
 
     async def verify(self, run: str, *, digest: str | None = None, plan: str | None = None) -> Verification:
         """Compute all digests of a run again, and name what was changed, removed, added or reordered.
@@ -900,6 +1047,23 @@ class AsyncComparisons(AsyncGroup):
         answer: Comparison = await self._ask("comparisons.show", {"runs": runs, "against": against, "metrics": metrics})
         return answer
 
+    async def questions(self, first: str, second: str, *, metric: str = '', outcome: Literal['both', 'first', 'second', 'neither', 'differ'] = 'differ', limit: int = 100, after: str | None = None, around: str | None = None) -> PairedQuestions:
+        """List the questions of two runs by who answered them right, and say how many there are of each outcome.
+
+        metric: what decides; the first main score that both runs have where none is named. after: the question behind which
+        the list begins; around: one whose neighbours in the whole list are told, by id.
+        """
+        answer: PairedQuestions = await self._ask("comparisons.questions", {"first": first, "second": second, "metric": metric, "outcome": outcome, "limit": limit, "after": after, "around": around})
+        return answer
+
+    async def question(self, question: str, first: str, second: str, *, start: int = 0, limit: int = 20) -> SideBySide:
+        """Show two runs side by side on one question: their steps aligned, and what only one of them has.
+
+        question: its id or, where none has it, its number in the first run, from 1. start: the row that is shown first.
+        """
+        answer: SideBySide = await self._ask("comparisons.question", {"question": question, "first": first, "second": second, "start": start, "limit": limit})
+        return answer
+
 
 class AsyncCorpora(AsyncGroup):
     """Operations on corpora."""
@@ -922,9 +1086,23 @@ class AsyncCorpora(AsyncGroup):
         answer: ListedCorpus = await self._ask("corpora.show", {"corpus": corpus})
         return answer
 
-    async def search(self, corpus: str, query: str, k: int = 10) -> Found:
-        """Search a corpus by hand."""
-        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k})
+    async def search(self, corpus: str, query: str, k: int = 10, field: Literal['all', 'title'] = 'all', *, distinct: bool = False) -> Found:
+        """Search a corpus by hand.
+
+        field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+        count as one.
+        """
+        answer: Found = await self._ask("corpora.search", {"corpus": corpus, "query": query, "k": k, "field": field, "distinct": distinct})
+        return answer
+
+    async def paragraph(self, corpus: str, paragraph: str) -> ShownParagraph:
+        """Show a paragraph of a corpus, by its id there."""
+        answer: ShownParagraph = await self._ask("corpora.paragraph", {"corpus": corpus, "paragraph": paragraph})
+        return answer
+
+    async def uses(self, digest: str, limit: int = 50, after: str | None = None) -> ParagraphUses:
+        """List the questions whose searches found a paragraph, the latest first; digest: that of its title and text."""
+        answer: ParagraphUses = await self._ask("corpora.uses", {"digest": digest, "limit": limit, "after": after})
         return answer
 
     async def remove(self, corpus: str) -> ListedCorpus:
@@ -1200,6 +1378,21 @@ class AsyncQuestions(AsyncGroup):
         answer: dict[str, Any] = await self._ask("questions.trace", {"run": run, "question": question})
         return answer
 
+    async def place(self, run: str, question: str) -> QuestionPlace:
+        """Say which question of its run this is, and which stand before and behind it."""
+        answer: QuestionPlace = await self._ask("questions.place", {"run": run, "question": question})
+        return answer
+
+    async def times(self, run: str, question: str) -> tuple[StepTimes, ...]:
+        """Say when each step of a question was asked for, begun and ended, and which were asked for together."""
+        answer: tuple[StepTimes, ...] = await self._ask("questions.times", {"run": run, "question": question})
+        return answer
+
+    async def step(self, run: str, question: str, step: int) -> StepRecord:
+        """Show how a step was carried out: executions, what the model was shown, what it cost and what seals it."""
+        answer: StepRecord = await self._ask("questions.step", {"run": run, "question": question, "step": step})
+        return answer
+
     async def prompt(self, run: str, question: str, step: int) -> StepPrompt:
         """Give the exact prompt of a step, byte for byte as the model saw it."""
         answer: StepPrompt = await self._ask("questions.prompt", {"run": run, "question": question, "step": step})
@@ -1246,20 +1439,38 @@ class AsyncReports(AsyncGroup):
         return self._follow("reports.page", {"run": run})
 
 
+class AsyncRethinking(AsyncGroup):
+    """Operations on rethinking."""
+
+    async def show(self, runs: Sequence[str]) -> ComparedRuns:
+        """Compare runs of `rethinking` and its baselines with one another and with what the paper reports."""
+        answer: ComparedRuns = await self._ask("rethinking.show", {"runs": runs})
+        return answer
+
+    def page(self, runs: Sequence[str]) -> AsyncIterator[bytes]:
+        """Give the same as one HTML page, with the figure and each run's configuration."""
+        return self._follow("rethinking.page", {"runs": runs})
+
+
 class AsyncRuns(AsyncGroup):
     """Operations on runs."""
 
-    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None) -> RunListPage:
-        """List runs, the newest first.
+    async def index(self, filters: Sequence[str] = (), limit: int | None = None, after: str | None = None, order: Literal['newest', 'oldest'] = 'newest') -> RunListPage:
+        """List runs, the newest first, or the oldest.
 
         filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
         """
-        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after})
+        answer: RunListPage = await self._ask("runs.index", {"filters": filters, "limit": limit, "after": after, "order": order})
         return answer
 
     async def show(self, run: str) -> RunDetails:
         """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
         answer: RunDetails = await self._ask("runs.show", {"run": run})
+        return answer
+
+    async def overview(self, run: str) -> RunOverview:
+        """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+        answer: RunOverview = await self._ask("runs.overview", {"run": run})
         return answer
 
     async def submit(self, request: RunRequest) -> Submitted:
@@ -1323,6 +1534,28 @@ class AsyncScores(AsyncGroup):
         dataset's own file, which has all answers.
         """
         answer: JudgedScores = await self._ask("scores.show", {"run": run, "dataset": dataset, "official": official})
+        return answer
+
+
+class AsyncSummaries(AsyncGroup):
+    """Operations on summaries."""
+
+    async def index(self, run: str, outcome: Sequence[Literal['right', 'partly', 'wrong', 'unscored', 'failed', 'cancelled']] = (), cause: Sequence[Literal['no-answer', 'answer-form-only', 'reader-wrong', 'limit', 'gold-never-found', 'found-but-not-shown', 'contradicted', 'shown-but-not-used', 'unexplained']] = (), trait: Sequence[Literal['gold-missing', 'limited', 'retried', 'slow', 'long', 'costly']] = (), status: Sequence[QuestionStatus] = (), text: str = '', order: Literal['position', 'score', '-score', 'steps', '-steps', 'time', '-time', 'cost', '-cost'] = 'position', limit: int = 100, after: str | None = None) -> QuestionSummaries:
+        """List a run's questions by how they came out, with the numbers of each sort.
+
+        outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
+        or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
+        list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+        """
+        answer: QuestionSummaries = await self._ask("summaries.index", {"run": run, "outcome": outcome, "cause": cause, "trait": trait, "status": status, "text": text, "order": order, "limit": limit, "after": after})
+        return answer
+
+    async def standings(self, runs: Sequence[str]) -> tuple[RunStanding, ...]:
+        """Say how these runs stand: their scores, how fast they are, what they took and who asked for them.
+
+        runs: their ids, 100 at most.
+        """
+        answer: tuple[RunStanding, ...] = await self._ask("summaries.standings", {"runs": runs})
         return answer
 
 
@@ -1419,6 +1652,11 @@ class AsyncWorkers(AsyncGroup):
         answer: WorkerList = await self._ask("workers.index", {})
         return answer
 
+    async def queues(self) -> QueueList:
+        """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
+        answer: QueueList = await self._ask("workers.queues", {})
+        return answer
+
 
 class Groups:
     """All groups; door: carries their operations out."""
@@ -1449,8 +1687,10 @@ class Groups:
         self.repeats = Repeats(door)
         self.replays = Replays(door)
         self.reports = Reports(door)
+        self.rethinking = Rethinking(door)
         self.runs = Runs(door)
         self.scores = Scores(door)
+        self.summaries = Summaries(door)
         self.systems = Systems(door)
         self.tokens = Tokens(door)
         self.uploads = Uploads(door)
@@ -1488,8 +1728,10 @@ class AsyncGroups:
         self.repeats = AsyncRepeats(door)
         self.replays = AsyncReplays(door)
         self.reports = AsyncReports(door)
+        self.rethinking = AsyncRethinking(door)
         self.runs = AsyncRuns(door)
         self.scores = AsyncScores(door)
+        self.summaries = AsyncSummaries(door)
         self.systems = AsyncSystems(door)
         self.tokens = AsyncTokens(door)
         self.uploads = AsyncUploads(door)

@@ -22,13 +22,11 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from cotrail.common.nearest import unknown
 from cotrail.common.redaction import Secrets
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.configuration.checks import check_broker, check_database, check_folder, on_one_line
 from cotrail.configuration.refusals import settings_refusal
 from cotrail.configuration.variables import PREFIX, warn_of_unknown
-from cotrail.core.actions.registry import KINDS
 from cotrail.engines.retrieval.search_file import read_search_file
 from cotrail.engines.retrieval.search_server import SearchServer, check_node
 from cotrail.errors import InputError
@@ -126,7 +124,7 @@ class Settings(BaseSettings):
     """The number of executions of a step that may fail, or kill their worker, before the step fails."""
 
     deadlines: Annotated[dict[str, Seconds], NoDecode, BeforeValidator(_decoded)] = {}
-    """How many seconds an execution may take by its kind, as JSON, in place of the kind's own."""
+    """How many seconds an execution may take by its kind, as JSON, in place of the kind's own (`deadline_of`)."""
 
     retention_days: Annotated[float, Field(gt=0, le=36_600, allow_inf_nan=False)] | None = None
     """The number of days after its end at which a run is removed; never where unset."""
@@ -190,18 +188,6 @@ class Settings(BaseSettings):
         if not plain.isascii() or not plain.isprintable():
             raise ValueError("it holds characters that no key has")
         return SecretStr(plain) if plain else None
-
-    @field_validator("deadlines")
-    @classmethod
-    def _are_of_kinds(cls, deadlines: dict[str, float]) -> dict[str, float]:
-        for name in deadlines:
-            if name not in KINDS:
-                raise ValueError(unknown("kind of step", name, KINDS))
-        return deadlines
-
-    def deadline(self, kind: str) -> float:
-        """How many seconds the execution of a step of that kind may take."""
-        return self.deadlines.get(kind, KINDS[kind].deadline)
 
     @property
     def corpora_path(self) -> Path:

@@ -3,6 +3,7 @@
 from cotrail.configuration.settings import settings
 from cotrail.models.schema import migrating
 from cotrail.models.schema.migrating import Migrated
+from cotrail.models.schema.refusals import explained
 
 
 def migrate() -> Migrated:
@@ -11,4 +12,5 @@ def migrate() -> Migrated:
     Raises UnavailableError where the database doesn't answer, doesn't let this user in or lets it make no tables, and
     InputError where a newer cotrail has migrated it.
     """
-    return migrating.migrate(settings().database)
+    with explained(local=settings().database_url is None):
+        return migrating.migrate(settings().database)

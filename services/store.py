@@ -26,7 +26,7 @@ def open_store() -> Iterator[Engine]:
 
     Raises, from within the block too, UnavailableError where it can't be used, InputError where it can't hold a value.
     """
-    with explained():
+    with explained(local=settings().database_url is None):
         who = actor()
         request = KeyedRequest(*who.idempotency) if who.idempotency else None
         yield _engine(settings().database).execution_options(**{PROJECT: who.project, IDEMPOTENCY: request})

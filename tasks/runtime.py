@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
+from cotrail.configuration.deadlines import deadline_of
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
@@ -317,7 +318,7 @@ class Runtime:
 
     def _limit(self, lease: Lease) -> float:
         """How many seconds the execution of a step may take: the deadline of its kind."""
-        return self.settings.deadline(kind_of(lease.claim.action).name)
+        return deadline_of(kind_of(lease.claim.action).name, self.settings)
 
 
 _runtimes: dict[int, Runtime] = {}

@@ -17,13 +17,15 @@ class Shown(Struct, frozen=True, kw_only=True):
     """A template of the viewer with its values.
 
     section: the entry of the navigation that it belongs to; events: the address whose events say that something on the
-    page has changed, empty where nothing on it changes by itself.
+    page has changed, empty where nothing on it changes by itself; every: after how many seconds it is read again
+    where no events say so, 0 for never.
     """
 
     template: str
     values: dict[str, Any]
     section: str = ""
     events: str = ""
+    every: int = 0
 
 
 class GoTo(Struct, frozen=True):

@@ -7,7 +7,20 @@ from typing import Any
 from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
-MODULES = ("again", "runs")
+MODULES = (
+    "again",
+    "ask",
+    "audit",
+    "comparisons",
+    "corpora",
+    "experiments",
+    "questions",
+    "run",
+    "run_actions",
+    "runs",
+    "verdicts",
+    "workers",
+)
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

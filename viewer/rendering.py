@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cotrail.common.humanize import count, duration, number
+from cotrail.common.humanize import count, duration, number, rate, size
+from cotrail.core.money import dollars
 from cotrail.services.operations.whoami import WhoAmI
 from cotrail.services.views.reports.pages import environment, report_style
 from cotrail.viewer.links import changed, link
+from cotrail.viewer.marking import marked
 from cotrail.viewer.page import Shown
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Here(Struct, frozen=True, kw_only=True):
 def render(shown: Shown, here: Here) -> str:
     """The page as HTML; every value is escaped as text."""
     template = _environment().get_template(shown.template)
-    return str(template.render(shown.values, here=here, section=shown.section, events=shown.events))
+    return str(template.render(shown.values, here=here, section=shown.section, events=shown.events, every=shown.every))
 
 
 @cache
@@ -87,7 +89,9 @@ def _environment() -> "Environment":
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
-    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent}
+    made.globals |= {"frame": "layout.html", "percent": _percent}
+    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
+    made.filters |= {"size": size, "marked": marked, "money": dollars}
     return made
 
 

@@ -8,6 +8,7 @@ from kombu.entity import Exchange, Queue
 
 from cotrail.common.log_formatting import hide_in_logs
 from cotrail.configuration.celery_variables import warn_of
+from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.extensions import load_extensions
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
@@ -21,6 +22,7 @@ warn_of(TAKEN_OUT)
 with refusing():
     hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
     load_extensions()
+    check_deadlines(settings())
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp, fixups=[])
 app.conf.update(
     include=["cotrail.tasks.by_kind"],

@@ -279,6 +279,7 @@ def main() -> None:
     keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs addresses, and that of a webhook may be a secret
     with refusing():
         _work()
 

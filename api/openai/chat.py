@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from cotrail.api.openai.errors import error_body
+from cotrail.api.openai.errors import NO_ANSWER, error_body
 from cotrail.api.openai.reasoning import Reasoning, citations
 from cotrail.api.openai.requests import ChatRequest
 from cotrail.services.views.ask_events import Answer, AnyAskEvent, Asked, Usage
@@ -71,10 +71,10 @@ class Completion:
 
 
 def failure_of(answer: Answer | None) -> dict[str, Any]:
-    """The error that stands for a question without an answer."""
+    """The error that stands for a question without an answer; none that clients take for a passing one."""
     if answer is None:
-        return error_body("the question wasn't followed to its end", 500, "internal_error")
-    return error_body(f"the question is {answer.status}: {answer.reason or 'its run was'}", 500, answer.status)
+        return error_body("the question wasn't followed to its end", NO_ANSWER, "internal_error")
+    return error_body(f"the question is {answer.status}: {answer.reason or 'its run was'}", NO_ANSWER, answer.status)
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from litestar.exceptions import HTTPException
 from cotrail.api import problems
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 
-NO_RETRY = {"x-should-retry": "false"}
-"""Tells OpenAI's clients that the same request would fail again: by themselves they try twice more."""
+NO_ANSWER = HTTPStatus.UNPROCESSABLE_ENTITY
+"""The status where a question has no answer. Workers have tried it again as often as makes sense, and clients ask again
+after each error of the server, some without an end."""
 
 TYPES = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",

@@ -10,6 +10,11 @@ from msgspec import Struct, field
 
 from cotrail.errors import InputError
 
+PROBABILITIES = "message.output_text.logprobs"
+"""What `include` of a response may name that no answer has; other things in it are ignored."""
+
+NO_PROBABILITIES = "there are no log probabilities of answers; leave `{}` out"
+
 
 class Part(Struct):
     """A part of a message's content."""
@@ -84,7 +89,7 @@ class ChatRequest(AnyRequest, kw_only=True):
         if (self.n or 1) != 1:
             raise InputError("`n` is 1: each answer is a question of its own; ask again for another")
         if self.logprobs:
-            raise InputError("there are no log probabilities of answers; leave `logprobs` out")
+            raise InputError(NO_PROBABILITIES.format("logprobs"))
 
 
 class ResponseRequest(AnyRequest, kw_only=True):
@@ -95,11 +100,15 @@ class ResponseRequest(AnyRequest, kw_only=True):
     background: bool | None = None
     previous_response_id: str | None = None
     text: TextOptions | None = None
+    include: list[str] | None = None
+    top_logprobs: int | None = None
 
     def check(self) -> None:
         """See `AnyRequest`."""
         super().check()
         _check_format(self.text.format if self.text else None)
+        if self.top_logprobs or PROBABILITIES in (self.include or ()):
+            raise InputError(NO_PROBABILITIES.format(f"top_logprobs` and `{PROBABILITIES}"))
         if self.previous_response_id:
             raise InputError("`previous_response_id` isn't known here: send the earlier turns in `input`")
 

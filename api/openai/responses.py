@@ -132,7 +132,8 @@ def recorded(state: AskedState) -> dict[str, Any]:
 
 
 def _error(answer: Answer | None) -> dict[str, Any]:
-    return {"code": "server_error", "message": failure_of(answer)["error"]["message"]}
+    error = failure_of(answer)["error"]
+    return {"code": error["code"], "message": error["message"]}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

@@ -131,8 +131,7 @@ def _response(request: ResponseRequest, asked: Asked) -> OpenResponse:
 
 
 def _answer(body: Body) -> Response[Body]:
-    failed = body.get("object") is None
-    return Response(body, status_code=500 if failed else 200, headers=errors.NO_RETRY if failed else None)
+    return Response(body, status_code=errors.NO_ANSWER if body.get("object") is None else 200)
 
 
 async def _unless_gone(request: AnyRequest, work: Any) -> Body:

@@ -32,6 +32,7 @@ from cotrail.services.views.reports.run_report import run_report
 from cotrail.services.views.sample_run import published_models, read_answers
 from cotrail.services.views.score_tables import CAVEAT
 from cotrail.services.views.scoring import read_scores
+from cotrail.viewer.links import link
 
 if TYPE_CHECKING:
     from cotrail.workers.stack.stack import Stack
@@ -54,7 +55,8 @@ def demo(
 ) -> None:
     """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
 
-    It has the folder, the servers and the model of every other command. A stack that is up already stays up.
+    It has the folder, the servers and the model of every other command. A stack that is up already stays up. In a
+    terminal, the run can be looked at in the browser until Ctrl-C.
     """
     stack = startable_stack()
     stays = keep or any(status.pid is not None for status in stack.status())
@@ -64,6 +66,7 @@ def demo(
     with suppress(KeyboardInterrupt), _running(stack, screen, stays=stays), open_store() as engine:
         run = _submit(screen, engine, limit=None if every else QUESTION_COUNT)
         code = _demonstrate(screen, engine, run)
+        _show_viewer(screen, f"{stack.kept_address().url}{link('runs', run)}", stays=stays)
     screen.print()
     if code is None:
         _print_interrupted(screen, run, stays=stays)
@@ -163,6 +166,17 @@ def _follow(screen: Console, engine: Engine, run: str) -> RunProgress:
         progress = watch(run, operations.reading, show)
     screen.print(closing_line(progress), soft_wrap=True)
     return progress
+
+
+def _show_viewer(screen: Console, address: str, *, stays: bool) -> None:
+    """Names the run's page, and lets people at a terminal look at it until Ctrl-C where the stack is stopped then."""
+    if not stays and not screen.is_terminal:
+        return
+    _part(screen, "Viewer", "as `cotrail view` opens it")
+    screen.print(f"See why each answer came out: {address}", soft_wrap=True)
+    if not stays:
+        screen.print("Ctrl-C ends the demo and stops the stack.")
+        signal.pause()
 
 
 def _show_answers(screen: Console, engine: Engine, run: str) -> None:

@@ -10,15 +10,8 @@ from cotrail.cli.terminal.files import write_text
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.tables import print_tables
 from cotrail.errors import InputError
-from cotrail.services.papers.experiment_reports import ExperimentReport
-from cotrail.services.papers.rethinking_reports import compare
-from cotrail.services.runs.named_runs import resolve_run
-from cotrail.services.store import reading
-from cotrail.services.views.reports.documents import report_page
+from cotrail.services.operations import rethinking as operations
 from cotrail.services.views.reports.figures import svg_of
-from cotrail.services.views.reports.sheets import sheet
-
-TITLE = "Rethinking with retrieval"
 
 
 def rethinking(
@@ -42,29 +35,26 @@ def rethinking(
 
     Example: `cotrail rethinking rethinking-20250301-4be0c1 self-consistency-20250301-77a2d0 --html report.html`
     """
-    with reading() as connection:
-        report = compare(connection, [resolve_run(connection, run) for run in runs])
-    files = write_files(report, html, svg)
+    compared = operations.show(runs)
+    contents = {}
+    if svg:
+        contents[svg] = _figure(compared)
+    if html:
+        contents[html] = b"".join(operations.page(runs)).decode()
+    for path, content in contents.items():
+        write_text(path, content, "choose another path")
     if json:
-        print_json({"tables": report.tables})
+        print_json({"tables": compared.tables})
         return
     screen = console()
-    print_tables(map(sheet, report.tables), screen)
+    print_tables(compared.sheets, screen)
     screen.print()
-    screen.print(report.summary, style="dim")
-    for path in files:
+    screen.print(compared.summary, style="dim")
+    for path in contents:
         screen.print(f"Wrote {path}.", soft_wrap=True)
 
 
-def write_files(report: ExperimentReport, html: Path | None, svg: Path | None) -> list[Path]:
-    """Writes the page and the figure, as far as paths are given; returns these."""
-    contents = {}
-    if svg:
-        if not report.plots:
-            raise InputError("there is no figure, since no run has several chains; leave --svg out or name such a run")
-        contents[svg] = svg_of(report.plots[0])
-    if html:
-        contents[html] = report_page(TITLE, report)
-    for path, content in contents.items():
-        write_text(path, content, "choose another path")
-    return list(contents)
+def _figure(compared: operations.ComparedRuns) -> str:
+    if compared.figure is None:
+        raise InputError("there is no figure, since no run has several chains; leave --svg out or name such a run")
+    return svg_of(compared.figure)

@@ -5,6 +5,10 @@ from typing import Annotated
 
 import typer
 
+from cotrail.cli.terminal.output import console
+
+EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
+
 SHUTDOWN_SECONDS = 10
 """How long requests under way may take once the service is told to stop; streams end at once."""
 
@@ -37,6 +41,7 @@ def serve(
         settings.cache_clear()
     own = settings()  # what can't be used is refused before anything is said
     configured()
+    _print_address(own.api_host, own.api_port if port is None else port)
     uvicorn.run(
         "cotrail.api.serving:application",
         factory=True,
@@ -48,3 +53,10 @@ def serve(
         forwarded_allow_ips=own.api_proxies,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
+
+
+def _print_address(host: str, port: int) -> None:
+    """Say where the viewer is, unless the system chooses the port."""
+    if port:
+        name = "127.0.0.1" if host in EVERY_INTERFACE else f"[{host}]" if ":" in host else host
+        console(stderr=True).print(f"Viewer: http://{name}:{port}/", soft_wrap=True)

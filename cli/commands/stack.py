@@ -76,7 +76,7 @@ def _show(
     for line in _troubles(statuses):
         screen.print(line, soft_wrap=True)
     if service is not None:
-        screen.print(f"Service: {service.url}", soft_wrap=True)
+        screen.print(f"Service: {service.url}, with the viewer: `cotrail view` opens it", soft_wrap=True)
     if access is not None:
         screen.print(f"Flower: {access.url} user {access.user}, password {access.password}", soft_wrap=True)
 

@@ -16,6 +16,7 @@ from cotrail.core.views import (
     Recorded,
     ScoredTexts,
     Thoughts,
+    ToolCalls,
     WrittenText,
 )
 from cotrail.services.views.shown_steps import ShownStep
@@ -58,6 +59,8 @@ def _part(part: Part, step: ShownStep, *, full: bool, thoughts: bool) -> Rendera
             return _thoughts(part, whole=thoughts)
         case WrittenText():
             return Text((part.text if full else _beginning(part.text)) or part.blank)
+        case ToolCalls():
+            return Text("\n".join(f"called {one_line(call.name)} {one_line(call.arguments)}" for call in part.calls))
         case ScoredTexts():
             return _scores(part)
         case Facts():

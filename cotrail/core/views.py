@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import cut
+from cotrail.core.calls import Call
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import Retrieved
@@ -51,6 +52,12 @@ class Thoughts(Part, frozen=True, tag="thoughts"):
             case "summary":
                 return f"thought{length}, summed up by its provider"
         return f"thought{length}"
+
+
+class ToolCalls(Part, frozen=True, tag="calls"):
+    """Tools that a model called, in their order."""
+
+    calls: tuple[Call, ...]
 
 
 class FoundParagraph(Hit, frozen=True, kw_only=True):
@@ -119,7 +126,7 @@ class View(Struct, frozen=True, kw_only=True):
     verb: str = ""
     source: str | None = None
     labels: tuple[str, ...] = ()
-    parts: tuple[WrittenText | Thoughts | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
+    parts: tuple[WrittenText | Thoughts | ToolCalls | FoundParagraphs | ScoredTexts | Note | Facts | Recorded, ...] = ()
 
     @property
     def found(self) -> list[FoundParagraph]:

@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0019"
-down_revision = "0017"
+down_revision = "0018"
 
 FINAL = "OLD.state IN ('finished', 'failed', 'cancelled')"
 EDITED = sa.text("SELECT run_id FROM steps WHERE edit IS NOT NULL ORDER BY id LIMIT 1")

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from cotrail.models.schema.tables import activities
+from cotrail.models.schema.service_tables import activities
 
 
 def record_activities(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:

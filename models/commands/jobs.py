@@ -8,8 +8,8 @@ from sqlalchemy import Connection, func, insert, select, text, update
 from cotrail.errors import ConflictError, UnknownNameError
 from cotrail.models.records.jobs import COLUMNS, JobRecord, job_record
 from cotrail.models.records.projects import in_project, own_project
+from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.states import OPEN_JOBS, JobState
-from cotrail.models.schema.tables import jobs
 
 
 def queue_job(connection: Connection, kind: str, request: dict[str, Any]) -> JobRecord:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.models.schema.tables import projects
+from cotrail.models.schema.service_tables import projects
 
 
 def create_project(connection: Connection, name: str, values: Mapping[str, Any]) -> bool:

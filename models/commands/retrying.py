@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, se
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
+from cotrail.models.commands.summarizing import forget_summaries
 from cotrail.models.commands.unblocking import unblock
 from cotrail.models.records.maintaining import wake
 from cotrail.models.records.runs import FindSystem
@@ -106,5 +107,6 @@ def _reopen(counts: Counter[QuestionStatus], connection: Connection, ids: Sequen
         connection.execute(_KEEP_FAILURES, {"ids": step_ids})
         connection.execute(_REOPEN_STEPS, {"ids": step_ids})
         connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
+        forget_summaries(connection, question_ids)
         connection.execute(_UNSEAL_RUN, {"ids": question_ids})
     return len(question_ids)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, or_, update
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.tables import tokens
+from cotrail.models.schema.service_tables import tokens
 
 NOTED = timedelta(minutes=1)
 """How often at most the use of a token is noted."""

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 
 from cotrail.models.records.jobs import COLUMNS, JobRecord, job_record
+from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.states import JobState
-from cotrail.models.schema.tables import jobs
 
 MOST_FAILURES = 5
 """How often the process of a job may end without a result, and without coming any further, before the job fails."""

@@ -1,12 +1,17 @@
 """Activities: who asked the service to change what, and what it answered."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from msgspec import Struct
 from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.tables import activities
+from cotrail.models.schema.service_tables import activities
+
+CREATED = 201
+"""HTTP's status of a request that made something."""
 
 
 class ActivityRecord(Struct, frozen=True, kw_only=True):
@@ -34,3 +39,13 @@ def list_activities(connection: Connection, *, limit: int, before: int | None = 
         own = own.where(activities.c.id < before)
     rows = connection.execute(own.order_by(activities.c.id.desc()).limit(limit)).mappings()
     return [ActivityRecord(**row) for row in rows]
+
+
+def makers_of(connection: Connection, subjects: Collection[str]) -> dict[str, str]:
+    """Return who made each of these things through the service."""
+    made = activities.c.subject.in_(subjects), activities.c.status == CREATED
+    query = select(activities.c.subject, activities.c.actor).where(*made)
+    rows = connection.execute(
+        query.order_by(activities.c.subject, activities.c.id).ext(distinct_on(activities.c.subject))
+    )
+    return {row.subject: row.actor for row in rows}

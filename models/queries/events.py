@@ -308,6 +308,11 @@ def read_horizon(connection: Connection) -> int:
     return int(connection.execute(text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")).scalar_one())
 
 
+def present(connection: Connection) -> Position:
+    """Return the place behind which what happens from now on comes, and what is being recorded just now."""
+    return Position(read_horizon(connection) - 1, len(_KINDS) - 1, _LAST_ROW)
+
+
 def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, Standing]:
     """Return how far these runs are, in three statements for all; a run that was removed is absent."""
     desired = _pairs(connection, select(runs.c.id, runs.c.desired_state).where(runs.c.id.in_(ids)))

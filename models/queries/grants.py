@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from cotrail.models.schema.tables import projects
+from cotrail.models.schema.service_tables import projects
 
 
 def read_grants(connection: Connection, project: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, select, tuple_
 from cotrail.errors import UnknownNameError
 from cotrail.models.records.jobs import COLUMNS, JobRecord, job_record
 from cotrail.models.records.projects import in_project
+from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.states import JobState
-from cotrail.models.schema.tables import jobs
 
 
 def read_job(connection: Connection, job_id: str) -> JobRecord:

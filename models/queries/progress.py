@@ -207,7 +207,12 @@ def read_causes(connection: Connection, run_id: str) -> list[Cause]:
     keys = func.array_agg(questions.c.key)
     query = (
         select(questions.c.status, kind, message, func.count().label("number"), keys)
-        .where(questions.c.run_id == run_id, questions.c.reason.is_not(None), kind.is_not(None))
+        .where(
+            questions.c.run_id == run_id,
+            questions.c.status.in_((QuestionStatus.FAILED, QuestionStatus.BLOCKED)),  # which an index has
+            questions.c.reason.is_not(None),
+            kind.is_not(None),
+        )
         .group_by(questions.c.status, kind, message)
         .order_by(literal_column("number").desc(), message)
     )

@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from cotrail.models.schema.tables import projects
+from cotrail.models.schema.service_tables import projects
 
 
 class ProjectRecord(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,9 @@ from cotrail.models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
 """The name that stands for the run submitted last."""
+
+RunOrder = Literal["newest", "oldest"]
+"""Which runs come first in a list."""
 
 COMPARED_RUNS = 1000
 """The number of newest runs among which the one that was meant is looked for."""
@@ -137,16 +140,34 @@ def _newest_names(connection: Connection) -> list[str]:
 
 
 def list_runs(
-    connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
+    connection: Connection,
+    filters: Sequence[RunFilter] = (),
+    *,
+    limit: int | None = None,
+    after: str | None = None,
+    order: RunOrder = "newest",
 ) -> list[RunSummary]:
-    """Return runs, the newest first.
+    """Return runs in this order.
 
     filters: all have to hold; limit: at most this many; after: only those behind the run of this id.
     """
     stopped = stopped_runs(connection)
-    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped, after)
-    query = select(runs).where(*chosen).order_by(*_NEWEST).limit(limit)
+    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped, after, order)
+    query = select(runs).where(*chosen).order_by(*_ORDERS[order]).limit(limit)
     records = [_record(connection, row) for row in connection.execute(query).mappings()]
+    return _summaries(connection, records, stopped)
+
+
+def summaries_of(connection: Connection, ids: Sequence[str]) -> list[RunSummary]:
+    """Return the runs of these ids, the newest first; raises UnknownNameError where there is none of an id."""
+    query = select(runs).where(runs.c.id.in_(ids), *in_project(connection, runs)).order_by(*_NEWEST)
+    records = [_record(connection, row) for row in connection.execute(query).mappings()]
+    if missing := set(ids) - {record.id for record in records}:
+        raise UnknownNameError(f"there is no run {min(missing)!r}; `cotrail runs` lists them")
+    return _summaries(connection, records, stopped_runs(connection))
+
+
+def _summaries(connection: Connection, records: Sequence[RunRecord], stopped: Collection[str]) -> list[RunSummary]:
     ids = [record.id for record in records]
     counts, labels = _counts(connection, ids), read_labels(connection, ids)
     return [
@@ -160,24 +181,36 @@ def list_runs(
     ]
 
 
-def count_runs(connection: Connection, filters: Sequence[RunFilter] = (), *, after: str | None = None) -> int:
+def count_runs(
+    connection: Connection,
+    filters: Sequence[RunFilter] = (),
+    *,
+    after: str | None = None,
+    order: RunOrder = "newest",
+) -> int:
     """Return how many runs `list_runs` would return without a limit."""
-    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped_runs(connection), after)
+    chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped_runs(connection), after, order)
     query = select(func.count()).select_from(runs).where(*chosen)
     return int(connection.execute(query).scalar_one())
 
 
 _NEWEST = runs.c.created_at.desc(), runs.c.id.desc()
+_ORDERS: Mapping[RunOrder, Sequence[ColumnElement[Any]]] = {"newest": _NEWEST, "oldest": (runs.c.created_at, runs.c.id)}
 
 
 def _chosen(
-    connection: Connection, filters: Sequence[RunFilter], stopped: Collection[str], after: str | None
+    connection: Connection,
+    filters: Sequence[RunFilter],
+    stopped: Collection[str],
+    after: str | None,
+    order: RunOrder,
 ) -> list[ColumnElement[bool]]:
     clauses = conditions([_of_store(connection, each) for each in filters], stopped)
     if after is not None:
         last = runs.alias("last")
         place = select(last.c.created_at, last.c.id).where(last.c.id == after)
-        clauses.append(tuple_(runs.c.created_at, runs.c.id) < place.scalar_subquery())
+        own, last_place = tuple_(runs.c.created_at, runs.c.id), place.scalar_subquery()
+        clauses.append(own < last_place if order == "newest" else own > last_place)
     return clauses
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, or_, select
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.tables import tokens
+from cotrail.models.schema.service_tables import tokens
 
 
 class TokenRecord(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
 from sqlalchemy.exc import NoResultFound
 
 from cotrail.audit.records import UNREADABLE
@@ -183,6 +183,14 @@ def _rendered(connection: Connection, question_id: int, key: str, sequence: int)
     return prompt.render()
 
 
+def read_step(connection: Connection, question_id: int, sequence: int) -> TracedStep:
+    """Return a step of the question with this id in the table; raises UnknownNameError."""
+    found = _read_steps(connection, [question_id], ParagraphCache(), steps.c.sequence == sequence)[question_id]
+    if not found:
+        raise UnknownNameError(f"the question has no step {sequence}; `cotrail trace` lists its steps")
+    return found[0]
+
+
 def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
     """Return the run, the question's key and the sequence of the step with that id; raises UnknownNameError."""
     of_step = select(questions.c.run_id, questions.c.key, steps.c.sequence).where(steps.c.id == step_id)
@@ -273,11 +281,13 @@ def _stored(connection: Connection, rows: Iterable[RowMapping], paragraphs: Para
     return Stored(paragraphs.read(connection, digests), cache(partial(read_demonstrations, connection)))
 
 
-def _read_steps(connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache) -> dict[int, list[TracedStep]]:
+def _read_steps(
+    connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache, *conditions: ColumnElement[bool]
+) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
         select(steps, executions.label("attempts"), _HITS)
-        .where(steps.c.question_id.in_(ids))
+        .where(steps.c.question_id.in_(ids), *conditions)
         .order_by(steps.c.question_id, steps.c.sequence)
     )
     rows = connection.execute(query).mappings().all()

@@ -1,5 +1,6 @@
 """Usage of a run's language models: every call that was paid, those without an answer too, and what it cost."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    RowMapping,
     Select,
     SQLColumnExpression,
     Text,
@@ -31,6 +33,17 @@ def read_spent(connection: Connection, run_id: str) -> Spent:
     return spent(read_usage(connection, run_id, thresholds(prices)), prices, {MODEL: row.model_name})
 
 
+def read_spent_by_question(connection: Connection, run_id: str, ids: Sequence[int]) -> dict[int, Spent]:
+    """Return what these questions of a run spent on language models, by their ids; those without a call have none."""
+    row = connection.execute(_PRICED, {"run": run_id}).one()
+    prices = read_prices({PRICES: row.prices or {}})
+    above = thresholds(prices)
+    parts = defaultdict(list)
+    for each in connection.execute(_USAGE_BY_QUESTION, {"ids": list(ids), "above": list(above)}).mappings():
+        parts[each["question_id"]].append(_rated(each, above))
+    return {question: spent(of, prices, {MODEL: row.model_name}) for question, of in parts.items()}
+
+
 def has_prices(connection: Connection, run_id: str) -> bool:
     """Return whether any language model of a run is hosted, at a price that is known or not."""
     return bool(connection.execute(_PRICED, {"run": run_id}).one().prices)
@@ -39,14 +52,15 @@ def has_prices(connection: Connection, run_id: str) -> bool:
 def read_usage(connection: Connection, run_id: str, above: Sequence[int] = ()) -> list[RatedUsage]:
     """Return the usage of a run's language models, by role and by lengths of prompts; above: those lengths, sorted."""
     rows = connection.execute(_USAGE, {"run": run_id, "above": list(above)}).mappings()
-    return [
-        RatedUsage(
-            role=row["role"],
-            above=[0, *above][row["tier"]],
-            usage=Usage(**{name: int(row[name]) for name in Usage.__struct_fields__}),
-        )
-        for row in rows
-    ]
+    return [_rated(row, above) for row in rows]
+
+
+def _rated(row: RowMapping, above: Sequence[int]) -> RatedUsage:
+    return RatedUsage(
+        role=row["role"],
+        above=[0, *above][row["tier"]],
+        usage=Usage(**{name: int(row[name]) for name in Usage.__struct_fields__}),
+    )
 
 
 _run = bindparam("run", type_=Text)
@@ -58,23 +72,16 @@ def _count(written: SQLColumnExpression[Any], name: str) -> ColumnElement[int]:
     return func.coalesce(written[name].astext.cast(BigInteger), 0).label(name)
 
 
-def _calls(written: SQLColumnExpression[Any]) -> Select[Any]:
-    """Select the calls that a column of JSON describes, as `Generated` is recorded."""
+def _calls(written: SQLColumnExpression[Any], of: ColumnElement[bool]) -> Select[Any]:
+    """Select the calls that a column of JSON describes, as `Generated` is recorded; of: the condition of the steps."""
     names = ("prompt_tokens", "cached_prompt_tokens", "cache_written_tokens", "generated_tokens", "thought_tokens")
     estimated = case((written["estimated"].astext == "true", 1), else_=0).label("estimated")
-    return select(_role.label("role"), *(_count(written, name) for name in names), estimated).where(
-        steps.c.run_id == _run, steps.c.adopted_from.is_(None), written["prompt_tokens"].is_not(None)
-    )
+    return select(
+        steps.c.question_id, _role.label("role"), *(_count(written, name) for name in names), estimated
+    ).where(of, steps.c.adopted_from.is_(None), written["prompt_tokens"].is_not(None))
 
 
 _WRITTEN = "written"
-_called = union_all(
-    _calls(steps.c.result),
-    _calls(steps.c.failure[_WRITTEN]),
-    # Executions that failed before the step was tried again.
-    _calls(attempts.c.error[_WRITTEN]).join_from(steps, attempts, attempts.c.step_id == steps.c.id),
-).subquery("called")
-_tier = func.width_bucket(_called.c.prompt_tokens - 1, bindparam("above", type_=ARRAY(BigInteger)))
 _TOTALS = {
     "input_tokens": "prompt_tokens",
     "cached_tokens": "cached_prompt_tokens",
@@ -83,14 +90,22 @@ _TOTALS = {
     "thought_tokens": "thought_tokens",
     "estimated": "estimated",
 }
-_tiered = select(_called, _tier.label("tier")).subquery("tiered")
-_USAGE = (
-    select(
-        _tiered.c.role,
-        _tiered.c.tier,
-        func.count().label("calls"),
-        *(func.sum(_tiered.c[column]).label(name) for name, column in _TOTALS.items()),
-    )
-    .group_by(_tiered.c.role, _tiered.c.tier)
-    .order_by(_tiered.c.role, _tiered.c.tier)
-)
+
+
+def _usage(of: ColumnElement[bool], *by: str) -> Select[Any]:
+    """Select the usage of these steps, by columns of them, by roles and by lengths of prompts."""
+    called = union_all(
+        _calls(steps.c.result, of),
+        _calls(steps.c.failure[_WRITTEN], of),
+        # Executions that failed before the step was tried again.
+        _calls(attempts.c.error[_WRITTEN], of).join_from(steps, attempts, attempts.c.step_id == steps.c.id),
+    ).subquery("called")
+    tier = func.width_bucket(called.c.prompt_tokens - 1, bindparam("above", type_=ARRAY(BigInteger)))
+    tiered = select(called, tier.label("tier")).subquery("tiered")
+    groups = *(tiered.c[name] for name in by), tiered.c.role, tiered.c.tier
+    totals = (func.sum(tiered.c[column]).label(name) for name, column in _TOTALS.items())
+    return select(*groups, func.count().label("calls"), *totals).group_by(*groups).order_by(*groups)
+
+
+_USAGE = _usage(steps.c.run_id == _run)
+_USAGE_BY_QUESTION = _usage(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), "question_id")

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import ConflictError
 from cotrail.models.records.projects import own_project
-from cotrail.models.schema.tables import idempotency_keys
+from cotrail.models.schema.service_tables import idempotency_keys
 
 IDEMPOTENCY = "cotrail_idempotency"
 """The execution option of connections with the request's key and the digest of what it asks for; without it, none."""

@@ -6,12 +6,12 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import RowMapping
 
+from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.states import JobState
-from cotrail.models.schema.tables import jobs
 
 
 class JobRecord(Struct, frozen=True, kw_only=True):
-    """A job; see `cotrail.models.schema.tables.Job`."""
+    """A job; see `cotrail.models.schema.service_tables.Job`."""
 
     id: str
     project: str

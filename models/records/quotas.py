@@ -11,8 +11,9 @@ from cotrail.core.money import dollars
 from cotrail.errors import InputError, QuotaExceededError
 from cotrail.models.records.projects import own_project
 from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import DesiredState, QuestionStatus
-from cotrail.models.schema.tables import projects, questions, run_consumption, runs
+from cotrail.models.schema.tables import questions, run_consumption, runs
 
 
 class Quota(Struct, frozen=True, kw_only=True):

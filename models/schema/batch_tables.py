@@ -11,8 +11,9 @@ from typing import cast
 from sqlalchemy import ARRAY, ColumnElement, ForeignKey, Index, Table, Text, and_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from cotrail.models.schema.base import Base, now, one_of
 from cotrail.models.schema.states import BatchState, StepState
-from cotrail.models.schema.tables import Base, now, one_of, steps
+from cotrail.models.schema.tables import steps
 
 _none, _zero = text("'{}'"), text("0")
 

@@ -8,9 +8,10 @@ import msgspec
 import psycopg
 from psycopg import InterfaceError, OperationalError
 from psycopg.errors import ProtocolViolation
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from cotrail.errors import InputError
 
@@ -49,6 +50,26 @@ CONNECTION_SETTINGS = {
 Psycopg = psycopg.Connection[Any]
 
 
+class Pool(QueuePool):
+    """A pool that closes connections which come back after it was disposed of, too.
+
+    Threads may hold some then. SQLAlchemy keeps them in a pool that nobody uses any more, and whoever frees its memory
+    finds them open.
+    """
+
+    _disposed = False
+
+    def dispose(self) -> None:
+        """Close all connections, now or when they come back."""
+        self._disposed = True
+        super().dispose()
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        super()._do_return_conn(record)
+        if self._disposed:  # asked afterwards: whichever of two threads comes last closes the connection
+            super().dispose()
+
+
 def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool = False) -> Engine:
     """Return an engine on that URL; JSON goes through msgspec.
 
@@ -59,6 +80,7 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool
     idle = f"idle_in_transaction_session_timeout = {round(IDLE_SECONDS * 1000)}"
     engine = create_engine(
         url,
+        poolclass=Pool,
         pool_size=pool_size,
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         pool_pre_ping=idles,
@@ -93,9 +115,14 @@ def set_session(connection: Psycopg, settings: tuple[str, ...]) -> None:
 
 @contextmanager
 def _no_transaction(connection: Psycopg) -> Iterator[None]:
-    autocommit, connection.autocommit = connection.autocommit, True
-    yield
-    connection.autocommit = autocommit
+    """A new connection in autocommit; it is closed where the block fails, as no pool has it yet."""
+    try:
+        autocommit, connection.autocommit = connection.autocommit, True
+        yield
+        connection.autocommit = autocommit
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _keeps_sessions(connection: Psycopg) -> bool:

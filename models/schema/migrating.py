@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
-from cotrail.models.schema.refusals import explained
 
 DEADLOCK_TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""
@@ -31,21 +30,20 @@ class Migrated(Struct, frozen=True, kw_only=True):
 def migrate(url: str, revision: str = "head") -> Migrated:
     """Bring the schema up to a revision, and provide the role that only reads.
 
-    A migration that deadlocks with live workers is tried again. Raises UnavailableError where the database doesn't
-    answer or lets this user make no tables, InputError where a newer cotrail has migrated it.
+    A migration that deadlocks with live workers is tried again. Raises InputError where a newer cotrail has migrated
+    it, and what SQLAlchemy raises where the database doesn't answer or lets this user make no tables.
     """
     config = alembic_config(url)
-    with explained():
-        try:
-            _upgrade(config, revision)
-        except CommandError as error:
-            before, scripts = config.attributes["before"], ScriptDirectory.from_config(config)
-            if before is None or before in {each.revision for each in scripts.walk_revisions()}:
-                raise
-            raise InputError(
-                f"the database's schema has revision {before}, and this cotrail knows those up to "
-                f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
-            ) from error
+    try:
+        _upgrade(config, revision)
+    except CommandError as error:
+        before, scripts = config.attributes["before"], ScriptDirectory.from_config(config)
+        if before is None or before in {each.revision for each in scripts.walk_revisions()}:
+            raise
+        raise InputError(
+            f"the database's schema has revision {before}, and this cotrail knows those up to "
+            f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
+        ) from error
     return Migrated(before=config.attributes["before"], after=config.attributes["after"])
 
 

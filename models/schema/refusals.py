@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import psycopg
 from sqlalchemy.exc import StatementError
 
-from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError, InputError, UnavailableError
 from cotrail.models.schema.database import reason_of, refused, unanswered
 
@@ -22,25 +21,26 @@ NOT_LET_IN = (
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(*, local: bool) -> Iterator[None]:
     """Turns what SQLAlchemy raises in the block into an error that says what to do.
 
+    local: whether the database is the local stack's own, and not one that COTRAIL_DATABASE_URL names.
     Raises UnavailableError where the database can't be used, InputError where it can't hold a value.
     """
     try:
         yield
     except StatementError as error:
-        if explanation := _explanation(error):
+        if explanation := _explanation(error, local=local):
             raise explanation from error
         raise
 
 
-def unreachable(error: Exception) -> str:
+def unreachable(error: Exception, *, local: bool) -> str:
     """What to do about a database that can't be connected to, with its reason."""
     reason = reason_of(error)
     if "starting up" in reason:
         return f"the database is starting; try again in a few seconds ({reason})"
-    if settings().database_url is None:
+    if local:
         return f"the local stack's database doesn't answer; start it with `cotrail up` ({reason})"
     named = "the database that COTRAIL_DATABASE_URL names"
     if any(part in reason for part in NOT_LET_IN) or ("role" in reason and "does not exist" in reason):
@@ -50,13 +50,13 @@ def unreachable(error: Exception) -> str:
     return f"{named} doesn't answer; check the URL and the server ({reason})"
 
 
-def _explanation(error: StatementError) -> CotrailError | None:
+def _explanation(error: StatementError, *, local: bool) -> CotrailError | None:
     if unanswered(error):
-        return UnavailableError(unreachable(error))
+        return UnavailableError(unreachable(error, local=local))
     if refused(error):
         return InputError(f"the database can't hold a value of the input: {reason_of(error)}; correct it")
     state = error.orig.sqlstate if isinstance(error.orig, psycopg.Error) else None
-    makes = "`cotrail up`" if settings().database_url is None else "`cotrail migrate`"
+    makes = "`cotrail up`" if local else "`cotrail migrate`"
     match state:
         case "42P01":
             return UnavailableError(f"the database has no tables yet; {makes} makes them")

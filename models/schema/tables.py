@@ -1,13 +1,10 @@
-"""The tables.
+"""The tables of what is asked, reasoned and found; those of the service and of batches are beside this file.
 
     experiments ──< runs ──< questions ──< steps ──< attempts
                                 └──< annotations, cause_labels
                              ├──── sentences         (what a Reason step wrote)
                              └──< paragraph_sets >── paragraphs   (what a Retrieve step found)
     demonstrations: the examples that prompts begin with, once by digest
-    projects ──< runs, experiments, tokens, jobs       (whose they are, where several teams share a service)
-    activities: who asked the service for what; idempotency_keys: what was submitted under which key
-    webhook_deliveries: what other programs are to be told of runs
 
 A step in state `ready` is its own outbox row: while it is unclaimed, its message may be sent again
 (docs/architecture.md).
@@ -17,109 +14,23 @@ Final rows are never changed: triggers refuse it, and digests would show it (`co
 
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, ClassVar, cast
+from typing import cast
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Double,
-    ForeignKey,
-    Identity,
-    Index,
-    MetaData,
-    Numeric,
-    String,
-    Table,
-    false,
-    text,
+from sqlalchemy import ForeignKey, Identity, Index, Table, false, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from cotrail.models.schema.base import (
+    Base,
+    Json,
+    TransactionNumber,
+    ended_or_without,
+    no_entries,
+    no_keys,
+    now,
+    one_of,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import UserDefinedType
-
-from cotrail.models.schema.states import (
-    DEFAULT_PROJECT,
-    AttemptOutcome,
-    DesiredState,
-    JobState,
-    QuestionStatus,
-    StepState,
-)
-
-Json = dict[str, Any]
-now = text("now()")
-no_entries, no_keys = text("'[]'"), text("'{}'")
-
-
-class Base(DeclarativeBase):
-    """Base class of the tables; names of constraints are fixed so that migrations can refer to them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "%(table_name)s_%(column_0_N_name)s_idx",
-            "uq": "%(table_name)s_%(column_0_N_name)s_key",
-            "ck": "%(table_name)s_%(constraint_name)s_check",
-            "fk": "%(table_name)s_%(column_0_name)s_fkey",
-            "pk": "%(table_name)s_pkey",
-        }
-    )
-    type_annotation_map: ClassVar = {
-        Json: JSONB,
-        list[str]: JSONB,
-        list[Json]: JSONB,
-        datetime: TIMESTAMP(timezone=True),
-        float: Double,
-        Decimal: Numeric,
-        int: BigInteger,
-        DesiredState: String,
-        QuestionStatus: String,
-        StepState: String,
-        AttemptOutcome: String,
-        JobState: String,
-    }
-
-
-def one_of(column: str, states: type[StrEnum]) -> CheckConstraint:
-    """Return the constraint that a column holds one of these states."""
-    values = ", ".join(f"'{state}'" for state in states)
-    return CheckConstraint(f"{column} IN ({values})", name=column)
-
-
-def _ended_or_without(state: str, *columns: str) -> CheckConstraint:
-    """Return the constraint that a row which hasn't ended holds none of the columns of an end.
-
-    No digest seals such a row, so a reader couldn't tell a forged end from a recorded one.
-    """
-    unheld = " AND ".join(f"{column} IS NULL" for column in columns)
-    return CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
-
-
-class TransactionNumber(UserDefinedType[int]):
-    """PostgreSQL's `xid8`: the number of a transaction, which none has again."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: object) -> str:
-        """The type's name in SQL."""
-        return "xid8"
-
-
-class Project(Base):
-    """A team's own part of a service: its runs, corpora and experiments, and its quotas."""
-
-    __tablename__ = "projects"
-
-    name: Mapped[str] = mapped_column(primary_key=True)
-    created_at: Mapped[datetime] = mapped_column(server_default=now)
-    corpora: Mapped[list[str] | None]
-    """The corpora of others that it may search too, as they are stored; NULL: all that no project made."""
-    models: Mapped[list[str] | None]
-    """The models that it may use; NULL: all."""
-    open_questions: Mapped[int | None]
-    """The most questions that may be open at once."""
-    money: Mapped[Decimal | None]
-    """The most that its runs may spend, in US dollars."""
+from cotrail.models.schema.states import DEFAULT_PROJECT, AttemptOutcome, DesiredState, QuestionStatus, StepState
 
 
 class Experiment(Base):
@@ -225,7 +136,7 @@ class Question(Base):
     __tablename__ = "questions"
     __table_args__ = (
         one_of("status", QuestionStatus),
-        _ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
+        ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
         Index("questions_run_id_key_key", "run_id", "key", unique=True),
         Index("questions_standing_idx", "run_id", "status", "id"),
         Index("questions_run_id_changed_in_id_idx", "run_id", "changed_in", "id"),
@@ -291,7 +202,7 @@ class Step(Base):
     __tablename__ = "steps"
     __table_args__ = (
         one_of("state", StepState),
-        _ended_or_without(
+        ended_or_without(
             "state",
             "result",
             "failure",
@@ -461,115 +372,6 @@ class CauseLabel(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
 
 
-class Token(Base):
-    """A secret that lets a program, or a person who signed in, use the service."""
-
-    __tablename__ = "tokens"
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    project: Mapped[str] = mapped_column(ForeignKey("projects.name"))
-    name: Mapped[str]
-    scopes: Mapped[list[str]]
-    digest: Mapped[str] = mapped_column(unique=True)
-    """The SHA-256 of the secret, which nothing stores."""
-    person: Mapped[str | None]
-    """Who signed in; NULL for a token of a program's."""
-    created_at: Mapped[datetime] = mapped_column(server_default=now)
-    created_by: Mapped[str]
-    expires_at: Mapped[datetime | None]
-    revoked_at: Mapped[datetime | None]
-    used_at: Mapped[datetime | None]
-
-
-class Activity(Base):
-    """Who asked the service to change what."""
-
-    __tablename__ = "activities"
-    __table_args__ = (Index("activities_project_id_idx", "project", "id"),)
-
-    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    at: Mapped[datetime] = mapped_column(server_default=now)
-    project: Mapped[str]
-    actor: Mapped[str]
-    token_id: Mapped[str | None]
-    operation: Mapped[str]
-    subject: Mapped[str | None]
-    """The run, corpus or other thing that was named."""
-    status: Mapped[int]
-    """HTTP's status code of the answer."""
-    request_id: Mapped[str]
-
-
-class IdempotencyKey(Base):
-    """What was made under a key that a client chose, so that the same request again makes nothing more."""
-
-    __tablename__ = "idempotency_keys"
-
-    project: Mapped[str] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(primary_key=True)
-    request: Mapped[str]
-    """The digest of the request."""
-    made: Mapped[list[str]]
-    """The ids of what the request made."""
-    created_at: Mapped[datetime] = mapped_column(server_default=now)
-
-
-class Job(Base):
-    """Work that isn't a run's, in a queue: indexing a corpus, conducting an experiment."""
-
-    __tablename__ = "jobs"
-    __table_args__ = (
-        one_of("state", JobState),
-        Index("jobs_project_created_at_id_idx", "project", "created_at", "id"),
-        Index("jobs_open_idx", "created_at", "id", postgresql_where=text("state IN ('queued', 'running')")),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    project: Mapped[str] = mapped_column(ForeignKey("projects.name"))
-    kind: Mapped[str]
-    request: Mapped[Json]
-    state: Mapped[JobState] = mapped_column(server_default="queued")
-    progress: Mapped[int] = mapped_column(server_default="0")
-    """How far it has come at most, in what its kind counts: paragraphs, questions."""
-    failures: Mapped[int] = mapped_column(server_default="0")
-    """How often its process ended without a result since it came any further."""
-    result: Mapped[Json | None]
-    """What it came to; of an experiment that is under way, how far it is."""
-    error: Mapped[Json | None]
-    """Why it failed: `type` and `message`."""
-    created_at: Mapped[datetime] = mapped_column(server_default=now)
-    started_at: Mapped[datetime | None]
-    finished_at: Mapped[datetime | None]
-    epoch: Mapped[int] = mapped_column(server_default="0")
-    """Fencing token: how often it was claimed."""
-    worker: Mapped[str | None]
-    lease_until: Mapped[datetime | None]
-    """Until when nobody else claims it: of a queued job, the end of a pause."""
-
-
-class WebhookDelivery(Base):
-    """An event of a run that a configured endpoint is to be told of; written where the event is."""
-
-    __tablename__ = "webhook_deliveries"
-    __table_args__ = (
-        Index("webhook_deliveries_run_id_idx", "run_id"),
-        Index("webhook_deliveries_next_at_idx", "next_at", postgresql_where=text("next_at IS NOT NULL")),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
-    endpoint: Mapped[str]
-    """The endpoint's name in the configuration."""
-    event: Mapped[Json]
-    created_at: Mapped[datetime] = mapped_column(server_default=now)
-    attempts: Mapped[int] = mapped_column(server_default="0")
-    next_at: Mapped[datetime | None] = mapped_column(server_default=now)
-    """When it is tried next; NULL once it was delivered, or given up."""
-    delivered_at: Mapped[datetime | None]
-    problem: Mapped[str | None]
-    """Why the last attempt failed."""
-
-
 experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
     cast(Table, table.__table__)
     for table in (
@@ -590,6 +392,3 @@ run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)
 cause_labels = cast(Table, CauseLabel.__table__)
-projects, tokens, activities, idempotency_keys, jobs, webhook_deliveries = (
-    cast(Table, table.__table__) for table in (Project, Token, Activity, IdempotencyKey, Job, WebhookDelivery)
-)

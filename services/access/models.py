@@ -7,7 +7,7 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.registry import CATALOGUES, find_engine
-from cotrail.services.access.seen import grants
+from cotrail.services.access.grants import grants
 
 
 def find_granted_model(name: str) -> ModelSpec:

@@ -17,6 +17,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 from msgspec import Meta, Struct
 
+from cotrail.common.redaction import Secrets
 from cotrail.errors import UnauthenticatedError, UnavailableError
 
 logger = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class Provider:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
+        # Bad servers say again in their errors what they were sent.
+        self._hidden = Secrets((f"{client_id}:{secret}", secret)).hidden
         self._ask_for = " ".join(ask_for)
         self._metadata: tuple[_Metadata, float] | None = None
 
@@ -87,7 +90,7 @@ class Provider:
                     metadata.token_endpoint, code=code, redirect_uri=redirect, code_verifier=verifier
                 )
         except OAuthError as error:
-            logger.warning("the sign-in provider doesn't take a code: %s", error.error)
+            logger.warning("the sign-in provider doesn't take a code: %s", self._hidden(str(error.error)))
             raise UnauthenticatedError("the provider doesn't confirm this sign-in; begin it again") from None
         except (httpx2.HTTPError, ValueError) as error:
             raise _unavailable(error) from None

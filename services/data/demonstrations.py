@@ -12,7 +12,7 @@ from cotrail.data.demonstrations.building import DemonstrationShape, build_demon
 from cotrail.data.demonstrations.chains import read_chains, with_chains
 from cotrail.data.demonstrations.files import write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 
 
 class BuildRequest(Struct, frozen=True, kw_only=True):

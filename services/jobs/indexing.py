@@ -17,7 +17,7 @@ from cotrail.models.commands.jobs import queue_job
 from cotrail.models.queries.jobs import last_finished
 from cotrail.models.records.jobs import JobRecord
 from cotrail.models.records.projects import own_project
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 from cotrail.services.data.file_references import check_relative, read_reference
 from cotrail.services.data.uploaded_files import reference_of
 from cotrail.services.data.uploaded_folders import fill_folder

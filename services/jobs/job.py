@@ -9,7 +9,8 @@ from msgspec import Struct
 from cotrail import errors
 from cotrail.errors import ConflictError, CotrailError
 from cotrail.models.records.jobs import JobRecord
-from cotrail.models.schema.states import OPEN_JOBS, JobState
+from cotrail.models.schema.states import OPEN_JOBS as OPEN_JOBS
+from cotrail.models.schema.states import JobState
 
 R = TypeVar("R")
 

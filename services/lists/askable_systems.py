@@ -2,7 +2,7 @@
 
 import msgspec
 
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 from cotrail.systems.registry import SYSTEMS, find_system
 
 

@@ -6,17 +6,26 @@ from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy import Engine
 
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.bm25 import Bm25Options
 from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import unknown
-from cotrail.errors import InputError
+from cotrail.errors import InputError, StepError, UnknownNameError
 from cotrail.models.queries.runs import searching_runs
-from cotrail.services.access.seen import SeenCorpora, seen_corpora
+from cotrail.services.access.corpora import SeenCorpora, seen_corpora
+
+USUAL = Bm25Options()
+"""How runs search unless they say otherwise."""
+
+MOST_OF_TITLE = 100
+"""The most paragraphs of a title that are named."""
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
@@ -65,13 +74,17 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
 
 
 class FoundParagraph(Struct, frozen=True, kw_only=True):
-    """A paragraph that a search found; rank: from 1; score: the engine's, which only compares within one search."""
+    """A paragraph that a search found; rank: from 1; score: the engine's, which only compares within one search.
+
+    matched: its words that stand in the query, as they are written; none where no analyzer is installed to tell.
+    """
 
     rank: int
     score: float
     id: str
     title: str
     text: str
+    matched: tuple[str, ...] = ()
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -83,17 +96,73 @@ class Found(Struct, frozen=True, kw_only=True):
     paragraphs: tuple[FoundParagraph, ...]
 
 
-def search(name: str, query: str, count: int) -> Found:
-    """The best paragraphs of a corpus for a query; raises UnknownNameError."""
+class ShownParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph of a corpus.
+
+    digest: names its content, in all corpora; of_title: the ids of those of its title, itself included, at most
+    `MOST_OF_TITLE`.
+    """
+
+    corpus: str
+    revision: str
+    id: str
+    title: str
+    text: str
+    digest: str
+    of_title: tuple[str, ...]
+
+
+def search(name: str, query: str, count: int, options: Bm25Options = USUAL) -> Found:
+    """The best paragraphs of a corpus for a query.
+
+    Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
+    """
     corpus = seen_corpora().open(name)
-    hits = corpus.search(SearchRequest(query=query, count=count))
+    unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
+    try:
+        hits = corpus.search(SearchRequest(query=query, count=count, options=unusual))
+    except StepError as error:
+        raise InputError(str(error)) from error
+    matched = _matched(query)
     paragraphs = tuple(
         FoundParagraph(
-            rank=hit.rank, score=hit.score, id=hit.paragraph.id, title=hit.paragraph.title, text=hit.paragraph.text
+            rank=hit.rank,
+            score=hit.score,
+            id=hit.paragraph.id,
+            title=hit.paragraph.title,
+            text=hit.paragraph.text,
+            matched=matched(hit.paragraph),
         )
         for hit in hits
     )
     return Found(corpus=name, revision=corpus.revision, query=query, paragraphs=paragraphs)
+
+
+def _matched(query: str) -> Callable[[Paragraph], tuple[str, ...]]:
+    """Tells the words of a paragraph that stand in the query."""
+    try:
+        from cotrail.engines.retrieval.matched_words import MatchedWords
+    except ModuleNotFoundError:  # with a search server, tantivy needn't be installed
+        return lambda _: ()
+    words = MatchedWords(query)
+    return lambda paragraph: words.of(paragraph.title, paragraph.text)
+
+
+def show_paragraph(name: str, id_: str) -> ShownParagraph:
+    """The paragraph of that id; raises UnknownNameError."""
+    corpus = seen_corpora().open(name)
+    paragraph = corpus.paragraphs([id_]).get(id_)
+    if paragraph is None:
+        raise UnknownNameError(f"the corpus {name!r} has no paragraph {id_!r}; search the corpus for it")
+    return ShownParagraph(
+        corpus=name,
+        revision=corpus.revision,
+        id=paragraph.id,
+        title=paragraph.title,
+        text=paragraph.text,
+        digest=paragraph.digest,
+        of_title=tuple(each.id for each in corpus.titled(paragraph.title)[:MOST_OF_TITLE]),
+    )
 
 
 def list_corpora() -> tuple[ListedCorpus, ...]:

@@ -17,7 +17,7 @@ from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.optional_packages import check_library
 from cotrail.engines.registry import CATALOGUES
 from cotrail.errors import InputError, NotInstalledError
-from cotrail.services.access.seen import grants
+from cotrail.services.access.grants import grants
 
 State = Literal["found", "missing", "server"]
 """Whether a model's files, and the packages that run it, are there; a server isn't asked."""

@@ -11,6 +11,7 @@ from cotrail.core.binding import name_in
 from cotrail.core.repeats import Repeat, read_repeat
 from cotrail.errors import InputError
 from cotrail.models.queries.run_filters import KEYS, RunFilter
+from cotrail.models.queries.runs import RunOrder as RunOrder
 from cotrail.models.queries.runs import RunSummary, count_runs, list_runs, resolve_run
 from cotrail.models.schema.states import QuestionStatus, RunState
 
@@ -54,7 +55,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
 
 
 class RunListPage(Struct, frozen=True, kw_only=True):
-    """Runs, the newest first; more: how many further ones there are behind them."""
+    """Runs in an order; more: how many further ones there are behind them."""
 
     runs: tuple[ListedRun, ...]
     more: int
@@ -66,16 +67,21 @@ class RunListPage(Struct, frozen=True, kw_only=True):
 
 
 def read_page(
-    connection: Connection, filters: Sequence[RunFilter] = (), *, limit: int | None = None, after: str | None = None
+    connection: Connection,
+    filters: Sequence[RunFilter] = (),
+    *,
+    limit: int | None = None,
+    after: str | None = None,
+    order: RunOrder = "newest",
 ) -> RunListPage:
     """A page of the runs for which all filters hold; after: it begins behind this run.
 
     Raises what `resolve_run` does.
     """
     behind = None if after is None else resolve_run(connection, after)
-    records = list_runs(connection, filters, limit=limit, after=behind)
+    records = list_runs(connection, filters, limit=limit, after=behind, order=order)
     full = limit is not None and len(records) == limit
-    more = count_runs(connection, filters, after=records[-1].run.id) if full and records else 0
+    more = count_runs(connection, filters, after=records[-1].run.id, order=order) if full and records else 0
     return RunListPage(runs=tuple(map(_listed, records)), more=more)
 
 

@@ -12,6 +12,7 @@ from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.store import reading
 from cotrail.services.views import auditing
+from cotrail.services.views.seals import Seals, read_seals
 from cotrail.services.views.step_prompts import StepPrompt, step_prompt
 
 Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], HERE]
@@ -21,6 +22,13 @@ Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], HERE]
 def unseen(records: Iterable[Record]) -> Iterable[Record]:
     """Passes the records on."""
     return records
+
+
+@operation("GET", "/runs/{run}/seals", Scope.READ)
+def seals(run: str) -> Seals:
+    """Say what of a run is sealed, by which digests, and since when; nothing is computed again."""
+    with reading() as connection:
+        return read_seals(connection, run)
 
 
 @operation("GET", "/runs/{run}/verification", Scope.READ)

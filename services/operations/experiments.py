@@ -5,34 +5,44 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.evaluation.experiments.charts import Chart
+from cotrail.evaluation.experiments.experiment_report import ReportedRun
 from cotrail.models.queries.experiments import experiment_ids
 from cotrail.services.access.actor import Scope
 from cotrail.services.jobs.experiments import queue_experiment
-from cotrail.services.jobs.job import Job, job_of
+from cotrail.services.jobs.job import Job
+from cotrail.services.operations.jobs import queued, queued_before
 from cotrail.services.operations.operation import operation
 from cotrail.services.papers.described import DescribedExperiment, describe_experiment, resolve_experiment
 from cotrail.services.papers.experiment_reports import read_report
 from cotrail.services.papers.sent_files import ExperimentRequest
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import reading
 from cotrail.services.views.reports.sheets import Sheet, sheet
 
 
 class ReportedExperiment(Struct, frozen=True, kw_only=True):
-    """The tables of an experiment beside the published figures: their values, and the same as texts to lay out."""
+    """An experiment's results beside the published figures; see `ExperimentReport`.
+
+    tables: their values; sheets: the same as texts to lay out.
+    """
 
     experiment: str
+    subject: str
+    summary: str
     tables: tuple[dict[str, Any], ...]
     sheets: tuple[Sheet, ...]
+    plots: tuple[Chart, ...]
+    runs: tuple[ReportedRun, ...]
+    plan: tuple[tuple[str, str], ...]
 
 
-@operation("POST", "/experiments", Scope.SUBMIT, status=202)
+@operation("POST", "/experiments", Scope.SUBMIT, status=202, again=queued_before)
 def conduct(request: ExperimentRequest) -> Job:
     """Queue an experiment to be conducted until its runs are done; one that was begun continues.
 
     What it came to, and meanwhile how far it is, is the job's result.
     """
-    with open_store() as engine, engine.begin() as connection:
-        return job_of(queue_experiment(connection, request))
+    return queued(lambda connection: queue_experiment(connection, request))
 
 
 @operation("GET", "/experiments", Scope.READ)
@@ -54,9 +64,14 @@ def report(experiment: str) -> ReportedExperiment:
     """Report an experiment's results so far, beside the published figures."""
     with reading() as connection:
         name = resolve_experiment(connection, experiment)
-        tables = read_report(connection, name).tables
+        found = read_report(connection, name)
     return ReportedExperiment(
         experiment=name,
-        tables=msgspec.to_builtins(tuple(tables)),
-        sheets=tuple(map(sheet, tables)),
+        subject=found.subject,
+        summary=found.summary,
+        tables=msgspec.to_builtins(found.tables),
+        sheets=tuple(map(sheet, found.tables)),
+        plots=found.plots,
+        runs=found.runs,
+        plan=found.plan,
     )

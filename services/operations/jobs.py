@@ -1,12 +1,15 @@
 """Jobs: queued work that isn't a run's, listed, shown, cancelled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from msgspec import Meta
+from sqlalchemy import Connection
 
 from cotrail.models.commands.jobs import cancel_job
 from cotrail.models.queries.jobs import list_jobs, read_job
+from cotrail.models.records.idempotency import claim_key
+from cotrail.models.records.jobs import JobRecord
 from cotrail.models.schema.states import JobState
 from cotrail.services.access.actor import Scope
 from cotrail.services.jobs.job import Job, JobPage, job_of
@@ -37,3 +40,16 @@ def cancel(job: str) -> Job:
     """Cancel a job that hasn't ended; nothing of it remains."""
     with open_store() as engine, engine.begin() as connection:
         return job_of(cancel_job(connection, job))
+
+
+def queued(queue: Callable[[Connection], JobRecord]) -> Job:
+    """Queue a job in a transaction, and once where its request has a key."""
+    with open_store() as engine, engine.begin() as connection:
+        record = queue(connection)
+        claim_key(connection, [record.id])
+        return job_of(record)
+
+
+def queued_before(jobs: Sequence[str]) -> Job:
+    """The job that was queued by the same request before, as it is now."""
+    return show.function(jobs[0])

@@ -17,6 +17,7 @@ from cotrail.services.runs.judging import (
     PreparedJudge,
     SubmittedJudge,
     prepare_judge,
+    read_judge,
     submitted,
     together,
 )
@@ -36,7 +37,14 @@ class BegunJudge(Struct, frozen=True, kw_only=True):
     submitted: Submitted
 
 
-@operation("POST", "/judges", Scope.SUBMIT, status=201)
+def _begun_before(runs: Sequence[str]) -> tuple[BegunJudge, ...]:
+    with reading() as connection:
+        return tuple(
+            BegunJudge(judge=read_judge(connection, run), submitted=read_submission(connection, [run])) for run in runs
+        )
+
+
+@operation("POST", "/judges", Scope.SUBMIT, status=201, again=_begun_before)
 def begin(
     judge: JudgeRequest, *, models: Sequence[str] = (), labels: Path | None = None, app: App = current_app
 ) -> tuple[BegunJudge, ...]:

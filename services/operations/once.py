@@ -29,11 +29,10 @@ def once(
     An operation that makes nothing is carried out anyway: doing it twice changes nothing more. One that makes something
     and can't tell later what that was takes no key (InputError). ConflictError where the key was another request's.
     """
+    check_key(operation, key)
     again = operation.again
-    if key is None or (again is None and operation.status not in _MAKES):
+    if key is None or again is None:
         return carry_out()
-    if again is None:
-        raise InputError("this takes no Idempotency-Key, as it can't be asked for twice to the same effect")
     if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
         raise InputError(f"an Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters")
     request = KeyedRequest(key, _digest(operation, arguments))
@@ -46,6 +45,13 @@ def once(
             except MadeBefore as before:  # by a request that was under way when this one began
                 made = before.made
         return again(made)
+
+
+def check_key(operation: Operation[Any, Any], key: str | None) -> None:
+    """Raise InputError where a request has a key whose operation makes something each time that it is asked for."""
+    makes = operation.status in _MAKES or (operation.answers == "events" and operation.method == "POST")
+    if key is not None and makes and operation.again is None:
+        raise InputError("this takes no Idempotency-Key, as it can't be asked for twice to the same effect")
 
 
 def _digest(operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> str:

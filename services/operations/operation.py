@@ -40,6 +40,10 @@ class Follows(Protocol):
 class Door(Protocol):
     """Carries out operations: in this process, or on a server."""
 
+    @property
+    def url(self) -> str | None:
+        """The server's address; None of a door in this process."""
+
     def carry_out(self, operation: "Operation[Any, R]", arguments: Mapping[str, Any]) -> R:
         """What the operation answers; raises CotrailError."""
         ...
@@ -106,6 +110,12 @@ def through(door: Door) -> Iterator[None]:
 def is_remote() -> bool:
     """Whether operations are carried out elsewhere."""
     return _door.get() is not None
+
+
+def server_address() -> str | None:
+    """The address of the server that carries out operations; None where this process does."""
+    door = _door.get()
+    return None if door is None else door.url
 
 
 def operation(method: Method, path: str, scope: Scope, **further: Any) -> Callable[[Callable[P, R]], Operation[P, R]]:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from cotrail.core.repeats import SHARE
 from cotrail.services.access.actor import Scope
 from cotrail.services.operations.operation import operation
-from cotrail.services.runs.named_runs import resolve_run
-from cotrail.services.runs.repeating import RepeatedRun, repeat_steps, repeated_by
+from cotrail.services.runs.repeating import RepeatedRun, Repeating, read_repeated, repeat_steps, repeated_by
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.repeated_steps import RepeatReport, read_repeat_report
 
@@ -17,22 +16,19 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Seed = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class Repeating(Struct, frozen=True, kw_only=True):
-    """A run; origin: the one whose steps it repeats, None where it repeats none."""
-
-    run: str
-    origin: str | None
-
-
 @operation("GET", "/runs/{run}/repeats/origin", Scope.READ)
 def origin(run: str) -> Repeating:
     """Say whose steps a run repeats, if it repeats any."""
     with reading() as connection:
-        repeated = repeated_by(connection, run)
-        return Repeating(run=resolve_run(connection, run), origin=repeated.origin if repeated else None)
+        return repeated_by(connection, run)
 
 
-@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201)
+def _repeated_before(runs: Sequence[str]) -> RepeatedRun:
+    with reading() as connection:
+        return read_repeated(connection, runs[0])
+
+
+@operation("POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201, again=_repeated_before)
 def begin(run: str, *, share: Share = SHARE, seed: Seed = 0, kinds: Sequence[str] = ()) -> RepeatedRun:
     """Carry out some steps of a run again, in a run of their own.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from cotrail.services.access.actor import Scope
-from cotrail.services.lists.run_list import RunListPage, read_filter, read_page
+from cotrail.services.lists.run_list import RunListPage, RunOrder, read_filter, read_page
 from cotrail.services.operations.apps import App, current_app
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.runs import control, estimating, labels, submission
@@ -15,12 +15,14 @@ from cotrail.services.runs.control import Report as _Report
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import LabelledRun
 from cotrail.services.runs.named_runs import find_run
-from cotrail.services.runs.requests import Priority, RunRequest
+from cotrail.services.runs.requests import Priority as Priority
+from cotrail.services.runs.requests import RunRequest
 from cotrail.services.runs.submitted import Submitted
 from cotrail.services.runs.submitted_before import read_submission
 from cotrail.services.runs.worker_keys import check_worker_keys
 from cotrail.services.store import open_store, reading
 from cotrail.services.views.run_details import RunDetails, describe_run
+from cotrail.services.views.run_overview import RunOverview, read_overview
 
 Report = Annotated[_Report, HERE]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -31,14 +33,16 @@ def _silent(_: int) -> None:
 
 
 @operation("GET", "/runs", Scope.READ)
-def index(filters: Sequence[str] = (), limit: Limit | None = None, after: str | None = None) -> RunListPage:
-    """List runs, the newest first.
+def index(
+    filters: Sequence[str] = (), limit: Limit | None = None, after: str | None = None, order: RunOrder = "newest"
+) -> RunListPage:
+    """List runs, the newest first, or the oldest.
 
     filters: `KEY=VALUE` or a text, all of which have to hold; after: the run behind which the page begins.
     """
     conditions = [read_filter(each) for each in filters]
     with reading() as connection:
-        return read_page(connection, conditions, limit=limit, after=after)
+        return read_page(connection, conditions, limit=limit, after=after, order=order)
 
 
 @operation("GET", "/runs/{run}", Scope.READ)
@@ -46,6 +50,13 @@ def show(run: str) -> RunDetails:
     """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
     with reading() as connection:
         return describe_run(connection, run)
+
+
+@operation("GET", "/runs/{run}/overview", Scope.READ)
+def overview(run: str) -> RunOverview:
+    """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
+    with open_store() as engine:
+        return read_overview(engine, run)
 
 
 def _submitted_before(runs: Sequence[str]) -> Submitted:

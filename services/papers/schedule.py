@@ -17,7 +17,7 @@ from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.experiments.stages import ExperimentCell, Stage
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.models.commands.new_runs import Submission
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 from cotrail.services.runs.composing import check_evidence, compose
 from cotrail.services.runs.prepared_run import PreparedRun
 from cotrail.services.runs.provenance import file_record

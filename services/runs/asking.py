@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from cotrail.errors import InputError
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 from cotrail.services.runs.requests import AskRequest
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import find_system

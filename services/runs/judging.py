@@ -13,7 +13,7 @@ from cotrail.common.humanize import count
 from cotrail.core.questions import Question
 from cotrail.errors import InputError
 from cotrail.models.queries.judged_answers import count_unended, read_judged, read_keys
-from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.services.runs.composing import compose
 from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.planning import with_plan
@@ -123,6 +123,21 @@ def submitted(judge: PreparedJudge) -> SubmittedJudge:
         model=judge.prepared.submission.model_name,
         questions=len(judge.prepared.questions),
         left_out=judge.left_out,
+    )
+
+
+def read_judge(connection: Connection, run_id: str) -> SubmittedJudge:
+    """What is said of a judge's run that was submitted before."""
+    record = read_run(connection, run_id)
+    judged = [read_run(connection, each) for each in record.settings["runs"]]
+    rubric = msgspec.convert(record.settings["rubric"], Rubric)
+    return SubmittedJudge(
+        run=run_id,
+        judged=tuple(run.id for run in judged),
+        rubric=rubric.name,
+        model=record.model_name,
+        questions=record.size,
+        left_out=judged[0].size - len(_questions(connection, judged, rubric)),
     )
 
 

@@ -17,15 +17,23 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.repeated_steps import draw_steps
 from cotrail.models.commands.forking import fork
 from cotrail.models.queries.repeated_steps import read_candidates
+from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.submitted_questions import read_submitted
 from cotrail.models.records.runs import Runs
 from cotrail.services.runs.forking import prepare_fork
-from cotrail.services.runs.named_runs import RunRecord, find_run
+from cotrail.services.runs.named_runs import find_run
 from cotrail.services.runs.planning import with_plan
 from cotrail.systems.registry import find_system
 
 MODEL_KINDS = tuple(filter(has_prompt, KINDS))
 """The kinds of steps that language models carry out."""
+
+
+class Repeating(Struct, frozen=True, kw_only=True):
+    """A run; origin: the one whose steps it repeats, None where it repeats none."""
+
+    run: str
+    origin: str | None
 
 
 class RepeatedRun(Struct, frozen=True, kw_only=True):
@@ -52,10 +60,10 @@ def read_share(text: str) -> float:
     return share
 
 
-def repeated_by(connection: Connection, run: str) -> RunRecord | None:
-    """The run that a person means, if it is one that repeats steps of another."""
+def repeated_by(connection: Connection, run: str) -> Repeating:
+    """Whose steps the run that a person means repeats."""
     record = find_run(connection, run)
-    return record if read_repeated_steps(record.provenance) else None
+    return Repeating(run=record.id, origin=record.origin if read_repeated_steps(record.provenance) else None)
 
 
 def repeat_steps(
@@ -87,6 +95,13 @@ def repeat_steps(
         drawn.steps.keys(),
     )
     return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
+
+
+def read_repeated(connection: Connection, run_id: str) -> RepeatedRun:
+    """A run that repeats steps, as its beginning was answered; its origin may have more such questions by now."""
+    drawn = msgspec.convert(read_run(connection, run_id).provenance[REPEATED_STEPS], RepeatedSteps)
+    candidates = read_candidates(connection, drawn.run, drawn.kinds)
+    return RepeatedRun(run=run_id, origin=drawn.run, questions=len(candidates), steps=len(drawn.steps))
 
 
 def _chosen(kinds: Iterable[str]) -> tuple[str, ...]:

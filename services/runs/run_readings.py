@@ -108,7 +108,7 @@ _remembered = _Remembered()
 def read_again(connection: Connection, run: str) -> RunReading:
     """How far a run is, with its scores so far; run: its id, the beginning of it, its name, or `latest`."""
     record = find_run(connection, run)
-    progress, scores = read_progress(connection, record.id), _scores_so_far(connection, record)
+    progress, scores = read_progress(connection, record.id), scores_so_far(connection, record)
     if ended(progress):
         _remembered.forget(connection, record)
     return RunReading(state=progress.state, progress=progress, scores=scores, waves=_waves(record))
@@ -119,7 +119,7 @@ def ended(progress: Progress) -> bool:
     return not progress.open or progress.stopped
 
 
-def _scores_so_far(connection: Connection, record: RunRecord) -> tuple[PartialScore, ...]:
+def scores_so_far(connection: Connection, record: RunRecord) -> tuple[PartialScore, ...]:
     """The run's scores so far; none where this process lacks its dataset or the metric of its rule."""
     try:
         scores = _remembered.of(connection, record)

@@ -21,7 +21,7 @@ from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule, r
 from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
-from cotrail.services.access.seen import seen_corpora
+from cotrail.services.access.corpora import seen_corpora
 from cotrail.services.data.uploaded_files import uploaded_name
 from cotrail.services.runs.asked_question import AskedQuestion
 from cotrail.services.runs.composing import check_evidence, compose

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from cotrail.audit.plan_check import PLAN, plan_digest
-from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
 from cotrail.models.records.runs import STAND_INS
 from cotrail.services.runs.submitted import Submitted, SubmittedRun
@@ -28,7 +28,12 @@ def read_submission(connection: Connection, ids: Sequence[str], warnings: Sequen
             )
             for record in records
         ),
-        warnings=tuple(first.provenance.get(STAND_INS, ()) if warnings is None else warnings),
+        warnings=warnings_of(first) if warnings is None else tuple(warnings),
         waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
         namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},
     )
+
+
+def warnings_of(record: RunRecord) -> tuple[str, ...]:
+    """What is recorded of what a run lacks, or has another thing for."""
+    return tuple(record.provenance.get(STAND_INS, ()))

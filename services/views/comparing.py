@@ -12,16 +12,17 @@ from cotrail.evaluation.comparison.differences import Difference, anytime_differ
 from cotrail.evaluation.comparison.outcomes import outcomes
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.evaluation.metrics.metric import MetricFacts
-from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.records.labels import read_labels
+from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.services.views.compared_costs import CostFront, cost_front
 from cotrail.services.views.compared_values import MetricColumns, paired
 from cotrail.services.views.comparing_costs import read_costs
 from cotrail.services.views.comparing_kinds import kind_differences
 from cotrail.services.views.comparing_metrics import check_names, compared_metrics, metric_columns
-from cotrail.services.views.comparing_questions import SharedQuestions, shared_questions
+from cotrail.services.views.comparing_questions import SharedQuestions, compared_records, shared_questions
 from cotrail.services.views.comparing_traces import Traces
 from cotrail.services.views.comparison import ComparedPair, ComparedRun, Comparison, RunScore
+from cotrail.services.views.distinct_names import distinct_names
+from cotrail.services.views.outcome_matrix import by_outcome, counts_of, paired_scores
 from cotrail.services.views.plans import unplanned_of
 
 MOST_TRACED = 20
@@ -50,7 +51,7 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
     Raises InputError where fewer than two runs are named, or they share no questions or no score.
     """
     check_names(request.metrics)
-    records = _records(connection, request.runs)
+    records = compared_records(connection, request.runs)
     chosen = _pairs(connection, records, request.against)
     tell("reading the questions")
     shared = shared_questions(connection, records)
@@ -72,7 +73,7 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
     for place, (first, second) in enumerate(chosen):
         tell(f"comparing traces of pair {place + 1} of {len(chosen)}")
         of_metrics = {name: of[place] for name, of in differences.items()}
-        pairs.append(_pair(first, second, columns, of_metrics, shared, traces))
+        pairs.append(_pair(first, second, columns, of_metrics, shared, traces, metrics[0]))
     return Comparison(
         is_fixed=shared.are_fixed,
         questions=len(shared.compared),
@@ -83,13 +84,6 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
         kinds=kinds,
         front=_front(runs, metrics[0]),
     )
-
-
-def _records(connection: Connection, runs: Sequence[str]) -> list[RunRecord]:
-    ids = [resolve_run(connection, run) for run in runs]
-    if len(set(ids)) < len(ids) or len(ids) < 2:
-        raise InputError("a comparison needs two or more runs, each named once; `cotrail runs` lists them")
-    return [read_run(connection, run_id) for run_id in ids]
 
 
 def _pairs(connection: Connection, records: Sequence[RunRecord], against: str | None) -> list[tuple[str, str]]:
@@ -121,16 +115,24 @@ def _pair(
     differences: Mapping[str, Difference],
     shared: SharedQuestions,
     traces: Traces,
+    primary: MetricFacts,
 ) -> ComparedPair:
-    primary = next(iter(differences))
-    by_question = paired(columns[first], columns[second], primary, shared.compared)
+    scores = paired_scores(columns[first], columns[second], primary.name, shared.compared)
+    by_question = {key: one - other for key, (one, other) in scores.items()}
     decided = outcomes(by_question)
     shown = [
         traces.differing(first, second, shared.compared[key])
         for keys in (decided.wins, decided.losses)
         for key in islice(sorted(keys, key=lambda key: -abs(by_question[key])), MOST_TRACED)
     ]
-    return ComparedPair(first=first, second=second, differences=differences, outcomes=decided, shown=tuple(shown))
+    return ComparedPair(
+        first=first,
+        second=second,
+        differences=differences,
+        outcomes=decided,
+        counts=counts_of(by_outcome(scores, primary.highest)),
+        shown=tuple(shown),
+    )
 
 
 def _runs(
@@ -140,7 +142,7 @@ def _runs(
     metrics: Sequence[MetricFacts],
     shared: SharedQuestions,
 ) -> Iterator[ComparedRun]:
-    names = _names(connection, [record.id for record in records])
+    names = distinct_names(connection, [record.id for record in records])
     for record in records:
         costs, standing = read_costs(connection, record.id), shared.standings[record.id]
         values = {each.name: _known(columns[record.id][each.name].values, shared) for each in metrics}
@@ -158,16 +160,6 @@ def _runs(
                 connection, record, [each.name for each in metrics], [run for run in names if run != record.id]
             ),
         )
-
-
-def _names(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
-    """Names by which the runs can be told apart."""
-    labels = read_labels(connection, ids)
-    named = [labels[run_id].name if run_id in labels else None for run_id in ids]
-    return {
-        run_id: name if name and named.count(name) == 1 and name not in ids else run_id
-        for run_id, name in zip(ids, named, strict=True)
-    }
 
 
 def _known(values: Mapping[str, float | None], shared: SharedQuestions) -> list[float]:

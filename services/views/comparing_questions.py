@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
 from cotrail.models.queries.asked_questions import AskedQuestion, read_asked
-from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 
 UNTIL = "until"
 """Where a run's provenance has the rule by which it stopped asking questions."""
@@ -52,6 +52,14 @@ class SharedQuestions(Struct, frozen=True, kw_only=True):
     def are_fixed(self) -> bool:
         """Return whether their number was fixed beforehand."""
         return all(standing.is_fixed for standing in self.standings.values())
+
+
+def compared_records(connection: Connection, runs: Sequence[str]) -> list[RunRecord]:
+    """The runs that a person means; raises InputError where they are fewer than two, or one is named twice."""
+    ids = [resolve_run(connection, run) for run in runs]
+    if len(set(ids)) < len(ids) or len(ids) < 2:
+        raise InputError("a comparison needs two or more runs, each named once; `cotrail runs` lists them")
+    return [read_run(connection, run_id) for run_id in ids]
 
 
 def shared_questions(connection: Connection, records: Sequence[RunRecord]) -> SharedQuestions:

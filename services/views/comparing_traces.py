@@ -84,13 +84,13 @@ class Traces:
 def parting(first: TracedQuestion, second: TracedQuestion) -> Parting | None:
     """Where the traces of the same question part; None where they are the same to the end."""
     for number, (ours, theirs) in enumerate(zip_longest(first.steps, second.steps)):
-        if words := _apart(ours, theirs):
+        if words := apart(ours, theirs):
             return Parting(step=number, words=words)
     return None
 
 
-def _apart(ours: TracedStep | None, theirs: TracedStep | None) -> str:
-    """What is different between two steps in the same place; empty where nothing is."""
+def apart(ours: TracedStep | None, theirs: TracedStep | None) -> str:
+    """What is different between two steps in the same place, in words; empty where nothing is."""
     if ours is None or theirs is None:
         return f"{_did(ours) if ours else 'ended'} / {_did(theirs) if theirs else 'ended'}"
     if ours.kind != theirs.kind:

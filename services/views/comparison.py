@@ -12,6 +12,7 @@ from cotrail.services.views.compared_costs import CostFront, RunCosts
 from cotrail.services.views.comparing_kinds import KindDifference
 from cotrail.services.views.comparing_questions import Standing
 from cotrail.services.views.comparing_traces import DifferingQuestion
+from cotrail.services.views.outcome_matrix import Outcome
 
 
 class RunScore(Struct, frozen=True, kw_only=True):
@@ -43,14 +44,16 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 class ComparedPair(Struct, frozen=True, kw_only=True):
     """Two runs, by id: all differences are those of the first from the second.
 
-    differences: by metric; outcomes: by the primary one. shown: questions whose outcome differs, with the step at which
-    the traces part: up to `MOST_TRACED` wins, then as many losses, those with the largest differences first.
+    differences: by metric; outcomes, counts: by the primary one, the latter of the matrix of wins and losses.
+    shown: questions whose outcome differs, with the step at which the traces part: up to `MOST_TRACED` wins, then as
+    many losses, those with the largest differences first.
     """
 
     first: str
     second: str
     differences: Mapping[str, Difference]
     outcomes: Outcomes
+    counts: Mapping[Outcome, int]
     shown: tuple[DifferingQuestion, ...]
 
 

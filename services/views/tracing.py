@@ -6,6 +6,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold as is_gold
 from cotrail.models.queries.traces import TracedQuestion as TracedQuestion
 from cotrail.models.queries.traces import TracedStep as TracedStep
+from cotrail.models.queries.traces import find_question as find_question
 from cotrail.models.queries.traces import read_question as read_question
 from cotrail.models.queries.traces import read_questions as read_questions
 from cotrail.models.schema.database import unanswered

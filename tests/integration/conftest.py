@@ -19,11 +19,13 @@ from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.errors import UnavailableError
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.base import Base
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
+from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import DEFAULT_PROJECT
-from cotrail.models.schema.tables import Base, projects, runs
+from cotrail.models.schema.tables import runs
 from tests import search_servers
 from tests.integration.served import KEY, Served
 

@@ -39,7 +39,8 @@ class Echoing:
 
     def reply(self, method: str, path: str, header: str) -> tuple[int, bytes]:
         if method == "GET" and path.startswith("/cotrail-"):
-            return 200, json.dumps({"index": {"mappings": {"_meta": {"cotrail": self._manifest}}}}).encode()
+            index = {"mappings": {"_meta": {"cotrail": self._manifest}}, "aliases": {"cotrail-planted": {}}}
+            return 200, json.dumps({"index": index}).encode()
         told = self._told(header)
         if self.broken:
             return self.status, f"<html>{PADDING}{told}</html>".encode()

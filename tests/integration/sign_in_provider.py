@@ -25,7 +25,8 @@ SECRET = "a-secret-that-the-provider-gave"
 class Provider:
     """What it says of whoever signs in, and what is wrong with that.
 
-    claims: replace those of a good id token, None takes one away; algorithm: of the signature; key: None for its own.
+    claims: replace those of a good id token, None takes one away; algorithm: of the signature; key: None for its own;
+    echoes: whether it refuses each code, and says again how the service showed who it is.
     """
 
     url: str
@@ -33,6 +34,7 @@ class Provider:
     algorithm: str = "RS256"
     key: RSAKey | None = None
     issuer: str | None = None
+    echoes: bool = False
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     own_key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, auto_kid=True))
 
@@ -60,6 +62,8 @@ class Provider:
         expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
         if authorization != f"Basic {expected}":
             return 401, {"error": "invalid_client"}
+        if self.echoes:
+            return 400, {"error": f"{authorization} {CLIENT}:{SECRET}", "error_description": SECRET}
         asked = self.codes.pop(form["code"], None)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         matches = asked is not None and asked["code_challenge"] == challenge.decode().rstrip("=")

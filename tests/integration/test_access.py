@@ -11,7 +11,8 @@ from litestar.testing import TestClient
 from sqlalchemy import select, update
 
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.tables import runs, tokens
+from cotrail.models.schema.service_tables import tokens
+from cotrail.models.schema.tables import runs
 from cotrail.services.access import tokens as access_tokens
 from cotrail.services.access.tokens import REMEMBERED_SECONDS
 from tests.integration.asked_service import bearer, service, upload, write_home

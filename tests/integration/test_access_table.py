@@ -16,7 +16,8 @@ from cotrail.api.access import PUBLIC
 from cotrail.api.app import application
 from cotrail.api.pages import VIEWER
 from cotrail.configuration.settings import settings
-from cotrail.models.schema.tables import experiments, jobs, runs, steps
+from cotrail.models.schema.service_tables import jobs
+from cotrail.models.schema.tables import experiments, runs, steps
 from cotrail.services.access.actor import Scope, scopes_up_to
 from tests.integration.asked_service import HERE, FromHere, bearer, upload, write_home
 from tests.integration.conftest import Cotrail
@@ -28,8 +29,15 @@ OF_PROJECT = {"experiment", "job", "response_id", "run", "token"}
 
 NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /": {"after": str},
+    "GET /ask": {"after": str},
     "GET /v1/runs": {"after": str},
+    "GET /v1/ask": {"after": str},
     "GET /v1/comparisons": {"runs": lambda run: [run, run]},
+    "GET /v1/comparisons/questions": {"first": str, "second": str},
+    "GET /v1/comparisons/questions/{question}": {"first": str, "second": str},
+    "GET /compare": {"run": lambda run: [run, f"{run}x"]},
+    "GET /compare/questions": {"run": lambda run: [run, run]},
+    "GET /compare/question": {"run": lambda run: [run, run]},
     "GET /v1/prunable": {"runs": lambda run: [run]},
     "POST /v1/prune": {"runs": lambda run: [run]},
     "POST /v1/runs/fork": {"run": str},
@@ -39,6 +47,7 @@ NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
 """Routes that name what is a project's own elsewhere than in their paths."""
 
 FURTHER: dict[str, dict[str, Any]] = {
+    "GET /compare/question": {"question": "q"},
     "GET /v1/runs/{run}/export": {"form": "jsonl"},
     "PUT /v1/runs/{run}/priority": {"priority": 1},
     "POST /v1/runs/{run}/calibration": {"labels": "FILE"},
@@ -67,6 +76,7 @@ SHARED = {
     "model",
     "name",
     "number",
+    "paragraph",
     "project",
     "question",
     "source",
@@ -126,7 +136,7 @@ class World:
             step = connection.execute(select(func.min(steps.c.id)).where(steps.c.run_id == id_)).scalar_one()
         self.theirs = {"run": id_, "token": other["id"], "job": "job-000001", "step": str(step)}
         self.theirs |= {"experiment": "exp-000001", "response_id": f"resp_{id_}"}
-        self.theirs |= dict.fromkeys(("after", "runs", "judge"), id_)
+        self.theirs |= dict.fromkeys(("after", "runs", "judge", "first", "second"), id_)
 
     def _token(self, project: str, scope: Scope) -> dict[str, Any]:
         asked = {"name": scope, "scopes": [scope], "project": project}

@@ -51,7 +51,9 @@ def client(service: Service) -> Iterator[TestClient[Any]]:
 def schema(service: Service) -> BaseSchema:
     # What a schema can't say: which files, models and corpora there are.
     config = SchemathesisConfig.from_dict({"checks": {"positive_data_acceptance": {"enabled": False}}})
-    return schemathesis.openapi.from_asgi("/v1/openapi/openapi.json", service, config=config)
+    described = schemathesis.openapi.from_asgi("/v1/openapi/openapi.json", FromHere(service), config=config)
+    described.config.update(base_url=HERE)
+    return described
 
 
 def test_every_operation_answers_as_it_is_described(schema: BaseSchema) -> None:
@@ -63,13 +65,22 @@ def test_every_operation_answers_as_it_is_described(schema: BaseSchema) -> None:
         @COUNT
         def answers_as_described(case: Case[Any]) -> None:
             _reach(case)
-            case.call_and_validate()
+            assert case.call_and_validate().status_code != 401
 
         answers_as_described()
 
 
 def test_operations_one_after_another_answer_as_they_are_described(schema: BaseSchema) -> None:
     schema.as_state_machine().run(settings=cases(COUNT, stateful_step_count=6))
+
+
+@pytest.mark.parametrize("path", ["/v1/runs/{run}/events", "/v1/runs/{run}/questions/{question}/events"])
+def test_streams_tell_what_is_described(schema: BaseSchema, path: str) -> None:
+    operation: Any = schema[path]["GET"]
+    case = operation.Case(path_parameters={"run": recorded.PLAIN, "question": "1"})
+    answer = case.call_and_validate()
+    assert answer.status_code == 200
+    assert b"event: step" in answer.content
 
 
 def test_an_answer_that_a_client_has_is_not_sent_again(client: TestClient[Any]) -> None:

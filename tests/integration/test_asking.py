@@ -20,6 +20,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of, stacked
+from tests.integration.evaluators import COMPLETIONS, PROBABILITIES, RESPONSES
 from tests.integration.served import Served, delta, streamed
 
 SERVE = """
@@ -261,22 +262,41 @@ def test_errors_are_openai_s(client: OpenAI) -> None:
         with pytest.raises(openai.BadRequestError) as error:
             ask(**refused)
         assert error.value.type == "invalid_request_error"
-    with pytest.raises(openai.InternalServerError, match="failed: StepError"):
+    with pytest.raises(openai.UnprocessableEntityError, match="failed: StepError"):
         ask(messages=[user("Fail.")])
     with pytest.raises(openai.APIError, match="failed: StepError"):
         list(client.chat.completions.create(model="ircot", messages=[user("Fail.")], stream=True))
     failed = client.responses.create(model="ircot", input="Fail.")
     assert failed.status == "failed"
     assert failed.error is not None
+    assert failed.error.to_dict()["code"] == "failed"  # `server_error` is asked again by those who evaluate
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve("resp_latest")
+
+
+def posted(url: str, route: str, body: dict[str, Any]) -> httpx2.Response:
+    content = json.dumps({"model": "ircot:sample:scripted", **body}).replace("QUESTION", QUESTION)
+    return httpx2.post(f"{url}/v1/{route}", content=content, headers={"Content-Type": "application/json"}, timeout=60)
+
+
+def test_programs_that_evaluate_models_are_answered(url: str) -> None:
+    for program, body in COMPLETIONS.items():
+        completion = posted(url, "chat/completions", body).json()
+        assert completion["choices"][0]["message"]["content"] == ANSWER, program
+    for program, body in RESPONSES.items():
+        response = posted(url, "responses", body).json()
+        assert response["output"][-1]["content"][0]["text"] == ANSWER, program
+    for route, body in PROBABILITIES.items():
+        refused = posted(url, route, body)
+        assert refused.status_code == 400
+        assert "no log probabilities" in refused.json()["error"]["message"]
 
 
 def test_a_failed_question_is_not_asked_again_by_the_client(client: OpenAI, home: Path) -> None:
     engine = connect(Settings(home=home, database_url=None, broker_url=None).database)
     asked = "SELECT count(*) FROM questions WHERE text = 'Fail.' AND run_id <> :run"
     before = count(engine, "", asked)
-    with pytest.raises(openai.InternalServerError):
+    with pytest.raises(openai.UnprocessableEntityError):
         client.chat.completions.create(model="ircot", messages=[user("Fail.")])
     assert count(engine, "", asked) == before + 1
     engine.dispose()

@@ -21,10 +21,11 @@ from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import BundleError, InputError
 from cotrail.models.records.trail import read_trail
+from cotrail.models.schema.base import Base
 from cotrail.models.schema.seals import step_digest as sealing
 from cotrail.models.schema.seals import texts
 from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
-from cotrail.models.schema.tables import Base, attempts, steps
+from cotrail.models.schema.tables import attempts, steps
 from tests.integration.recorded import CANCELLED, CLOSED, FIRST, OPEN, PLAIN, SECOND
 
 

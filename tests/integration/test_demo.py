@@ -2,15 +2,18 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
+import httpx2
 import pytest
 from sqlalchemy import Engine
 
@@ -104,8 +107,57 @@ def test_what_it_says_at_its_end_is_true_and_can_be_pasted(newcomer: dict[str, s
     assert "The stack keeps running." in printed
     assert "stopped" not in printed
     assert FIRST in paste(newcomer, printed, "trace")
+    [address] = re.findall(r"See why each answer came out: (\S+)", printed)
+    assert view(newcomer, "latest", "1") == f"{address}/questions/1"
+    assert view(newcomer, server="http://localhost:1") == "http://localhost:1/"
     assert "Stopped." in paste(newcomer, printed, "down")
     assert states(newcomer) == {"stopped"}
+
+
+def test_in_a_terminal_the_run_can_be_looked_at_until_ctrl_c(newcomer: dict[str, str]) -> None:
+    terminal, inside = pty.openpty()
+    environment = {**newcomer, "COTRAIL_MODEL": "scripted", "TERM": "xterm"}
+    with subprocess.Popen(
+        [COTRAIL, "demo"], env=environment, cwd=newcomer["HOME"], stdin=inside, stdout=inside, stderr=inside
+    ) as shown:
+        os.close(inside)
+        before = read_until(terminal, "Ctrl-C ends the demo")
+        [address] = re.findall(r"See why each answer came out: (http://[^\s]+)", before)
+        service, _, run = address.partition("/runs/")
+        assert run in httpx2.get(service, headers={"Accept": "text/html"}).text
+        shown.send_signal(signal.SIGINT)
+        after = read_until(terminal, "")
+    os.close(terminal)
+    assert shown.returncode == 0, after
+    assert "The stack is stopped, and the run is kept." in after
+    assert states(newcomer) == {"stopped"}
+
+    assert view(newcomer) == f"{service}/"  # which starts the stack again
+    assert "running" in states(newcomer)
+    subprocess.run([COTRAIL, "down"], env=newcomer, check=True, capture_output=True)
+
+
+def read_until(terminal: int, wanted: str) -> str:
+    """What is written to the terminal, up to this text; up to its end for an empty one."""
+    written = ""
+    with suppress(OSError):  # as Linux says that nobody writes there any more
+        while not wanted or wanted not in written:
+            written += os.read(terminal, 65_536).decode(errors="replace")
+    assert wanted in written, written
+    return written
+
+
+def view(newcomer: Mapping[str, str], *words: str, server: str | None = None) -> str:
+    """The address that `cotrail view` prints, and opens in the browser."""
+    opened = Path(newcomer["HOME"], "opened")
+    browser = Path(newcomer["HOME"], "browser")
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o700)
+    command = [str(COTRAIL), *([] if server is None else ["--server", server]), "view", *words]
+    done = subprocess.run(command, env={**newcomer, "BROWSER": f"{browser} %s"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert opened.read_text() == done.stdout
+    return done.stdout.strip()
 
 
 def shown_at_each_step(engine: Engine, screen: Screen) -> None:

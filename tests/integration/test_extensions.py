@@ -25,11 +25,12 @@ path = "script.json"
 engine = "scripted"
 path = "german.json"
 """
+VARIABLES = {"COTRAIL_DEADLINES": json.dumps({"count": 60})}
 
 
 def run(home: Path, *arguments: str, code: int = 0) -> str:
     done = subprocess.run(
-        [*COTRAIL, *arguments], env=environment_of(home, {}), cwd=home, capture_output=True, text=True
+        [*COTRAIL, *arguments], env=environment_of(home, VARIABLES), cwd=home, capture_output=True, text=True
     )
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
@@ -45,7 +46,7 @@ def home() -> Iterator[Path]:
         (home / "script.json").write_text(json.dumps({"name": "writer", "questions": {}, "default": {"answer": "A"}}))
         (home / "german.json").write_text(json.dumps({"translations": {RIDDLE["riddle"]: TRANSLATION}}))
         (home / "models.toml").write_text(MODELS)
-        with stacked(home):
+        with stacked(home, VARIABLES):
             run(home, "up")
             yield home
 

@@ -16,9 +16,9 @@ from sqlalchemy import Engine, select
 from cotrail.client.door import RemoteDoor
 from cotrail.errors import ConflictError, CorpusError, ForbiddenError, UnknownNameError
 from cotrail.models.execution.jobs import MOST_FAILURES, claim_job, finish_job, note_progress, release_job, renew_jobs
+from cotrail.models.schema.service_tables import jobs as jobs_table
+from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import JobState
-from cotrail.models.schema.tables import jobs as jobs_table
-from cotrail.models.schema.tables import projects
 from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.jobs.indexing import IndexRequest
 from cotrail.services.jobs.job import Job

@@ -116,6 +116,17 @@ def test_a_process_sends_as_many_streams_as_it_may(engine: Engine, url: str, sta
     wait_until(lambda: begins(url), "who hung up has made room")
 
 
+def test_only_the_headers_of_a_stream_are_answered_at_once(engine: Engine, url: str, start: Start) -> None:
+    begin(engine, 1, id=RUN)
+    start(COTRAIL_STREAMS="1")
+    for _ in range(3):
+        head = httpx2.head(f"{url}/v1/runs/{RUN}/events", timeout=60)
+        assert (head.status_code, head.content, head.headers["cache-control"]) == (200, b"", "no-store")
+    wait_until(lambda: begins(url), "no stream is left that nobody reads")
+    whole = httpx2.head(f"{url}/v1/runs/{RUN}")
+    assert int(whole.headers["content-length"]) == len(httpx2.get(f"{url}/v1/runs/{RUN}").content)
+
+
 def begins(url: str) -> bool:
     with httpx2.stream("GET", f"{url}/v1/runs/{RUN}/events") as response:
         return response.is_success

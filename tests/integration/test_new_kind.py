@@ -13,6 +13,7 @@ from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.audit.provenance import provenance
+from cotrail.configuration.deadlines import check_deadlines, deadline_of
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
@@ -218,8 +219,10 @@ def test_an_outage_of_its_engine_is_told_by_its_name(
 def test_its_workers_deadlines_and_fork_points_are_known(servers: Settings) -> None:
     worker = options("retrieval")
     assert worker[worker.index("-Q") + 1] == "retrieve,lookup,open,count"
-    assert Settings(deadlines={"count": 5}).deadline("count") == 5
-    assert servers.deadline("count") == COUNT.deadline
+    given = Settings(deadlines={"count": 5})
+    check_deadlines(given)
+    assert deadline_of("count", given) == 5
+    assert deadline_of("count", servers) == COUNT.deadline
     assert read_point("count") == "count"
 
 

@@ -16,13 +16,16 @@ from cotrail.configuration.settings import settings
 from cotrail.errors import ConflictError, InputError, QuotaExceededError
 from cotrail.models.commands import submission as submitting
 from cotrail.models.commands.submission import submit
+from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.idempotency import IDEMPOTENCY, KeyedRequest
 from cotrail.models.records.projects import PROJECT
-from cotrail.models.schema.tables import idempotency_keys, projects, questions, run_consumption, runs
+from cotrail.models.schema.service_tables import idempotency_keys, projects
+from cotrail.models.schema.tables import questions, run_consumption, runs
 from cotrail.systems.registry import find_system
+from tests.integration import judged
 from tests.integration.asked_service import service, upload, write_home
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import ask
+from tests.integration.stepping import LEASE, ask, begin, run_to_end
 
 THREADS = 20
 
@@ -112,9 +115,56 @@ def test_a_fork_with_a_key_is_made_once(here: "TestClient[Any]", asked: dict[str
     assert count(query) == 2
 
 
+def twice_at_once(client: "TestClient[Any]", path: str, body: dict[str, Any]) -> Any:
+    """The answer to requests with one key, all of which are answered alike."""
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: client.post(path, json=body, headers=keyed("k")), range(4)))
+    assert {each.status_code for each in answers} <= {201, 202}, answers[0].text
+    assert len({each.text for each in answers}) == 1
+    assert client.post(path, json=body, headers=keyed("k")).text == answers[0].text
+    return answers[0].json()
+
+
+def test_judges_with_a_key_begin_once(here: "TestClient[Any]", engine: Engine, query: Query) -> None:
+    body = {"judge": {"run": judged.answer(engine), "limit": 2}, "models": ["scripted", "other"]}
+    begun = twice_at_once(here, "/v1/judges", body)
+    assert [(each["judge"]["model"], each["judge"]["left_out"]) for each in begun] == [("scripted", 1), ("other", 1)]
+    assert count(query) == 3
+
+
+def test_repeated_steps_with_a_key_are_begun_once(
+    here: "TestClient[Any]", engine: Engine, tmp_path: Path, query: Query
+) -> None:
+    models = tmp_path / "home" / "models.toml"
+    models.write_text(f'{models.read_text()}\n[models.costless]\nengine = "scripted"\npath = "script.json"\n')
+    run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, 4, id="origin"))
+    begun = twice_at_once(here, "/v1/runs/origin/repeats", {"share": 0.5})
+    assert (begun["questions"], begun["steps"]) == (4, 2)
+    assert count(query) == 2
+
+
+@pytest.mark.parametrize("path", ["/v1/corpora", "/v1/experiments"])
+def test_a_job_with_a_key_is_queued_once_even_if_it_has_ended(
+    here: "TestClient[Any]", asked: dict[str, Any], path: str
+) -> None:
+    files = {"questions": "questions.jsonl", "corpus": "mine", "demonstrations": "shots"}
+    experiment = {"name": "mine", "systems": ["ircot"], "datasets": {"hotpotqa": files}}
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/corpora": {"name": "mine", "files": [asked["questions"]], "places": ["corpus.jsonl"]},
+        "/v1/experiments": {"experiment": experiment},
+    }
+    job = twice_at_once(here, path, bodies[path])["job"]
+    cancelled = here.post(f"/v1/jobs/{job}/cancel").json()
+    assert here.post(path, json=bodies[path], headers=keyed("k")).json() == cancelled
+    other = here.post(path, json=bodies[path], headers=keyed("l")).json()
+    assert (other["job"] == job, other["state"]) == (False, "queued")
+
+
 def test_a_key_is_refused_where_it_would_promise_too_much(here: "TestClient[Any]") -> None:
     made = here.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=keyed("k"))
     assert (made.status_code, "no Idempotency-Key" in made.text) == (422, True)
+    told = here.post("/v1/ask", json={"question": "Who?"}, headers=keyed("k"))
+    assert (told.status_code, "no Idempotency-Key" in told.text) == (422, True)
 
 
 def of(engine: Engine, project: str, key: str | None = None) -> Engine:

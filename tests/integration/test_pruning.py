@@ -23,9 +23,11 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.records.contents import save_paragraphs
+from cotrail.models.schema.base import Base
 from cotrail.models.schema.seals import amending
+from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import DesiredState
-from cotrail.models.schema.tables import Base, paragraphs, projects, questions, runs, steps
+from cotrail.models.schema.tables import paragraphs, questions, runs, steps
 from cotrail.systems.registry import find_system
 from cotrail.workers.retention import Retention
 from tests.integration.conftest import Query

@@ -22,6 +22,7 @@ from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions, runs
 from cotrail.systems.registry import find_system
+from tests.integration.served_here import serving
 from tests.unit.test_rethinking_tables import weighing
 
 Cotrail = Callable[..., Result]
@@ -83,6 +84,32 @@ def test_stored_runs_stand_beside_the_published_figures(stored: Stored, cotrail:
     printed = cotrail("rethinking", ours).stdout
     assert "66.67" in printed
     assert "arxiv.org/abs/2301.00303" in printed
+
+
+def test_a_server_tells_and_writes_the_same(stored: Stored, cotrail: Cotrail, tmp_path: Path) -> None:
+    chains = weighing([("no", 0.1), ("yes", 0.9), ("no", 0.2)])
+    runs = stored("rethinking", ["yes", "yes"], weighings=[chains, chains], chains=3), stored("zero-shot", ["no", ""])
+    page, figure = tmp_path / "page.html", tmp_path / "chains.svg"
+    told = []
+    with serving() as address:
+        for door in ((), ("--server", address)):
+            for form in (("--html", page, "--svg", figure), ("--json",)):
+                said = cotrail(*door, "rethinking", *runs, *form)
+                assert said.exit_code == 0, said.output
+                told.append((said.stdout, page.read_bytes(), figure.read_bytes()))
+            page.unlink()
+            figure.unlink()
+    assert told[:2] == told[2:]
+
+
+def test_a_figure_that_there_is_not_and_a_page_that_has_no_place_are_refused(
+    stored: Stored, cotrail: Cotrail, tmp_path: Path
+) -> None:
+    run = stored("zero-shot", ["no"])
+    for option, said in (("--svg", "no run has several chains"), ("--html", "choose another path")):
+        refused = cotrail("rethinking", run, option, tmp_path)
+        assert isinstance(refused.exception, InputError)
+        assert said in str(refused.exception)
 
 
 def test_ones_own_questions_count_by_the_task_that_the_system_was_told(stored: Stored, cotrail: Cotrail) -> None:

@@ -16,7 +16,7 @@ from cotrail.api.logs import _without_code
 from cotrail.configuration.service import read_sign_in
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError
-from cotrail.models.schema.tables import tokens as tokens_table
+from cotrail.models.schema.service_tables import tokens as tokens_table
 from cotrail.services.access import sign_in, tokens
 from cotrail.services.access.actor import Scope
 from tests.integration.asked_service import bearer, service

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -83,3 +84,12 @@ def test_a_database_that_is_not_there_is_named_and_said_what_to_do(monkeypatch: 
     settings.cache_clear()
     with pytest.raises(UnavailableError, match="COTRAIL_DATABASE_URL names doesn't answer"):
         session()
+
+
+def test_a_connection_that_is_in_use_as_all_are_closed_is_closed_when_it_comes_back() -> None:
+    with reading() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        close_stores()
+        assert connection.execute(OWN).scalar_one()
+    assert driver.closed

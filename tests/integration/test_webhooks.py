@@ -17,7 +17,7 @@ from cotrail.models.execution.closing import runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.webhooks import claim_due
 from cotrail.models.records.dispatch import Dispatch
-from cotrail.models.schema.tables import webhook_deliveries
+from cotrail.models.schema.service_tables import webhook_deliveries
 from cotrail.systems.registry import find_system
 from cotrail.workers.closing import Closing
 from cotrail.workers.webhooks import Webhooks

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.cli.commands.rethinking import write_files
-from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.rethinking import published as published
 from cotrail.evaluation.experiments.rethinking.published import METHODS
@@ -35,6 +33,8 @@ from cotrail.evaluation.experiments.rethinking.tables import (
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from cotrail.services.views.reports.documents import report_page
+from cotrail.services.views.reports.figures import svg_of
 from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
@@ -366,34 +366,24 @@ def test_votes_alone_have_no_faithfulness_and_one_line() -> None:
     assert "faithful" not in [column.name for column in table([run], "chains").columns]
 
 
-def test_runs_without_several_chains_have_no_figure(tmp_path: Path) -> None:
+def test_runs_without_several_chains_have_no_figure() -> None:
     assert chains_chart([made("zero-shot", ["yes"])]) is None
     assert chains_chart([rethinking(["yes"], weighings=[weighing([("yes", 0.5)])])]) is None
-    with pytest.raises(InputError, match="no run has several chains"):
-        write_files(comparison([made("zero-shot", ["yes"])]), None, tmp_path / "chains.svg")
 
 
-def test_the_page_and_the_figure_are_written_and_hold_what_was_found(tmp_path: Path) -> None:
+def test_the_page_and_the_figure_hold_what_was_found() -> None:
     runs = [
         rethinking(["yes"], weighings=[weighing([("no", 0.1), ("yes", 0.9)])]),
         made("zero-shot", ["no"]),
     ]
-    page, figure = tmp_path / "report.html", tmp_path / "chains.svg"
-    assert set(write_files(comparison(runs), page, figure)) == {page, figure}
-    drawn = ET.fromstring(figure.read_text())
+    report = comparison(runs)
+    drawn = ET.fromstring(svg_of(report.plots[0]))
     texts = {"".join(each.itertext()).strip() for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
     assert {"Chains", "Accuracy (%)", "self-consistency", "rethinking", "1", "2"} <= texts
-    text = page.read_text()
+    text = report_page("Rethinking", report)
     assert "<svg" in text
     assert "published, table 1" in text
     assert "77.73" in text
-    assert write_files(comparison(runs), page, None) == [page]
-    assert page.read_text() == text
-
-
-def test_a_page_that_can_not_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="choose another path"):
-        write_files(comparison([made("zero-shot", ["no"])]), tmp_path, None)
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")

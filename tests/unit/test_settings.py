@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
+from cotrail.configuration.deadlines import check_deadlines, deadline_of
 from cotrail.configuration.settings import Settings, settings
 from cotrail.configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
@@ -75,10 +76,16 @@ def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: py
 
 
 def test_an_execution_has_a_deadline_whatever_its_kind() -> None:
-    assert {kind: Settings().deadline(kind) for kind in DEADLINES} == DEADLINES
-    assert all(Settings().deadline(kind) > 0 for kind in KINDS)
+    assert {kind: deadline_of(kind, Settings()) for kind in DEADLINES} == DEADLINES
+    assert all(deadline_of(kind, Settings()) > 0 for kind in KINDS)
     given = Settings(deadlines={"reason": 7200})
-    assert [given.deadline(kind) for kind in ("reason", "read")] == [7200, DEADLINES["read"]]
+    assert [deadline_of(kind, given) for kind in ("reason", "read")] == [7200, DEADLINES["read"]]
+
+
+def test_a_deadline_of_no_kind_is_refused() -> None:
+    check_deadlines(Settings(deadlines={"reason": 7200}))
+    with pytest.raises(InputError, match=r"COTRAIL_DEADLINES .* no kind of step 'raeson' \(did you mean reason"):
+        check_deadlines(Settings(deadlines={"raeson": 60}))
 
 
 def test_every_field_is_tested_here() -> None:
@@ -91,7 +98,6 @@ def test_every_field_is_tested_here() -> None:
         ("search_prefix", "Two"),
         ("search_prefix", "*"),
         ("generation_slots", "0"),
-        ("deadlines", '{"write": 60}'),
         ("deadlines", '{"reason": 0}'),
         ("deadlines", "60"),
         ("generation_slots", "many"),

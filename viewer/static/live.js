@@ -29,6 +29,10 @@ function renew(fresh) {
     }
     old.replaceWith(now);
   }
+  for (const list of document.querySelectorAll("[data-grows]")) {
+    const added = [...(fresh.getElementById(list.id)?.children ?? [])].filter((each) => !document.getElementById(each.id));
+    list.append(...added);
+  }
 }
 
 function write(event) {
@@ -44,3 +48,4 @@ function follow(address) {
 }
 
 if (document.body.dataset.events) follow(document.body.dataset.events);
+if (document.body.dataset.every) setInterval(() => { if (!document.hidden) refresh(); }, document.body.dataset.every * 1000);

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.settings import Settings
 from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.optional_packages import install_extra
@@ -12,8 +13,9 @@ from cotrail.errors import NotInstalledError
 def check_requirements(settings: Settings) -> None:
     """Raises NotInstalledError, which names everything that is missing and how to get it.
 
-    Raises InputError where the model is unknown or its file can't be read.
+    Raises InputError where the model is unknown or its file can't be read, or a deadline is set for no kind of steps.
     """
+    check_deadlines(settings)
     absent = [package for package in _packages(settings) if find_spec(package) is None]
     lacking = [f"{', '.join(absent)}: `{install_extra('local')}`"] if absent else []
     try:

@@ -61,11 +61,13 @@ class Stack:
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
         """
         from cotrail.models.schema.migrating import migrate
+        from cotrail.models.schema.refusals import explained
 
         warn_of(TAKEN_OUT)
         with self._lock():
             self._processes.start(*self._servers())
-            migrate(self._settings.database)
+            with explained(local=self._settings.database_url is None):
+                migrate(self._settings.database)
             access = self._flower_access(start=flower)
             if access is not None:
                 warn_of_left_out()
@@ -195,6 +197,12 @@ class Stack:
         """The address of the service over HTTP, as it was started the last time."""
         return read_address(self._address_path)
 
+    def kept_address(self) -> Address:
+        """Return the address of the service, which was started before; raises UnavailableError where that is gone."""
+        if self.address is None:
+            raise UnavailableError(f"{self._address_path} is gone, which says where the service was started")
+        return self.address
+
     @property
     def restarts(self) -> dict[str, Restarts]:
         """What the active supervisor wrote down of each service."""
@@ -246,7 +254,7 @@ class Stack:
             case "maintenance":
                 return python.maintenance(self._settings)
             case "api":
-                return python.api(self._settings, self._kept_address())
+                return python.api(self._settings, self.kept_address())
             case "flower":
                 return python.flower(self._settings, self._kept_access())
         return python.supervisor(self._settings, name)
@@ -255,11 +263,6 @@ class Stack:
         """The service over HTTP: where it runs, or on a port that is free now."""
         running = self.address if self._processes.find("api") is not None else None
         return python.api(self._settings, running or new_address(self._address_path, self._settings.api_port))
-
-    def _kept_address(self) -> Address:
-        if self.address is None:
-            raise UnavailableError(f"{self._address_path} is gone, which says where the service was started")
-        return self.address
 
     def _kept_access(self) -> Access:
         access = read_access(self._access_path)

@@ -27,7 +27,7 @@ from cotrail.core.results import Generated, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.structured_output import Form
 from cotrail.core.system import Action
-from cotrail.core.views import Facts, TextRole, Thoughts, View, WrittenText
+from cotrail.core.views import Facts, TextRole, Thoughts, ToolCalls, View, WrittenText
 from cotrail.errors import UnansweredError
 
 
@@ -296,13 +296,20 @@ def seen_prompt(action: Prompted, result: Generated) -> Prompt:
 
 def seen_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Paragraph, str]]:
     """Yield the paragraphs that the model saw anything of, each with the text that it saw, as the prompt shows it."""
+    for piece, text in shown_paragraphs(action, result):
+        if text:
+            yield piece.paragraph, text
+
+
+def shown_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Shown, str]]:
+    """Yield the paragraphs of a prompt, each with the text that the model saw of it; empty where it was left out."""
     cut = action.prompt.cut(result.cuts)
-    asked = {id(shown): piece for shown, piece in zip(cut.pieces, action.prompt.pieces, strict=True)}
-    for shown in cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration).pieces:
-        # What is kept are the very pieces; only the demonstrations are made anew.
-        piece = asked.get(id(shown))
-        if isinstance(piece, Shown) and shown.text:
-            yield piece.paragraph, shown.text
+    # What is kept are the very pieces; only the demonstrations are made anew.
+    seen = cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
+    kept = set(map(id, seen.pieces))
+    for asked, piece in zip(action.prompt.pieces, cut.pieces, strict=True):
+        if isinstance(asked, Shown):
+            yield asked, piece.text if id(piece) in kept else ""
 
 
 def _model_role(request: Json) -> str:
@@ -317,7 +324,9 @@ def generation_view(role: TextRole, action: Prompted, result: Generated | None) 
     thoughts = Thoughts(text=result.thoughts, kind=result.thoughts_are, tokens=result.thought_tokens)
     facts = Facts(facts=tuple(_facts(action, result)))
     text = WrittenText(text=result.text, role=role)
-    return View(labels=labels, parts=(thoughts, text, facts) if result.thoughts_are else (text, facts))
+    calls = ToolCalls(calls=result.calls)
+    shown = (thoughts if result.thoughts_are else None, text, calls if result.calls else None, facts)
+    return View(labels=labels, parts=tuple(part for part in shown if part))
 
 
 def _facts(action: Prompted, result: Generated) -> Iterator[str]:

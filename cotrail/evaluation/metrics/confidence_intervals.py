@@ -46,14 +46,19 @@ def confidence_interval(
     """
     count, counts = len(scores), Counter(scores)  # most questions share theirs with many others
     if count and (lowest, highest) == (0, 1) and counts.keys() <= {0, 1}:
-        low, high = _wilson(counts[1] / count, count)
-        return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
+        return share_interval(counts[1], count)
     if len(counts) < 2:
         return None
     mean = fmean(scores)
     reach = _reach(counts, mean, count)
     low, high = max(mean - reach, lowest), min(mean + reach, highest)
     return ConfidenceInterval(low=low, high=high, questions=count, method="student-t")
+
+
+def share_interval(hits: int, count: int) -> ConfidenceInterval:
+    """The interval of the share that so many of `count` questions, one at least, are."""
+    low, high = _wilson(hits / count, count)
+    return ConfidenceInterval(low=low, high=high, questions=count, method="wilson")
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:

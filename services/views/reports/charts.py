@@ -1,7 +1,7 @@
 """Charts of a run's report: numbers placed on a canvas, which the report's template draws as SVG."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -88,6 +88,14 @@ def sentences_per_question(questions: Sequence[TracedQuestion], *, broad: bool =
     if not longest:
         return None
     values = [(str(n), counts[n], f"{counts[n]}" if n in counts else "") for n in range(min(counts), longest + 1)]
+    return _chart(values, max(counts.values()), width=BROAD if broad else WIDTH)
+
+
+def lengths(counts: Mapping[int, int], *, broad: bool = False) -> SvgChart | None:
+    """A histogram of questions by how many steps they have; None where there is none."""
+    if not counts:
+        return None
+    values = [(str(n), counts[n], f"{counts[n]}") for n in sorted(counts)]
     return _chart(values, max(counts.values()), width=BROAD if broad else WIDTH)
 
 

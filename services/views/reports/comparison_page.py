@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
+from typing import Any
 
 from msgspec import Struct
 
+from cotrail.services.views.comparing import MOST_TRACED
 from cotrail.services.views.comparing_tables import comparison_tables
 from cotrail.services.views.comparing_traces import DifferingQuestion
 from cotrail.services.views.comparing_words import design, headline, pair_sentence, pair_sentences, shown_score
@@ -31,8 +33,9 @@ class ListedOutcome(Struct, frozen=True, kw_only=True):
 
 
 class ListedPair(Struct, frozen=True, kw_only=True):
-    """A pair of runs by name, what is shown of it, and its questions."""
+    """A pair of runs by id and by name, what is shown of it, and its questions."""
 
+    ids: tuple[str, str]
     first: str
     second: str
     sentence: str
@@ -44,25 +47,38 @@ def comparison_page(comparison: Comparison) -> str:
     """The page; raises UnavailableError where matplotlib isn't installed."""
     return page(
         "comparison.html",
-        comparison=comparison,
-        headline=headline(comparison),
-        sentences=pair_sentences(comparison),
-        design=list(design(comparison)),
-        front=page_front(comparison),
-        differences=page_differences(comparison),
-        sheets=[sheet(table) for table in comparison_tables(comparison)],
-        pairs=[_listed(comparison, pair) for pair in comparison.pairs],
-        score=lambda value: shown_score(value, comparison),
+        **comparison_values(comparison),
+        **comparison_figures(comparison),
+        links={},
         now=f"{datetime.now():%Y-%m-%d %H:%M}",
         version=version("cotrail"),
     )
 
 
-def _listed(comparison: Comparison, pair: ComparedPair) -> ListedPair:
+def comparison_values(comparison: Comparison, *, most: int = MOST_TRACED) -> dict[str, Any]:
+    """What every page of a comparison says; most: the questions that are shown of each outcome of a pair."""
+    return {
+        "comparison": comparison,
+        "headline": headline(comparison),
+        "sentences": pair_sentences(comparison),
+        "design": list(design(comparison)),
+        "sheets": [sheet(table) for table in comparison_tables(comparison)],
+        "pairs": [_listed(comparison, pair, most) for pair in comparison.pairs],
+        "score": lambda value: shown_score(value, comparison),
+    }
+
+
+def comparison_figures(comparison: Comparison) -> dict[str, str]:
+    """Its figures; raises UnavailableError where matplotlib isn't installed."""
+    return {"front": page_front(comparison), "differences": page_differences(comparison)}
+
+
+def _listed(comparison: Comparison, pair: ComparedPair, most: int) -> ListedPair:
     first, second = (comparison.run(run_id).name for run_id in (pair.first, pair.second))
-    won = [each for each in pair.shown if each.is_win]
-    lost = [each for each in pair.shown if not each.is_win]
+    won = [each for each in pair.shown if each.is_win][:most]
+    lost = [each for each in pair.shown if not each.is_win][:most]
     return ListedPair(
+        ids=(pair.first, pair.second),
         first=first,
         second=second,
         sentence=pair_sentence(comparison, pair),

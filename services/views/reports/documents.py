@@ -1,6 +1,6 @@
 """Documents of an experiment's report: an HTML page that needs no other file, Markdown, figures, pages of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from cotrail.common.printable_text import printable
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
+from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
 from cotrail.services.views.reports.figures import write_figure
 from cotrail.services.views.reports.figures_in_pages import page_figure
 from cotrail.services.views.reports.pages import page
@@ -49,20 +49,20 @@ def _markdown(
 
 def _page(name: str, report: ExperimentReport, *, with_pages: bool) -> str:
     """The page of the tables and figures; with_pages: whether the runs have pages."""
+    targets = {run.id: run.page if with_pages else f"#{run.anchor}" for run in report.runs}
     return page(
         "experiment.html",
         name=name,
         report=report,
         sheets=[sheet(table) for table in report.tables],
         figures=[page_figure(plot) for plot in report.plots],
-        links=_links(report, with_pages=with_pages),
+        links=links_of(report.runs, targets),
         with_pages=with_pages,
         now=f"{datetime.now():%Y-%m-%d %H:%M}",
         version=version("cotrail"),
     )
 
 
-def _links(report: ExperimentReport, *, with_pages: bool) -> Mapping[str, str]:
-    """Where the names and ids of runs lead: to each run's page, or to its configuration on this one."""
-    targets = {run.id: run.page if with_pages else f"#{run.anchor}" for run in report.runs}
-    return targets | {run.name: targets[run.id] for run in report.runs}
+def links_of(runs: Iterable[ReportedRun], targets: Mapping[str, str]) -> Mapping[str, str]:
+    """Where the names and ids of runs lead; targets: by their ids."""
+    return {name: targets[run.id] for run in runs for name in (run.id, run.name)}

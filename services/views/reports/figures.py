@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -227,12 +228,16 @@ def notes(plot: Chart) -> tuple[str, ...]:
     return (UNANSWERED_NOTE,) * starred + (WHISKERS_NOTE,) * plot.has_intervals
 
 
+_STYLED = RLock()
+"""Held while matplotlib's settings are ours: they are the process's, and its threads draw too."""
+
+
 @contextmanager
 def drawing_style() -> Iterator[None]:
     """Within it, matplotlib draws as all figures here are drawn; raises UnavailableError where it isn't installed."""
     with installed_with("reports"):
         import matplotlib
-    with matplotlib.rc_context():
+    with _STYLED, matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
         yield

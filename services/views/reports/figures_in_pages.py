@@ -23,6 +23,12 @@ COLOURS = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--line)", PAPER:
 
 _COLOUR = re.compile("|".join(COLOURS))
 _IDENTIFIER = re.compile(r'(\bid="|url\(#|href="#)')
+_SHEET = re.compile(r"<style[^<]*</style>")
+_TAG = re.compile(r"<[^<>]+>")
+_STYLE = re.compile(r'style="([^"]*)"')
+
+ROUNDED = '<svg stroke-linejoin="round" stroke-linecap="butt"'
+"""What matplotlib's style element says of all that a drawing has."""
 
 
 class RunsOfPoints(Struct, frozen=True, kw_only=True):
@@ -67,11 +73,26 @@ def page_figure(plot: Chart) -> PageFigure:
 
 
 def page_drawing(svg: str, name: str) -> str:
-    """The drawing in the page's colours, without the XML declaration; name: of its ids, unlike any other's."""
+    """The drawing in the page's colours, without the XML declaration; name: of its ids, unlike any other's.
+
+    Its styles are attributes: the content security policy of the viewer's pages allows no styles in them.
+    """
     drawing = printable(svg[svg.index("<svg") :])
     # Two SVGs in one page share its ids: clip paths and glyphs of one would be used by the other.
-    drawing_ = _IDENTIFIER.sub(rf"\1{name}-", drawing)
-    return _COLOUR.sub(lambda match: COLOURS[match[0]], drawing_)
+    named = _IDENTIFIER.sub(rf"\1{name}-", drawing)
+    coloured = _COLOUR.sub(lambda match: COLOURS[match[0]], named)
+    return _TAG.sub(_with_attributes, _SHEET.sub("", coloured)).replace("<svg", ROUNDED, 1)
+
+
+def _with_attributes(tag: re.Match[str]) -> str:
+    """The tag with the declarations of its style as attributes of their own."""
+    return _STYLE.sub(lambda style: " ".join(_attributes(style[1])), tag[0])
+
+
+def _attributes(style: str) -> Iterator[str]:
+    for declaration in filter(str.strip, style.split(";")):
+        name, _, value = declaration.partition(":")
+        yield f'{name.strip()}="{value.strip()}"'
 
 
 def _points(panel: Panel) -> Iterator[RunsOfPoints]:

@@ -66,7 +66,7 @@ def _environment() -> "Environment":
     script = _TEMPLATES.joinpath(SCRIPT).read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Not escaped: the script is a file of this package.
-    made.globals |= {"script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
+    made.globals |= {"frame": "page.html", "script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
     return made
 
 

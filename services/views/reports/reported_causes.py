@@ -1,11 +1,12 @@
 """Causes of wrong answers as a run's page shows them: a table, and a figure of their shares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from cotrail.evaluation.causes.cause import Cause, Explanation
 from cotrail.evaluation.causes.cause_counts import CauseCount, cause_counts
+from cotrail.evaluation.metrics.confidence_intervals import share_interval
 
 WIDTH, LEFT, ROW = 920, 170, 24
 """The canvas, the room for the names left of the bars, and the height of a row, in SVG units."""
@@ -25,11 +26,15 @@ class CauseBar(Struct, frozen=True, kw_only=True):
 
 
 class ReportedCauses(Struct, frozen=True, kw_only=True):
-    """The causes that apply to any wrong answer, as rows and bars; wrong: the number of wrong answers."""
+    """The causes that apply to any wrong answer, as rows and bars; wrong: the number of wrong answers.
+
+    signed: whether it is known to how many answers a cause applies beside those whose cause it is.
+    """
 
     wrong: int
     rows: tuple[CauseCount, ...]
     bars: tuple[CauseBar, ...]
+    signed: bool = True
     width: int = WIDTH
     left: int = LEFT
     row: int = ROW
@@ -49,6 +54,23 @@ def reported_causes(explanations: Sequence[Explanation]) -> ReportedCauses | Non
     scale = (WIDTH - LEFT - ROOM) / longest
     bars = tuple(_bar(each, place, scale) for place, each in enumerate(rows))
     return ReportedCauses(wrong=len(explanations), rows=rows, bars=bars)
+
+
+def counted_causes(counts: Mapping[str, int]) -> ReportedCauses | None:
+    """The same of causes that are only counted, by their slugs: without the signs of others."""
+    wrong = sum(counts.values())
+    if not wrong:
+        return None
+    rows = tuple(_counted(cause, counts[cause.slug], wrong) for cause in Cause if counts.get(cause.slug))
+    scale = (WIDTH - LEFT - ROOM) / max(each.interval.high if each.interval else each.share for each in rows)
+    return ReportedCauses(
+        wrong=wrong, rows=rows, bars=tuple(_bar(each, place, scale) for place, each in enumerate(rows)), signed=False
+    )
+
+
+def _counted(cause: Cause, number: int, wrong: int) -> CauseCount:
+    interval = share_interval(number, wrong)
+    return CauseCount(cause=cause, questions=number, share=number / wrong, interval=interval, signs=0)
 
 
 def _bar(each: CauseCount, place: int, scale: float) -> CauseBar:

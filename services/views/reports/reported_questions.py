@@ -117,8 +117,10 @@ def reported_question(
     cause_labels: Sequence[CauseLabel] = (),
 ) -> ReportedQuestion:
     """The question; place: its number in the run, from 1; cause_labels: of the cause of its wrong answer."""
-    details, names = details_of(record, question), names_in(question)
-    weighed = reported_weighing(details, question, record.dataset) if isinstance(details, Weighing) else None
+    details, names, steps = details_of(record, question), names_in(question), list(shown_steps(question))
+    weighed = (
+        reported_weighing(details, steps, question.answers, record.dataset) if isinstance(details, Weighing) else None
+    )
     tree = shown_tree(details, names) if isinstance(details, Tree) else None
     labels = turns(record, question)
     other = "" if weighed or tree or question.details is None else msgspec.json.encode(question.details).decode()
@@ -137,7 +139,7 @@ def reported_question(
         recall=number(row["paragraph_recall"], 2),
         gold_paragraphs=gold_paragraphs(question, record.dataset),
         reason=f"{question.reason.type}: {question.reason.message}" if question.reason else "",
-        steps=tuple(reported_step(step, turn=labels.get(step.sequence, "")) for step in shown_steps(question)),
+        steps=tuple(reported_step(step, turn=labels.get(step.sequence, "")) for step in steps),
         reasoning=tree,
         weighing=weighed,
         details=other,

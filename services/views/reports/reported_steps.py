@@ -14,6 +14,7 @@ from cotrail.core.views import (
     Recorded,
     ScoredTexts,
     Thoughts,
+    ToolCalls,
     WrittenText,
     name_of,
 )
@@ -87,6 +88,8 @@ def _line(part: Part) -> str:
             return left_out if part.hits else "nothing was found"
         case Note():
             return one_line(part.text)
+        case ToolCalls():
+            return "\n".join(f"called {one_line(call.name)} {one_line(call.arguments)}" for call in part.calls)
         case ScoredTexts():
             return "\n".join(f"{row.score:.2f}  {one_line(row.text)}" for row in part.rows)
         case Recorded():

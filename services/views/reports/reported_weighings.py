@@ -1,18 +1,20 @@
 """How an answer was weighed among those of several chains, as a run's page shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from cotrail.common.printable_text import cut
+from cotrail.common.printable_text import cut, one_line
+from cotrail.common.short_digests import shortened
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.views import name_of
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.services.views.paragraph_names import found_in, named, names_in
+from cotrail.services.views.paragraph_names import found_in
 from cotrail.services.views.reports.paragraph_links import SNIPPET, anchor_of
+from cotrail.services.views.shown_steps import ShownStep
 
 SUM_RULE = "Weight: the sum of its chains' f(R), without voting the highest."
 
@@ -81,31 +83,31 @@ class ReportedWeighing(Struct, frozen=True, kw_only=True):
 
 
 class _EvidenceParagraphs:
-    """The paragraphs of a question, by the digests that name them as evidence."""
+    """The paragraphs that a question found, by the digests that name them as evidence."""
 
-    def __init__(self, question: TracedQuestion) -> None:
-        self._gold = question.gold
-        self._names = names_in(question)
-        self._found = found_in(question)
+    def __init__(self, steps: Iterable[ShownStep]) -> None:
+        self._found = {hit.digest: hit for step in steps for hit in step.view.found}
 
     def shown(self, digest: str | None) -> ReportedEvidence | None:
         if digest is None:
             return None
-        paragraph = self._found.get(digest)
+        hit = self._found.get(digest)
         return ReportedEvidence(
-            name=named(digest, self._names),
-            snippet=cut(paragraph.text, SNIPPET) if paragraph else "",
-            anchor=anchor_of(digest) if paragraph else "",
-            gold=paragraph is not None and is_gold(paragraph, self._gold),
+            name=one_line(name_of(hit.paragraph) if hit else shortened(digest)),
+            snippet=cut(hit.paragraph.text, SNIPPET) if hit else "",
+            anchor=anchor_of(digest) if hit else "",
+            gold=hit is not None and hit.gold,
         )
 
 
-def reported_weighing(weighing: Weighing, question: TracedQuestion, dataset: str) -> ReportedWeighing:
-    """The weighing of a question's answer; dataset: by whose metric predictions are right."""
-    evidence = _EvidenceParagraphs(question)
+def reported_weighing(
+    weighing: Weighing, steps: Iterable[ShownStep], answers: Sequence[str], dataset: str
+) -> ReportedWeighing:
+    """The weighing of a question's answer; steps: the question's; dataset: by whose metric predictions are right."""
+    evidence = _EvidenceParagraphs(steps)
     return ReportedWeighing(
         rule=FUNCTIONS.get(weighing.function, ""),
-        predictions=tuple(_prediction(each, weighing, question, dataset) for each in weighing.predictions),
+        predictions=tuple(_prediction(each, weighing, answers, dataset) for each in weighing.predictions),
         chains=tuple(_chain(each, weighing, evidence) for each in weighing.chains),
         facts=tuple(_fact(each, evidence) for each in weighing.facts),
     )
@@ -119,9 +121,9 @@ def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Pa
 
 
 def _prediction(
-    each: WeighedPrediction, weighing: Weighing, question: TracedQuestion, dataset: str
+    each: WeighedPrediction, weighing: Weighing, answers: Sequence[str], dataset: str
 ) -> ReportedPrediction:
-    scores = answer_scores(scoring_of(dataset), each.prediction, question.answers)
+    scores = answer_scores(scoring_of(dataset), each.prediction, answers)
     return ReportedPrediction(
         text=each.prediction,
         weight=f"{each.weight:.2f}",

@@ -1,4 +1,4 @@
-"""What the one who asks sees of corpora and models: their project's own, and what is granted to it."""
+"""The corpora that the one who asks sees: their project's own, and what is granted to it."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -11,20 +11,8 @@ from cotrail.engines.retrieval.corpus_store import CorpusStore, CountCallback, E
 from cotrail.engines.retrieval.index_manifest import IndexManifest
 from cotrail.engines.retrieval.manifest import checked_name, unknown
 from cotrail.errors import ForbiddenError
-from cotrail.models.queries.grants import read_grants
-from cotrail.services.access.actor import actor
-from cotrail.services.access.project_names import ALL, Grants, is_own, meant_by, seen_name, stored_name
-from cotrail.services.store import open_store
-
-
-def grants() -> Grants:
-    """What the project in whose name this thread works may use."""
-    project = actor().project
-    if project is None:
-        return ALL
-    with open_store() as engine, engine.connect() as connection:
-        granted = read_grants(connection, project)
-    return Grants(project=project, **{kind: None if of is None else frozenset(of) for kind, of in granted.items()})
+from cotrail.services.access.grants import grants
+from cotrail.services.access.project_names import Grants, is_own, meant_by, seen_name, stored_name
 
 
 class SeenCorpora:

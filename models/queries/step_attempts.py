@@ -1,0 +1,73 @@
+"""The executions of a step, and what seals it."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, select
+
+from cotrail.core.results import Failure
+from cotrail.models.schema.states import AttemptOutcome
+from cotrail.models.schema.tables import attempts, questions, steps
+
+
+class StepAttempt(Struct, frozen=True, kw_only=True):
+    """An execution of a step; number: from 1, a claim whose step wasn't begun left out.
+
+    outcome: None while it is under way; failure: what went wrong, where something did.
+    """
+
+    number: int
+    worker: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: AttemptOutcome | None
+    failure: Failure | None
+
+
+class StepSeal(Struct, frozen=True, kw_only=True):
+    """A step in the record.
+
+    fingerprint: of everything that decides its result; digest: of the step as it ended, None before that;
+    previous: of the question's record before it, which `digest` includes; adopted_from: run, question and step that
+    computed its result, where that is another one and still there.
+    """
+
+    fingerprint: str
+    digest: str | None
+    previous: str
+    adopted_from: tuple[str, str, int] | None
+
+
+def read_attempts(connection: Connection, question_id: int, sequence: int) -> tuple[StepAttempt, ...]:
+    """Return the executions of a question's step, the first one first."""
+    columns = (attempts.c[name] for name in ("worker", "started_at", "ended_at", "outcome", "error"))
+    of_step = select(*columns).join_from(attempts, steps, attempts.c.step_id == steps.c.id)
+    query = of_step.where(steps.c.question_id == question_id, steps.c.sequence == sequence).order_by(attempts.c.epoch)
+    return tuple(
+        StepAttempt(
+            number=number,
+            worker=row.worker,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            outcome=row.outcome,
+            failure=msgspec.convert(row.error, Failure | None),
+        )
+        for number, row in enumerate(connection.execute(query), start=1)
+    )
+
+
+def read_seal(connection: Connection, question_id: int, sequence: int) -> StepSeal:
+    """Return what seals a question's step."""
+    columns = (steps.c[name] for name in ("fingerprint", "digest", "previous", "adopted_from"))
+    query = select(*columns).where(steps.c.question_id == question_id, steps.c.sequence == sequence)
+    row = connection.execute(query).one()
+    twin = select(questions.c.run_id, questions.c.key, steps.c.sequence)
+    of_twin = twin.join_from(steps, questions, steps.c.question_id == questions.c.id)
+    computed = connection.execute(of_twin.where(steps.c.id == row.adopted_from)).one_or_none()
+    return StepSeal(
+        fingerprint=row.fingerprint,
+        digest=row.digest,
+        previous=row.previous,
+        adopted_from=None if computed is None else (computed.run_id, computed.key, computed.sequence),
+    )

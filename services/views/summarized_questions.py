@@ -1,0 +1,140 @@
+"""A run's questions by how they came out: a page of them, filtered and sorted."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, RowMapping
+
+from cotrail.core.question_kinds import read_kinds
+from cotrail.core.results import Failure
+from cotrail.models.queries.question_summaries import Chosen as Chosen
+from cotrail.models.queries.question_summaries import Order as Order
+from cotrail.models.queries.question_summaries import Outcome as Outcome
+from cotrail.models.queries.question_summaries import SummaryCounts as SummaryCounts
+from cotrail.models.queries.question_summaries import Trait as Trait
+from cotrail.models.queries.question_summaries import list_summarized, read_summarized
+from cotrail.models.queries.runs import RunSummary, resolve_run, summaries_of
+from cotrail.models.queries.traces import find_question
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.views.summarizing import VERSION, for_seconds, summarize
+
+SMALL = 200
+"""The number of questions that have ended up to which a run is summarized when somebody asks for it."""
+
+ASKED_SECONDS = 1.0
+"""How long that may take, not counting the last chunk."""
+
+
+class SummarizedQuestion(Struct, frozen=True, kw_only=True):
+    """A question in a list; what only a trace tells is None where it hasn't ended, or isn't summarized yet.
+
+    number: its place in the run, from 1; answers: the published ones; reason: why it failed or is blocked.
+    cause: why its answer is wrong, as a name in addresses; retries: executions of its steps beyond the first of each.
+    seconds: of its steps, those at once added up; dollars: None where its models have no price.
+    """
+
+    number: int
+    question_id: str
+    question: str
+    kinds: Mapping[str, str]
+    status: QuestionStatus
+    answer: str | None
+    answers: tuple[str, ...]
+    reason: Failure | None
+    ended_by: str
+    outcome: Outcome | None
+    cause: str | None
+    f1: float | None
+    recall: float | None
+    steps: int | None
+    retries: int | None
+    tokens: int | None
+    seconds: float | None
+    dollars: Decimal | None
+
+
+class QuestionSummaries(Struct, frozen=True, kw_only=True):
+    """Questions of a run by how they came out; after: names the page that follows, None where none does.
+
+    statuses: the numbers of all its questions; counts: of those that are summarized; waiting: how many have ended and
+    aren't summarized yet.
+    """
+
+    run: str
+    questions: tuple[SummarizedQuestion, ...]
+    after: str | None
+    statuses: Mapping[str, int]
+    counts: SummaryCounts
+    waiting: int
+
+
+def summarize_small(engine: Engine, run: str) -> None:
+    """Summarize what is due of a run of few questions, so that it is complete whenever somebody looks at it."""
+    with engine.connect() as connection:
+        [summary] = summaries_of(connection, [resolve_run(connection, run)])
+        due = ended(summary) <= SMALL and is_due(connection, summary)
+    if due:
+        summarize(engine, summary.run.id, for_seconds(ASKED_SECONDS))
+
+
+def ended(summary: RunSummary) -> int:
+    """The number of a run's questions that have ended."""
+    open_ones = summary.questions[QuestionStatus.OPEN] + summary.questions[QuestionStatus.BLOCKED]
+    return sum(summary.questions.values()) - open_ones
+
+
+def is_due(connection: Connection, summary: RunSummary) -> bool:
+    """Whether questions of the run have ended that aren't summarized, or the run was sealed since."""
+    row = read_summarized(connection, [summary.run.id]).get(summary.run.id)
+    if row is None or row["version"] != VERSION or row["digest"] != summary.run.digest:
+        return True
+    return counts_in(row).questions != ended(summary) or (row["digest"] is not None and not row["complete"])
+
+
+def counts_in(row: RowMapping | None) -> SummaryCounts:
+    """The numbers of a run's summarized questions; none where none is."""
+    return msgspec.convert(row["counts"], SummaryCounts, strict=False) if row else SummaryCounts()
+
+
+def read_summaries(
+    connection: Connection, run: str, chosen: Chosen, *, order: Order, limit: int, after: str | None
+) -> QuestionSummaries:
+    """A page of a run's questions; after: the question behind which it begins, by its id or number.
+
+    Raises UnknownNameError.
+    """
+    run_id = resolve_run(connection, run)
+    [summary] = summaries_of(connection, [run_id])
+    behind = None if after is None else find_question(connection, run_id, after)
+    counts = counts_in(read_summarized(connection, [run_id]).get(run_id))
+    rows = list_summarized(connection, run_id, chosen, counts, order=order, limit=limit + 1, after=behind)
+    return QuestionSummaries(
+        run=run_id,
+        questions=tuple(map(_summarized, rows[:limit])),
+        after=rows[limit - 1]["key"] if len(rows) > limit else None,
+        statuses=summary.questions,
+        counts=counts,
+        waiting=max(ended(summary) - counts.questions, 0),
+    )
+
+
+def _summarized(row: RowMapping) -> SummarizedQuestion:
+    own: dict[str, Any] = {
+        name: row[name] for name in ("answer", "outcome", "cause", "f1", "recall", "steps", "retries", "tokens")
+    }
+    return SummarizedQuestion(
+        **own,
+        number=row["position"] + 1,
+        question_id=row["key"],
+        question=row["text"],
+        kinds=read_kinds(row["kind"]),
+        status=QuestionStatus(row["status"]),
+        answers=tuple(row["answers"]),
+        reason=msgspec.convert(row["reason"], Failure | None),
+        ended_by=row["ended_by"] or "",
+        seconds=None if row["milliseconds"] is None else row["milliseconds"] / 1000,
+        dollars=row["cost"],
+    )

@@ -1,0 +1,180 @@
+"""Summaries of questions that have ended: how they came out, made from their traces and made anew when these change."""
+
+from typing import Any
+
+from msgspec.structs import replace
+from sqlalchemy import Engine, func, select
+
+from benchmarks.contenders.cotrail import submission
+from cotrail.core.results import Failure
+from cotrail.evaluation.causes.cause import Cause
+from cotrail.models.commands.control import cancel
+from cotrail.models.commands.pruning import prune
+from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.submission import submit
+from cotrail.models.commands.summarizing import begin as begin_run
+from cotrail.models.commands.summarizing import due_runs, next_questions, write_summaries
+from cotrail.models.execution.ledger import Ledger
+from cotrail.models.queries.question_summaries import Chosen, Order
+from cotrail.models.queries.runs import read_run
+from cotrail.models.schema.summary_tables import question_summaries, run_summaries
+from cotrail.services.views import summarizing
+from cotrail.services.views.scoring import read_scores
+from cotrail.services.views.summarized_questions import QuestionSummaries, read_summaries, summarize_small
+from cotrail.services.views.summarized_runs import read_standings
+from cotrail.services.views.summarizing import VERSION, summarize
+from cotrail.systems.registry import find_system
+from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
+from tests.integration.test_causes import RUN, SCRIPTS, towns
+
+__all__ = ["towns"]
+
+
+def whole(engine: Engine, run: str) -> bool:
+    return summarize(engine, run, lambda: True)
+
+
+def page(engine: Engine, run: str = RUN, *, order: Order = "position", after: str | None = None, **by: Any) -> Any:
+    with engine.connect() as connection:
+        return read_summaries(connection, run, Chosen(**by), order=order, limit=100, after=after)
+
+
+def keys(found: QuestionSummaries) -> list[str]:
+    return [each.question_id for each in found.questions]
+
+
+def due(engine: Engine, version: int = VERSION) -> list[str]:
+    with engine.connect() as connection:
+        return due_runs(connection, version, 10)
+
+
+def summarized(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.execute(select(func.count()).select_from(question_summaries)).scalar_one()
+
+
+def test_questions_are_found_by_how_they_came_out(towns: Engine) -> None:
+    assert due(towns) == [RUN]
+    assert whole(towns, RUN)
+    found = page(towns)
+    assert keys(found) == list(SCRIPTS)
+    assert {each.question_id: each.cause for each in found.questions} == {
+        key: script.cause.slug if script.cause else None for key, script in SCRIPTS.items()
+    }
+    assert found.counts.outcomes == {"right": 1, "partly": 1, "wrong": 6, "failed": 1}
+    assert found.waiting == 0
+    assert keys(page(towns, outcomes=["right"])) == ["right"]
+    assert keys(page(towns, outcomes=["partly", "failed"])) == ["form", "failed"]
+    assert keys(page(towns, causes=[Cause.READER.slug, Cause.LIMIT.slug])) == ["reader", "limit"]
+    assert keys(page(towns, traits=["gold-missing"])) == ["missing", "failed"]
+    assert keys(page(towns, traits=["gold-missing"], outcomes=["wrong"])) == ["missing"]
+    assert keys(page(towns, traits=["limited"])) == ["limit"]
+    assert keys(page(towns, text="(HIDDEN)")) == ["hidden"]
+    assert keys(page(towns, text="100%")) == []
+    assert keys(page(towns, statuses=["failed"])) == ["failed"]
+    assert found.counts.traits["gold-missing"] == 2
+
+
+def test_pages_of_every_order_follow_one_another(towns: Engine) -> None:
+    whole(towns, RUN)
+    for order in ("position", "score", "-score", "steps", "-steps", "time", "-time", "cost", "-cost"):
+        listed, after = [], None
+        with towns.connect() as connection:
+            while True:
+                found = read_summaries(connection, RUN, Chosen(), order=order, limit=2, after=after)
+                listed += keys(found)
+                after = found.after
+                if after is None:
+                    break
+        assert sorted(listed) == sorted(SCRIPTS), order
+        assert listed == keys(page(towns, order=order)), order
+    assert keys(page(towns, order="-score"))[0] == "right"
+    steps = [each.steps for each in page(towns, order="-steps").questions]
+    assert steps == sorted(steps, reverse=True)
+
+
+def test_a_closed_run_is_complete_and_has_its_scores(towns: Engine) -> None:
+    whole(towns, RUN)
+    assert due(towns) == []
+    [standing] = read_standings(towns, [RUN])
+    with towns.connect() as connection:
+        scores = read_scores(connection, RUN)
+    assert {each.metric: each.mean for each in standing.scores} == {
+        name: scores.metrics[name] for name in summarizing.MAIN if scores.metrics[name] is not None
+    }
+    for each in standing.scores:
+        interval = scores.intervals[each.metric]
+        assert interval is None or (each.low, each.high) == (interval.low, interval.high)
+    assert not standing.scores[0].partial
+    assert due(towns, VERSION + 1) == [RUN]
+
+
+def test_what_is_opened_again_is_summarized_anew(towns: Engine) -> None:
+    whole(towns, RUN)
+    retry(towns, RUN, find_system, failed=True, blocked=False)
+    assert summarized(towns) == len(SCRIPTS) - 1
+    summarize_small(towns, RUN)
+    assert page(towns).counts.outcomes == {"right": 1, "partly": 1, "wrong": 6}
+    run_to_end(Ledger(towns, "w", LEASE, find_system), unsent(towns))
+    summarize_small(towns, RUN)
+    again = {each.question_id: each for each in page(towns).questions}["failed"]
+    assert (again.outcome, again.retries) == ("wrong", 1)
+    assert close_runs(towns) == [RUN]
+    assert due(towns) == [RUN]
+    whole(towns, RUN)
+    assert due(towns) == []
+
+
+def test_a_question_opened_again_meanwhile_is_left_out(towns: Engine) -> None:
+    whole(towns, RUN)
+    with towns.begin() as connection:
+        rows = {row["question_id"]: dict(row) for row in connection.execute(select(question_summaries)).mappings()}
+        assert begin_run(connection, RUN, VERSION + 1)
+        ended = next_questions(connection, RUN, VERSION + 1, 100)
+    assert len(ended) == len(SCRIPTS)
+    retry(towns, RUN, find_system, failed=True, blocked=False)
+    with towns.begin() as connection:
+        write_summaries(connection, RUN, ended, rows)
+    assert summarized(towns) == len(SCRIPTS) - 1
+
+
+def test_a_run_under_way_is_summarized_as_far_as_it_is(engine: Engine) -> None:
+    first, second, *_ = begin(engine, 3, id="live")
+    ledger = Ledger(engine, "w", LEASE, find_system)
+    assert due(engine) == []
+    run_to_end(ledger, [first])
+    assert due(engine) == ["live"]
+    assert whole(engine, "live")
+    assert due(engine) == []
+    found = page(engine, "live")
+    assert [each.outcome is None for each in found.questions] == [False, True, True]
+    assert found.statuses["open"] == 2
+    [claim] = ledger.claim([second])
+    ledger.commit([completed(claim, Failure(type="IndexBroken", message="it is gone"))])
+    assert due(engine) == ["live"]
+    cancel(engine, "live")
+    summarize_small(engine, "live")
+    assert page(engine, "live").counts.outcomes == {"unscored": 1, "failed": 1, "cancelled": 1}
+
+
+def test_pruning_removes_summaries(towns: Engine) -> None:
+    whole(towns, RUN)
+    list(prune(towns, [RUN]))
+    with towns.connect() as connection:
+        left = [
+            connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (question_summaries, run_summaries)
+        ]
+    assert left == [0, 0]
+
+
+def test_a_run_whose_dataset_is_not_there_has_no_scores(engine: Engine) -> None:
+    submit(engine, replace(submission(), id="other", dataset="of another release"), ask(1), find_system)
+    run_to_end(Ledger(engine, "w", LEASE, find_system), unsent(engine))
+    close_runs(engine)
+    assert whole(engine, "other")
+    [standing] = read_standings(engine, ["other"])
+    assert standing.scores == ()
+    assert standing.counts.outcomes == {"unscored": 1}
+    with engine.connect() as connection:
+        assert read_run(connection, "other").digest

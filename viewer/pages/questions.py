@@ -1,0 +1,117 @@
+"""A question: how it was answered, turn by turn, and each step as it is recorded."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.core.money import shown_dollars
+from cotrail.errors import CotrailError
+from cotrail.faithfulness.weighing import Weighing
+from cotrail.services.operations import questions
+from cotrail.services.views.answer_details import details_in
+from cotrail.services.views.reasoning_trees import shown_tree
+from cotrail.services.views.reports.paragraph_links import anchor_of
+from cotrail.services.views.reports.reported_weighings import reported_weighing
+from cotrail.services.views.run_verdicts import Verdict
+from cotrail.services.views.shown_questions import ShownQuestion
+from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.searchain.tree import Tree
+from cotrail.viewer.gold_line import gold_line
+from cotrail.viewer.links import link
+from cotrail.viewer.page import Shown, page
+from cotrail.viewer.question_text import question_text
+from cotrail.viewer.step_timeline import timeline
+from cotrail.viewer.turns import TurnPage, first_seen, other_parts, pages_of, shown_hits, turns_of
+
+Fold = Literal["all", "none"]
+
+
+@page("/runs/{run}/questions/{question}")
+def show(run: str, question: str, turns: int = 0, fold: Fold | None = None) -> Shown:
+    """The question; turns: one of those that are shown, the first ones without it, and the last ones while it is open.
+
+    fold: whether texts of paragraphs, thoughts and scores are folded: all or none, without it all but gold paragraphs.
+    """
+    shown = questions.show(run, question)
+    times = questions.times(run, question)
+    every = turns_of(shown.steps, {each.sequence: each.batch for each in times})
+    pages = pages_of(every)
+    current = _current(pages, turns, is_open=shown.status == "open")
+    on_page = {step.sequence for turn in current.turns for step in turn.steps} if current else set()
+    seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
+    values = {
+        "shown": shown,
+        "place": questions.place(run, question),
+        "turns": every,
+        "pages": pages,
+        "current": current,
+        "turn_of": turn_of,
+        "hits": lambda step, turn: shown_hits(step, turn, seen),
+        "other_parts": other_parts,
+        "fold": fold,
+        "gold_line": gold_line(shown.gold_paragraphs, turn_of, len(every)),
+        "timeline": timeline([each for each in times if each.sequence in on_page]),
+        "text": question_text(shown, current.turns if current else ()),
+        "anchors": {anchor_of(digest) for turn in (current.turns if current else ()) for digest in turn.new},
+        **_drawn(shown),
+    }
+    followed = link("v1", "runs", shown.run, "questions", shown.question_id, "events")
+    return Shown(
+        template="question.html", section="runs", values=values, events=followed if shown.status == "open" else ""
+    )
+
+
+@page("/runs/{run}/questions/{question}/steps/{step}")
+def step(run: str, question: str, step: int) -> Shown:
+    """A step: its exact prompt, what of it the model was shown, its executions, what it cost and what seals it."""
+    record = questions.step(run, question, step)
+    prompt = _prompt(run, question, step) if record.asks else None
+    return Shown(
+        template="question-step.html",
+        section="runs",
+        values={"record": record, "prompt": prompt, "money": shown_dollars(record.spent)},
+    )
+
+
+class _Prompt(Struct, frozen=True, kw_only=True):
+    """The exact prompt of a step, or why it can't be told."""
+
+    text: str = ""
+    problem: str = ""
+
+
+def _prompt(run: str, question: str, step: int) -> _Prompt:
+    try:
+        return _Prompt(text=questions.prompt(run, question, step).prompt)
+    except CotrailError as error:
+        return _Prompt(problem=str(error))
+
+
+def _current(pages: Sequence[TurnPage], turn: int, *, is_open: bool) -> TurnPage | None:
+    """The page with this turn; the first one without it, and of an open question the last."""
+    if not pages:
+        return None
+    return next((each for each in pages if each.first <= turn <= each.last), pages[-1 if is_open else 0])
+
+
+def _drawn(shown: ShownQuestion) -> dict[str, Any]:
+    """The details of the answer as what they are."""
+    drawn: dict[str, Any] = {"tree": None, "weighing": None, "own_verdicts": (), "details": None}
+    match details_in(shown.system, shown.system_version, shown.details):
+        case Tree() as tree:
+            return drawn | {"tree": shown_tree(tree, shown.names)}
+        case Weighing() as weighing:
+            return drawn | {"weighing": reported_weighing(weighing, shown.steps, shown.gold_answers, shown.dataset)}
+        case Judgement() as judgement:
+            return drawn | {"own_verdicts": (_own_verdict(shown, judgement),)}
+    return drawn | {
+        "details": None if shown.details is None else msgspec.json.format(msgspec.json.encode(shown.details)).decode()
+    }
+
+
+def _own_verdict(shown: ShownQuestion, judgement: Judgement) -> Verdict:
+    return Verdict(
+        judge=shown.system, run=shown.run, judgement=judgement, failure=shown.reason, ended_by=shown.ended_by
+    )

@@ -5,7 +5,7 @@ that an operation may give is named, errors as `Problem`.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -21,6 +21,9 @@ from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
 EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its type, `id` its place for `Last-Event-ID`."
+VERSION = "3.2.0"
+"""The first version of OpenAPI that describes streams (`itemSchema`); what Litestar writes as 3.1 is in it."""
+
 _PREFIX = "/v1"
 _REFERENCE = "#/components/schemas/{name}"
 _PROBLEMS = {"4XX": {"$ref": "#/components/responses/Refused"}, "5XX": {"$ref": "#/components/responses/Failed"}}
@@ -59,7 +62,7 @@ def description(own: Mapping[str, Any]) -> dict[str, Any]:
     parts["schemas"] = dict(sorted((parts.get("schemas", {}) | components).items()))
     parts["responses"] = {name: _answer(said, MEDIA_TYPE, schemas["Problem"]) for name, said in _RESPONSES.items()}
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return document | {"paths": dict(sorted(paths.items())), "security": [{"token": []}, {}]}
+    return document | {"openapi": VERSION, "paths": dict(sorted(paths.items())), "security": [{"token": []}, {}]}
 
 
 def _operations_in(paths: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -73,12 +76,15 @@ def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
         types[operation.name] = _item(operation)
         types[f"{operation.name} beside"] = beside_type(operation)
         types |= {f"{operation.name} {name}": operation.parameters[name].annotation for name in operation.in_path}
-    schemas, components = msgspec.json.schema_components(
-        types.values(), schema_hook=lambda _: {"type": "string"}, ref_template=_REFERENCE
-    )
+    schemas, components = _components(types.values())
     for record in filter(_is_record, types.values()):
         _describe_fields(record, components.get(record.__name__, {}).get("properties", {}))
     return dict(zip(types, schemas, strict=True)), dict(components)
+
+
+def _components(types: Iterable[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """The schemas of types, and the components that they refer to."""
+    return msgspec.json.schema_components(types, schema_hook=lambda _: {"type": "string"}, ref_template=_REFERENCE)
 
 
 def _is_record(kind: Any) -> bool:
@@ -131,8 +137,8 @@ def _part(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _query(record: type[Struct]) -> list[dict[str, Any]]:
-    schema = msgspec.json.schema(record, schema_hook=lambda _: {"type": "string"})
-    fields = schema["$defs"][record.__name__]
+    _, components = _components([record])
+    fields = components[record.__name__]
     return [
         {"name": name, "in": "query", "required": name in fields["required"], "schema": _asked(each)}
         for name, each in fields["properties"].items()

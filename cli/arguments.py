@@ -1,9 +1,8 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import Annotated
 
-import msgspec
 import typer
 
 from cotrail.errors import InputError
@@ -35,21 +34,3 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
         return [name for name in names() if name.startswith(incomplete)]
 
     return complete
-
-
-def assigned(arguments: Iterable[str], texts: Collection[str] = ()) -> dict[str, Any]:
-    """Values from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any or belongs to `texts`."""
-    values: dict[str, Any] = {}
-    for each in arguments:
-        key, equals, text = each.partition("=")
-        if not equals:
-            raise InputError(f"{each!r} sets nothing: write KEY=VALUE")
-        values[key] = text if key in texts else _value(text)
-    return values
-
-
-def _value(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text

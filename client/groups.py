@@ -102,6 +102,7 @@ from cotrail.services.views.run_verdicts import RunVerdicts
 from cotrail.services.views.seals import Seals
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.services.views.side_by_side import SideBySide
+from cotrail.services.views.step_parts import StepParts
 from cotrail.services.views.step_prompts import StepPrompt
 from cotrail.services.views.step_records import StepRecord
 from cotrail.services.views.summarized_questions import QuestionSummaries
@@ -409,6 +410,11 @@ class Forks(Group):
     def fork(self, request: ForkRequest) -> ForkedRun:
         """Start a new run that takes over recorded steps of another one and computes only what follows."""
         answer: ForkedRun = self._ask("forks.fork", {"request": request})
+        return answer
+
+    def parts(self, run: str, question: str, step: int) -> StepParts:
+        """Give what of a step a fork can edit, and with which model and settings the fork would go on."""
+        answer: StepParts = self._ask("forks.parts", {"run": run, "question": question, "step": step})
         return answer
 
 
@@ -1177,6 +1183,11 @@ class AsyncForks(AsyncGroup):
     async def fork(self, request: ForkRequest) -> ForkedRun:
         """Start a new run that takes over recorded steps of another one and computes only what follows."""
         answer: ForkedRun = await self._ask("forks.fork", {"request": request})
+        return answer
+
+    async def parts(self, run: str, question: str, step: int) -> StepParts:
+        """Give what of a step a fork can edit, and with which model and settings the fork would go on."""
+        answer: StepParts = await self._ask("forks.parts", {"run": run, "question": question, "step": step})
         return answer
 
 

@@ -8,6 +8,7 @@ from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
 MODULES = (
+    "again",
     "ask",
     "audit",
     "comparisons",

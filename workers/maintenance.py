@@ -51,6 +51,7 @@ from cotrail.workers.logs import keep_bounded
 from cotrail.workers.ready import announce, withdraw
 from cotrail.workers.retention import Retention
 from cotrail.workers.stopping import Stopping
+from cotrail.workers.summarizing import SummaryRunner
 from cotrail.workers.webhooks import Webhooks
 
 logger = logging.getLogger(__name__)
@@ -289,10 +290,13 @@ def _work() -> None:
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
     jobs = JobRunner(maintenance.engine, maintenance.settings.lease_seconds, maintenance.settings.sweep_seconds)
+    summaries = SummaryRunner(maintenance.engine)
     jobs.start()
+    summaries.start()
     try:
         maintenance.run()
     finally:
+        summaries.stop()
         jobs.stop()
 
 

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.arguments import Json, assigned
+from cotrail.cli.arguments import Json
 from cotrail.cli.request_options import with_request_options
 from cotrail.cli.terminal.answered import draw
 from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.assignments import assigned
 from cotrail.common.dotted_names import nested
 from cotrail.services.operations import asking
 from cotrail.services.operations.operation import is_remote

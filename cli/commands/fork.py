@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.arguments import Json, RunName, Tags, assigned
+from cotrail.cli.arguments import Json, RunName, Tags
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.namesakes import print_namesakes
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import summarize
+from cotrail.common.assignments import assigned
 from cotrail.common.humanize import count
 from cotrail.core.edits import Edit
 from cotrail.core.fork_points import read_point

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cotrail.cli.arguments import Json, assigned
+from cotrail.cli.arguments import Json
 from cotrail.cli.terminal.following_jobs import follow_job
 from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.assignments import assigned
 from cotrail.common.humanize import count, duration
 from cotrail.common.short_digests import shortened
 from cotrail.data.corpora.documents import SUFFIXES

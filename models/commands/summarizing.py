@@ -36,6 +36,9 @@ from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, runs
 
+VERSION = 1
+"""Of the rules behind summaries: raised when they change, so that all are computed anew."""
+
 ENDED = (QuestionStatus.FINISHED, QuestionStatus.FAILED, QuestionStatus.CANCELLED)
 """The statuses of questions that are summarized."""
 

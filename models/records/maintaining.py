@@ -17,6 +17,9 @@ SESSION_PREFIX = "cotrail maintenance "
 BATCHES_LEADER, BATCHES_PREFIX = 0x62617463, "cotrail batches "
 """The same of the generation workers, of which one sends and collects batches."""
 
+SUMMARIZER = 0x73756D6D
+"""The advisory lock of the process that summarizes questions that have ended."""
+
 LONGEST_NAME = 63
 """Bytes of a session's name that PostgreSQL keeps."""
 

@@ -12,7 +12,7 @@ from cotrail.core.actions.registry import view_of
 from cotrail.core.binding import MODEL
 from cotrail.core.money import RatedUsage, Spent, Usage, spent
 from cotrail.core.prompts import Shown
-from cotrail.core.results import Generated
+from cotrail.core.results import Failure, Generated
 from cotrail.core.views import View, name_of
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.step_attempts import StepAttempt, StepSeal, read_attempts, read_seal
@@ -48,6 +48,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     """A step with all that is recorded of how it was carried out.
 
     view: what there is to show of it, without what depends on the question's other steps.
+    failure: why it has no result, where it failed.
     asks: whether it has a prompt; prompt: what of it the model was shown, None before it wrote anything.
     usage: tokens of all executions; spent: what they cost, None where no model of the step has a price.
     """
@@ -58,6 +59,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     kind: str
     state: str
     view: View
+    failure: Failure | None
     asks: bool
     prompt: ShownPrompt | None
     milliseconds: float | None
@@ -79,6 +81,7 @@ def step_record(connection: Connection, run: str, question: str, step: int) -> S
         kind=traced.kind,
         state=traced.state,
         view=view_of(action, traced.result or written),
+        failure=traced.failure,
         asks=isinstance(action, Prompted),
         prompt=_shown_prompt(action, written) if isinstance(action, Prompted) and written else None,
         milliseconds=traced.milliseconds,

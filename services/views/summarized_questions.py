@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.results import Failure
+from cotrail.models.commands.summarizing import VERSION
 from cotrail.models.queries.question_summaries import Chosen as Chosen
 from cotrail.models.queries.question_summaries import Order as Order
 from cotrail.models.queries.question_summaries import Outcome as Outcome
@@ -19,7 +20,7 @@ from cotrail.models.queries.question_summaries import list_summarized, read_summ
 from cotrail.models.queries.runs import RunSummary, resolve_run, summaries_of
 from cotrail.models.queries.traces import find_question
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.services.views.summarizing import VERSION, for_seconds, summarize
+from cotrail.services.views.summarizing import for_seconds, summarize
 
 SMALL = 200
 """The number of questions that have ended up to which a run is summarized when somebody asks for it."""

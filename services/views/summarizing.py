@@ -17,6 +17,7 @@ from cotrail.evaluation.metrics.scorers import Score, scorer
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
 from cotrail.models.commands.summarizing import (
+    VERSION,
     EndedQuestion,
     begin,
     complete,
@@ -35,9 +36,6 @@ from cotrail.services.views.mean_score import MeanScore, mean_score
 from cotrail.services.views.question_records import explained
 from cotrail.services.views.verdicts import verdict_of
 from cotrail.systems.registry import recorded_system
-
-VERSION = 1
-"""Of the rules behind summaries: raised when they change, so that all are computed anew."""
 
 AT_ONCE = 100
 """The number of questions summarized in one transaction."""

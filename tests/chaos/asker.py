@@ -122,6 +122,8 @@ class Asker:
         for part in (case.path_parameters, case.query, case.body):
             if isinstance(part, dict):
                 part.update({name: self._aimed(name, value) for name, value in part.items()})
+        if case.operation.label == PRUNE and isinstance(case.body, dict) and self._tally.accepted:
+            case.body["runs"] = [self._random.choice(list(self._tally.accepted))]  # what others aim at stays
 
     def _submission(self, body: dict[str, Any]) -> dict[str, Any]:
         """A request for a run under a name of its own; every other one can be accepted, but for one field at most."""
@@ -135,8 +137,8 @@ class Asker:
         there = (self._other if self._random.random() < 0.2 else self._own).there
         if name not in there or self._random.random() < 0.3:
             return value
-        found = self._random.choice(there[name])
-        return [found] if isinstance(value, list) else found
+        some = self._random.sample(there[name], len(there[name]))
+        return some if isinstance(value, list) else some[0]
 
     def _wrong(self, case: Case[Any], answer: Response) -> Iterator[tuple[str, str]]:
         """What is wrong with an answer, and more of it."""

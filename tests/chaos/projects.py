@@ -92,7 +92,9 @@ def _fill(home: Path, url: str, project: Project) -> None:
         corpus = f"{project.name}-corpus"
         job = _posted(http, "/v1/corpora", {"name": corpus, "files": [door.upload(str(SAMPLE / "corpus.jsonl"))]})
         upload = _posted(http, "/v1/uploads", {"digest": f"sha256:{'0' * 64}", "name": project.name, "bytes": 10})
-        project.there.update(run=runs, corpus=[corpus], job=[job["job"]], upload=[upload["upload"]])
+        project.there.update(
+            run=runs, runs=runs, against=runs, corpus=[corpus], job=[job["job"]], upload=[upload["upload"]]
+        )
         wait_until(lambda: http.get(f"/v1/runs/{runs[0]}").json()["state"] == "finished", "a run is finished")
         wait_until(lambda: http.get(f"/v1/corpora/{corpus}").status_code == 200, "a corpus is made")
     door.close()

@@ -39,6 +39,7 @@ NAMING: dict[str, dict[str, Callable[[str], Any]]] = {
     "GET /compare/questions": {"run": lambda run: [run, run]},
     "GET /compare/question": {"run": lambda run: [run, run]},
     "GET /v1/prunable": {"runs": lambda run: [run]},
+    "GET /v1/standings": {"runs": lambda run: [run]},
     "POST /v1/prune": {"runs": lambda run: [run]},
     "POST /v1/runs/fork": {"run": str},
     "POST /v1/judges": {"judge": lambda run: {"run": run}},

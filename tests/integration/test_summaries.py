@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, func, select
 
@@ -12,18 +13,21 @@ from cotrail.models.commands.control import cancel
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
+from cotrail.models.commands.summarizing import VERSION, due_runs, next_questions, write_summaries
 from cotrail.models.commands.summarizing import begin as begin_run
-from cotrail.models.commands.summarizing import due_runs, next_questions, write_summaries
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
 from cotrail.models.queries.runs import read_run
+from cotrail.models.records.maintaining import SUMMARIZER
 from cotrail.models.schema.summary_tables import question_summaries, run_summaries
 from cotrail.services.views import summarizing
 from cotrail.services.views.scoring import read_scores
 from cotrail.services.views.summarized_questions import QuestionSummaries, read_summaries, summarize_small
 from cotrail.services.views.summarized_runs import read_standings
-from cotrail.services.views.summarizing import VERSION, summarize
+from cotrail.services.views.summarizing import summarize
 from cotrail.systems.registry import find_system
+from cotrail.workers.summarizing import SummaryRunner
+from tests.conftest import Eventually
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
 from tests.integration.test_causes import RUN, SCRIPTS, towns
 
@@ -178,3 +182,22 @@ def test_a_run_whose_dataset_is_not_there_has_no_scores(engine: Engine) -> None:
     assert standing.counts.outcomes == {"unscored": 1}
     with engine.connect() as connection:
         assert read_run(connection, "other").digest
+
+
+def test_a_process_beside_maintenance_summarizes_what_has_ended(
+    towns: Engine, database: str, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("+psycopg", ""))
+    runner = SummaryRunner(towns, look=0.1)
+    runner.start()
+    try:
+        eventually(lambda: due(towns) == [], "all is summarized")
+        with towns.connect() as connection:
+            assert not connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar()
+    finally:
+        runner.stop()
+    assert summarized(towns) == len(SCRIPTS)
+    with towns.connect() as connection:
+        eventually(
+            lambda: connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar(), "it has ended"
+        )

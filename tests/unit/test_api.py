@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+import schemathesis
 from litestar.testing import TestClient
 
 from cotrail.api.app import HEADERS, application
@@ -110,6 +111,7 @@ def test_the_description_is_the_published_one_and_names_every_operation(service:
     described = service.get("/v1/openapi/openapi.json").json()
     published = msgspec.json.decode((DOCS / "openapi.json").read_bytes())
     assert described == published, "run `python -m cotrail.api.published > docs/openapi.json`"
+    schemathesis.openapi.from_dict(described).validate()
     ids = {each["operationId"] for path in described["paths"].values() for each in path.values()}
     assert ids >= OPERATIONS.keys()
     for schema in described["components"]["schemas"].values():

@@ -1,0 +1,223 @@
+"""The page on a question, and those of its steps."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, func, select, text
+
+from cotrail.configuration.settings import Settings, settings
+from cotrail.core.questions import Question
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import questions, steps
+from cotrail.viewer.links import link
+from tests.integration import judged
+from tests.integration.asked_service import bearer, service
+from tests.integration.ended import end_run
+from tests.integration.viewer import turned
+from tests.integration.viewer.read_pages import BROWSER, Element, page_at, read_page
+from tests.unit.made_trees import mark, tree
+from tests.unit.test_rethinking_tables import weighing
+
+Read = Callable[..., Element]
+
+MOST_ELEMENTS = 3000
+
+
+@pytest.fixture
+def client(engine: Engine, database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The service in this process."""
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("+psycopg", ""))
+    monkeypatch.setenv("COTRAIL_BROKER_URL", servers.broker)
+    settings.cache_clear()
+    with service() as made:
+        yield made
+
+
+@pytest.fixture
+def read(client: Any) -> Read:
+    """Reads a page of it."""
+    return partial(page_at, client)
+
+
+def address(run: str, question: str, *further: str, **query: Any) -> str:
+    return link("runs", run, "questions", question, *further, **query)
+
+
+def key(number: int) -> str:
+    return f"q {number}/{turned.HOSTILE}"
+
+
+def having(page: Element, attribute: str) -> list[Element]:
+    return [each for each in page.all() if attribute in each.attributes]
+
+
+def values(page: Element, attribute: str) -> list[str]:
+    return [str(each.attributes[attribute]) for each in having(page, attribute)]
+
+
+def test_the_answer_stands_beside_the_gold_one_with_what_went_wrong(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 4)
+    page = read(address(run, "2"))
+    head = page.one(id="asked").text
+    for said in ("question 2 of 3", "Answer Marlow ✗ wrong", "Gold Grayle", "EM 0", "paragraph recall 0.67"):
+        assert said in head
+    assert "gold never found" in head
+    for relation, leads in (("up", f"/runs/{run}"), ("prev", address(run, key(0))), ("next", address(run, key(2)))):
+        assert page.one("a", rel=relation).attributes["href"] == leads
+
+
+def test_a_line_says_in_which_turns_the_gold_paragraphs_were_found(engine: Engine, read: Read) -> None:
+    page = read(address(turned.answer(engine, 4), "1"))
+    said = "Gold found: 1 of 3 at turn 1, 2 of 3 at turn 3"
+    assert len(page.one("svg", aria_label=said).all("circle")) == 2
+    got, missed = page.all("li", class_="got"), page.all("li", class_="missed")
+    assert [each.one("a").text for each in got] == ["found in turn 1", "found in turn 3"]
+    assert ["not found" in each.text for each in missed] == [True]
+
+
+def test_a_card_has_a_search_with_what_it_found_and_the_sentence_written_from_it(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 4)
+    first, second, third = having(read(address(run, "1")), "data-turn")
+    hits = first.all("li")
+    assert [each.attributes["value"] for each in hits] == ["1", "2", "3"]
+    assert ["data-gold" in each.attributes for each in hits] == [False, True, False]
+    assert [each.text for each in hits[1].all("mark")] == ["bridge", "1"]
+    assert "★ gold" in hits[1].text
+    assert "So it is." in first.text
+    assert "Let me see." in first.one("details", class_="more thoughts").text
+    [failed] = having(second, "data-error")
+    assert "StepError: it can't be searched for" in failed.text
+    assert "seen in turn 1" in third.all("li")[0].text
+    assert third.all("a")[0].attributes["href"] == f"{address(run, '1', turns=3)}#turn-3"
+
+
+def test_what_people_and_models_wrote_is_only_text(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 4)
+    for further in ((), ("steps", "1"), ("steps", "2")):
+        page = read(address(run, key(0), *further))
+        assert not page.all("img")
+        assert "<script>alert(1)</script>" in page.text
+
+
+def test_ids_are_given_once_and_links_within_the_page_lead_somewhere(engine: Engine, read: Read) -> None:
+    page = read(address(turned.answer(engine, 4), "1"))
+    ids = values(page, "id")
+    assert len(ids) == len(set(ids))
+    assert {each[1:] for each in values(page, "href") if each.startswith("#")} <= set(ids)
+
+
+def test_texts_are_folded_all_or_none(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 4)
+    opened = {
+        fold: "open" in read(address(run, "1", fold=fold)).one(id="thoughts-1").attributes
+        for fold in ("", "none", "all")
+    }
+    assert opened == {"": False, "none": True, "all": False}
+
+
+def test_a_step_s_page_has_what_is_recorded_of_it(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 4)
+    loaded = values(read(address(run, "1")), "data-load")[1]
+    assert loaded == f"{address(run, key(0), 'steps', '1')}#record"
+    page = read(loaded.partition("#")[0])
+    record, prompt = page.one(id="record").text, page.one(id="prompt-1").text
+    assert "120 tokens read, 20 of them from the cache; 7 written" in record
+    assert [row.all("td")[0].text for row in page.all("tr") if "left out" in row.text] == ["Page 1, 3"]
+    assert "Which town has bridge 0?" in prompt
+    assert "Page 1, 3" not in prompt
+    assert page.one("a", rel="up").attributes["href"] == address(run, key(0))
+    assert "StepError: it can't be searched for" in read(address(run, "1", "steps", "2")).one(id="record").text
+    read(address(run, "1", "steps", "99"), status=404)
+
+
+def test_only_who_may_submit_is_offered_to_try_again(engine: Engine, client: Any, read: Read) -> None:
+    step = address(turned.answer(engine, 4), key(0), "steps", "1")
+    again = f"{step}/again"
+    assert again in values(read(step), "href")
+    made = client.post("/v1/tokens", json={"name": "reader", "scopes": ["read"]}).json()
+    answer = client.get(step, headers=BROWSER | bearer(made["secret"]))
+    assert answer.status_code == 200
+    assert again not in values(read_page(answer.text), "href")
+
+
+def test_a_question_under_way_is_followed(engine: Engine, read: Read) -> None:
+    page = read(address(turned.answer(engine, 6, steps=5), "1"))
+    assert page.one("body").attributes["data-events"] == f"/v1{address('turned', key(0), 'events')}"
+    writing = page.one(id="writing")
+    assert "hidden" in writing.attributes
+    last = writing.all()[-1]
+    assert (last.name, last.text) == ("p", "")
+    ended = read(address(turned.answer(engine, 4, run="ended"), "1"))
+    assert not having(ended, "data-events")
+
+
+def test_a_thousand_steps_are_paged(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 5)
+    _lengthen(engine, run, 1000)
+    first, later = read(address(run, "1")), read(address(run, "1", turns=400))
+    for page in (first, later):
+        assert "1000 steps" in page.one(id="asked").text.replace(",", "")
+        assert len(page.all()) <= MOST_ELEMENTS
+    assert "turn-400" in [each.attributes["id"] for each in having(later, "data-turn")]
+    for page in (first, later):
+        for leads in ("data-gold", "data-error"):
+            assert str(having(page, leads)[-1].attributes["href"]).startswith(address(run, "1", turns=""))
+
+
+def test_a_tree_is_drawn_as_a_tree(engine: Engine, read: Read) -> None:
+    asked = [Question(id="q0", text="Who built it?", answers=("Ada",))]
+    drawn = tree("mc- df", path=(0, 1, 4), final=f"Ada [1]. {turned.HOSTILE}", marks=[mark("Ada", 0)])
+    page = read(address(end_run(engine, asked, [drawn], system="searchain"), "q0"))
+    nodes = [each.text for each in page.all("li") if str(each.attributes.get("class")).startswith("node")]
+    assert sorted(each[:7] for each in nodes) == [f"Query {number}" for number in range(5)]
+    assert "Final content Ada [1]." in page.one(id="drawn").text
+
+
+def test_votes_are_drawn_with_the_chains_behind_them(engine: Engine, read: Read) -> None:
+    asked = [Question(id="q0", text="Is it?", answers=("yes",))]
+    votes = weighing([("no", 0.1), ("yes", 0.9), ("no", 0.2)])
+    page = read(address(end_run(engine, asked, [votes], system="rethinking", dataset="strategyqa"), "q0"))
+    drawn = page.one(id="drawn")
+    assert [each.attributes["id"] for each in drawn.all("article")] == [f"q-1-chain-{number}" for number in (1, 2, 3)]
+    assert "✓ right" in drawn.text
+
+
+def test_judges_say_what_they_think_of_it_and_a_judge_s_question_what_it_graded(engine: Engine, read: Read) -> None:
+    run = judged.answer(engine)
+    judge = judged.judge(engine, judged.verdicts({"q0": judged.verdict("correct", 90)}), name="grader")
+    assert "correct (90% sure)" in read(address(run, "q0")).one(id="asked").text
+    own = read(address(judge, "q0")).one(id="drawn").text
+    assert f"What was graded {run}" in own
+    assert "It is correct." in own
+
+
+def _lengthen(engine: Engine, run: str, length: int) -> None:
+    """Repeats the recorded steps of a run's first question until there are so many."""
+    copied = ", ".join(each.name for each in steps.c if each.name not in {"id", "sequence", "previous", "ended_in"})
+    with engine.begin() as connection:
+        amending(connection)
+        of_run = select(questions.c.id).where(questions.c.run_id == run, questions.c.position == 0)
+        id_ = connection.execute(of_run).scalar_one()
+        recorded = connection.execute(select(func.count()).where(steps.c.question_id == id_)).scalar_one()
+        bound = {"question": id_, "recorded": recorded, "length": length}
+        connection.execute(
+            text(
+                f"INSERT INTO steps (sequence, previous, {copied}) "
+                f"SELECT sequence + :recorded * time, previous || time, {copied} "
+                "FROM steps, generate_series(1, :length / :recorded) AS time "
+                "WHERE question_id = :question AND sequence + :recorded * time < :length"
+            ),
+            bound,
+        )
+        connection.execute(
+            text(
+                "INSERT INTO paragraph_sets (step_id, rank, question_id, query, digest, paragraph_id, score) "
+                "SELECT again.id, rank, found.question_id, query, found.digest, paragraph_id, score "
+                "FROM paragraph_sets AS found JOIN steps AS first ON first.id = found.step_id "
+                "JOIN steps AS again ON again.question_id = first.question_id AND again.sequence >= :recorded "
+                "AND again.sequence % :recorded = first.sequence WHERE first.question_id = :question"
+            ),
+            bound,
+        )

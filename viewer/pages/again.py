@@ -1,0 +1,117 @@
+"""A step tried again: a part of it, the model or the settings changed, and the question forked from there on."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cotrail.common.assignments import assigned
+from cotrail.core.edits import PARTS, Edit
+from cotrail.core.ports.roles import ROLES
+from cotrail.engines.models_file import LANGUAGE_MODEL
+from cotrail.errors import InputError
+from cotrail.services.access.actor import Scope
+from cotrail.services.operations import forks, models
+from cotrail.services.operations.forks import ForkRequest
+from cotrail.services.views.reports.reported_steps import reported_step
+from cotrail.services.views.step_parts import StepParts
+from cotrail.viewer.links import link
+from cotrail.viewer.page import GoTo, Shown, action, page
+
+MOST_CHARACTERS = 4_000_000
+"""Of a prompt, as of a result (`cotrail.core.results`)."""
+
+Text = Annotated[str, Meta(max_length=MOST_CHARACTERS)]
+Line = Annotated[str, Meta(max_length=1000)]
+
+PATH = "/runs/{run}/questions/{question}/steps/{step}/again"
+
+
+class Typed(Struct, frozen=True, kw_only=True):
+    """What was typed into the form; None where a field is empty. settings: `key = value`, one a line."""
+
+    query: Text | None = None
+    text: Text | None = None
+    prompt: Text | None = None
+    model: Line | None = None
+    settings: Text | None = None
+
+
+@page(PATH, Scope.SUBMIT)
+def show(run: str, question: str, step: int) -> Shown:
+    """A form with what the step asked for and gave."""
+    parts = forks.parts(run, question, step)
+    return _form(parts, Typed(query=parts.query, text=parts.text, prompt=parts.prompt, model=parts.model))
+
+
+@action(PATH, Scope.SUBMIT)
+def begin(run: str, question: str, step: int, typed: Typed) -> Shown | GoTo:
+    """Fork from the step on, and go to the new chain; the form again where that can't be done, with what was typed."""
+    parts = forks.parts(run, question, step)
+    try:
+        forked = forks.fork(_request(parts, typed))
+    except InputError as error:
+        return _form(parts, typed, problem=str(error))
+    return GoTo(link("runs", forked.run, "questions", parts.question_id))
+
+
+def _form(parts: StepParts, typed: Typed, problem: str = "") -> Shown:
+    values = {
+        "parts": parts,
+        "typed": typed,
+        "problem": problem,
+        "models": _models(parts.model),
+        "steps": [reported_step(each) for each in parts.steps],
+        "settings": [(name, msgspec.json.encode(value).decode()) for name, value in _settable(parts).items()],
+    }
+    return Shown(template="again.html", section="runs", values=values)
+
+
+def _settable(parts: StepParts) -> dict[str, Any]:
+    """What may stand in the lines of settings, with what it is now."""
+    return {"temperature": parts.temperature, "seed": parts.seed, **parts.settings}
+
+
+def _models(current: str) -> list[str]:
+    """The models to choose from, the run's own among them."""
+    there = (each.name for each in models.index() if each.kind == LANGUAGE_MODEL and each.state != "missing")
+    return list(dict.fromkeys((current, *there)))
+
+
+def _request(parts: StepParts, typed: Typed) -> ForkRequest:
+    changes = _settings(typed.settings or "")
+    if typed.model not in (None, parts.model):
+        changes["model"] = typed.model
+    return ForkRequest(
+        run=parts.run, questions=(parts.question_id,), at=parts.step, changes=changes, edit=_edit(parts, typed)
+    )
+
+
+def _edit(parts: StepParts, typed: Typed) -> Edit | None:
+    """What was changed of the step; None where nothing was."""
+    changed = {name: _lines(getattr(typed, name)) for name in PARTS if _is_changed(parts, typed, name)}
+    for name, value in changed.items():
+        if not value:
+            raise InputError(f"the {name} is empty: write one, or leave it as it was")
+    return Edit(**changed) if changed else None
+
+
+def _is_changed(parts: StepParts, typed: Typed, name: str) -> bool:
+    before = getattr(parts, name)
+    return before is not None and _lines(getattr(typed, name)) != _lines(before)
+
+
+def _lines(text: str | None) -> str:
+    """A text as a form sends it back, whose browser ends lines in its own way."""
+    return (text or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """The changes in lines of `key = value`."""
+    return assigned(_assignments(_lines(text).split("\n")), texts={"model", "profile", *ROLES})
+
+
+def _assignments(lines: Iterable[str]) -> list[str]:
+    pairs = (line.partition("=") for line in lines if line.strip())
+    return [f"{key.strip()}{equals}{value.strip()}" for key, equals, value in pairs]

@@ -49,7 +49,7 @@ def kind(address: str) -> str:
 def test_every_page_that_is_led_to_suits_all(
     browser: "Browser", url: str, runs: list[str], size: tuple[int, int]
 ) -> None:
-    looked, seen, kinds = Looked(browser, url, size), set[str](), Counter[str]()
+    looked, seen, kinds, problems = Looked(browser, url, size), set[str](), Counter[str](), list[str]()
     waiting = deque(["/", *(f"/runs/{run}/questions/q0" for run in runs)])
     while waiting:
         address = waiting.popleft()
@@ -58,9 +58,10 @@ def test_every_page_that_is_led_to_suits_all(
         seen.add(address)
         kinds[kind(address)] += 1
         looked.go(address)
-        looked.check()
+        problems += looked.problems()
         waiting.extend(looked.links())
     looked.close()
+    assert not problems, "\n".join(problems)
     assert len(kinds) > 5
 
 

@@ -28,7 +28,7 @@ AWAY_SECONDS = 600.0
 MOST_TRIES = 20
 """How often a request is sent that may be sent again."""
 
-SUBMIT, PRUNE = "POST /v1/runs", "POST /v1/prune"
+SUBMIT, ESTIMATE, PRUNE = "POST /v1/runs", "POST /v1/runs/estimate", "POST /v1/prune"
 
 MOST_TOLD = 400
 """The most characters of a body that are kept where something is wrong."""
@@ -117,7 +117,7 @@ class Asker:
             case.path_parameters["token"] = self._own.there["token"][0]
         if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
             return
-        if case.operation.label == SUBMIT and isinstance(case.body, dict):
+        if case.operation.label in (SUBMIT, ESTIMATE) and isinstance(case.body, dict):
             case.body = self._submission(case.body)
         for part in (case.path_parameters, case.query, case.body):
             if isinstance(part, dict):
@@ -126,12 +126,11 @@ class Asker:
             case.body["runs"] = [self._random.choice(list(self._tally.accepted))]  # what others aim at stays
 
     def _submission(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A request for a run under a name of its own; every other one can be accepted, but for one field at most."""
+        """A request for a run under a name of its own: as it is, or one that is accepted, or that but for one field."""
         name = f"{self.name}-{self._tally.cases}"
-        if self._random.random() < 0.5:
-            return {**body, "name": name}
-        changed = self._random.choice([{}, *({key: value} for key, value in body.items())])
-        return {**self._own.request(name), **changed, "name": name}
+        accepted = self._own.request(name)
+        changed = {key: body[key] for key in self._random.sample(sorted(body), min(1, len(body)))}
+        return self._random.choice([{**body, "name": name}, accepted, accepted | changed | {"name": name}])
 
     def _aimed(self, name: str, value: Any) -> Any:
         there = (self._other if self._random.random() < 0.2 else self._own).there

@@ -2,17 +2,24 @@
 
 import re
 from collections.abc import Collection
+from itertools import islice
 from typing import Any
 
-_WORD = re.compile(r"(\w+(?:['’＇]\w+)*)")  # noqa: RUF001 - all three are written for possessives
+WORD = re.compile(r"(\w+(?:['’＇]\w+)*)")  # noqa: RUF001 - all three are written for possessives
 """A word, as those are that searches tell (`cotrail.engines.retrieval.matched_words`)."""
 
 
+MOST_MARKS = 12
+"""How often words are marked in a text: pages stay light."""
+
+
 def marked(text: str, words: Collection[str]) -> Any:
-    """The text as HTML, with these words marked."""
+    """The text as HTML, with these words marked where they come first."""
     from markupsafe import Markup, escape
 
     if not words:
         return text
-    pieces = (Markup("<mark>{}</mark>").format(each) if each in words else escape(each) for each in _WORD.split(text))
-    return Markup("").join(pieces)
+    pieces = WORD.split(text)
+    places = set(islice((place for place, each in enumerate(pieces) if each in words), MOST_MARKS))
+    marking = Markup("<mark>{}</mark>").format
+    return Markup("").join(marking(each) if place in places else escape(each) for place, each in enumerate(pieces))

@@ -20,8 +20,8 @@ from cotrail.viewer.page import Shown
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STYLE, SCRIPT = "viewer.css", "viewer.js"
-"""The names of the one style sheet and the one script of all pages."""
+STYLE, SCRIPT, MARK = "viewer.css", "viewer.js", "mark.svg"
+"""The names of the one style sheet and the one script of all pages, and of the mark in the browser's tab."""
 
 SECTIONS: Mapping[str, str] = {
     "runs": "Runs",
@@ -80,6 +80,7 @@ def _own(kind: str) -> Iterator[Traversable]:
 _PARTS: Mapping[str, Callable[[], Iterable[Traversable]]] = {
     STYLE: lambda: (report_style(), *_own(".css")),
     SCRIPT: lambda: _own(".js"),
+    MARK: lambda: _own(MARK),
 }
 
 
@@ -88,8 +89,8 @@ def _environment() -> "Environment":
     from jinja2 import PackageLoader
 
     made = environment(PackageLoader("cotrail.viewer"))
-    made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
-    made.globals |= {"frame": "layout.html", "percent": _percent}
+    made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "mark": MARK}
+    made.globals |= {"sections": SECTIONS, "frame": "layout.html", "percent": _percent}
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
     made.filters |= {"size": size, "marked": marked, "money": dollars}
     return made

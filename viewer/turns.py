@@ -12,10 +12,10 @@ from msgspec import Struct
 from cotrail.core.actions.registry import has_prompt
 from cotrail.core.views import FoundParagraph, FoundParagraphs, Part, WrittenText
 from cotrail.services.views.shown_steps import ShownStep
-from cotrail.viewer.matched_words import MOST_CHARACTERS, SNIPPET, Piece, marked, snippet, words_of
+from cotrail.viewer import snippets
 
-MOST_HITS = 20
-"""The paragraphs of a search that are shown beside its step; its own page has all."""
+MOST_HITS, MOST_CHARACTERS = 20, 2000
+"""The paragraphs of a search that are shown beside its step, and how much of each; the step's own page has all."""
 
 PAGE_WEIGHT, STEP_WEIGHT, NEW_WEIGHT, SEEN_WEIGHT = 1700, 16, 24, 9
 """How many elements a page of turns has, about; and each step without what it found, and paragraphs, new and seen.
@@ -27,19 +27,32 @@ No turn has more than a page: systems that write once and then compare for long 
 class ShownHit(Struct, frozen=True, kw_only=True):
     """A paragraph that a search found.
 
-    seen_at: the turn in which it was found before, None at its first sight.
+    seen_at: the turn in which it was found before, None at its first sight; matched: its words that stand in the query.
     """
 
     hit: FoundParagraph
     seen_at: int | None
-    snippet: Sequence[Piece]
-    text: Sequence[Piece]
-    longer: bool
+    matched: Sequence[str]
 
     @property
-    def folded(self) -> bool:
+    def text(self) -> str:
+        """Its text, as far as it is shown; empty where it was before."""
+        return "" if self.seen_at else self.hit.paragraph.text[:MOST_CHARACTERS]
+
+    @property
+    def snippet(self) -> str:
+        """Its text where a word of the query is."""
+        return snippets.snippet(self.text, self.matched)
+
+    @property
+    def folds(self) -> bool:
         """Whether its text is longer than the snippet."""
-        return len(self.hit.paragraph.text) > SNIPPET
+        return len(self.text) > snippets.LENGTH
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more of its text."""
+        return len(self.hit.paragraph.text) > MOST_CHARACTERS
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -131,8 +144,16 @@ def pages_of(turns: Iterable[Turn]) -> tuple[TurnPage, ...]:
 
 def shown_hits(step: ShownStep, turn: Turn, first_seen: Mapping[str, int]) -> list[ShownHit]:
     """What a step found, as far as it is shown; first_seen: the turns in which paragraphs were first found."""
-    words = words_of(step.view.asked)
-    return [_shown_hit(hit, turn, first_seen, words) for hit in step.view.found[:MOST_HITS]]
+    # Imported here, as what searches is loaded only where texts are looked through.
+    from cotrail.engines.retrieval.matched_words import MatchedWords
+
+    words = MatchedWords(step.view.asked)
+    found = step.view.found[:MOST_HITS]
+    before = (first_seen[hit.digest] if hit.digest not in turn.new else None for hit in found)
+    return [
+        ShownHit(hit=hit, seen_at=seen_at, matched=() if seen_at else words.of(hit.paragraph.text[:MOST_CHARACTERS]))
+        for hit, seen_at in zip(found, before, strict=True)
+    ]
 
 
 def first_seen(turns: Iterable[Turn]) -> dict[str, int]:
@@ -148,18 +169,6 @@ def written(step: ShownStep) -> str:
 def other_parts(step: ShownStep) -> list[Part]:
     """The parts of a step but for the paragraphs that it found, where it found any."""
     return [part for part in step.view.parts if not (isinstance(part, FoundParagraphs) and part.hits)]
-
-
-def _shown_hit(hit: FoundParagraph, turn: Turn, seen_at: Mapping[str, int], words: frozenset[str]) -> ShownHit:
-    before = seen_at[hit.digest] if hit.digest not in turn.new else None
-    text = "" if before else hit.paragraph.text
-    return ShownHit(
-        hit=hit,
-        seen_at=before,
-        snippet=snippet(text, words),
-        text=marked(text[:MOST_CHARACTERS], words),
-        longer=len(text) > MOST_CHARACTERS,
-    )
 
 
 def _most_weight(step: ShownStep) -> int:

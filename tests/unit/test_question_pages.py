@@ -13,7 +13,8 @@ from cotrail.services.views.gold_paragraphs import FoundGold, GoldSearch
 from cotrail.services.views.shown_questions import StepTimes
 from cotrail.services.views.shown_steps import shown_steps
 from cotrail.viewer.gold_line import gold_line
-from cotrail.viewer.matched_words import MOST_MARKS, SNIPPET, marked, snippet, words_of
+from cotrail.viewer.marking import MOST_MARKS, marked
+from cotrail.viewer.snippets import LENGTH, snippet
 from cotrail.viewer.step_timeline import LEFT, RIGHT, timeline
 from cotrail.viewer.turns import MOST_HITS, PAGE_WEIGHT, Turn, first_seen, pages_of, shown_hits, turns_of
 from tests.unit.made_runs import OWLS, question, search, written
@@ -65,23 +66,21 @@ def test_no_page_of_turns_weighs_more_than_it_may() -> None:
         assert [turn.number for page in pages for turn in page.turns] == list(range(1, len(made) + 1))
 
 
-def test_words_that_were_searched_for_are_marked() -> None:
-    words = words_of("Which towns has the river?")
-    pieces = marked("Towns lie on the River Lorn; a town is one.", words)
-    assert [piece.text for piece in pieces if piece.matches] == ["Towns", "River", "town"]
-    assert "".join(piece.text for piece in pieces) == "Towns lie on the River Lorn; a town is one."
-    assert [piece.text for piece in marked("Nothing.", words)] == ["Nothing."]
-    assert sum(piece.matches for piece in marked("town " * 1000, words)) == MOST_MARKS
+def test_words_that_were_searched_for_are_marked_as_often_as_a_page_bears() -> None:
+    found = Paragraph(id="p", title="Lorn", text="Towns lie on the River Lorn; a town is <b>one</b>.")
+    [turn] = turns(search(0, found, query="Which towns has the river?"))
+    [hit] = shown_hits(turn.steps[0], turn, first_seen([turn]))
+    assert hit.matched == ("Towns", "River", "town")
+    assert "a <mark>town</mark> is &lt;b&gt;one&lt;/b&gt;." in marked(hit.text, hit.matched)
+    assert marked("town " * 1000, hit.matched).count("<mark>") == MOST_MARKS
 
 
 def test_a_snippet_begins_where_the_first_word_is() -> None:
-    shown = "".join(
-        piece.text for piece in snippet(f"{'far away ' * 100}the Lorn flows {'on ' * 300}", words_of("Lorn"))
-    )
+    shown = snippet(f"{'far away ' * 100}the Lorn flows {'on ' * 300}", ["Lorn"])
     assert "the Lorn flows" in shown
     assert shown.startswith("…away far")
     assert shown.endswith("…")
-    assert len(shown) <= SNIPPET + 2
+    assert len(shown) <= LENGTH + 2
 
 
 def test_the_line_of_gold_goes_up_where_one_is_found() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cotrail.cli.commands.trace import _show
 from cotrail.cli.terminal.growing_traces import _lines
@@ -19,6 +20,7 @@ from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, kind_of, view_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.calls import Call
 from cotrail.core.paragraphs import Hit
 from cotrail.core.prompts import Prompt, Shown, plain
 from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Generated, Rated, Result, Retrieved
@@ -30,6 +32,7 @@ from cotrail.core.views import (
     Note,
     ScoredText,
     ScoredTexts,
+    ToolCalls,
     View,
     WrittenText,
 )
@@ -281,6 +284,15 @@ def test_facts_of_a_generation_say_what_it_cost_and_what_did_not_fit() -> None:
             )
         ),
     )
+
+
+def test_the_tools_that_a_model_called_are_shown_with_what_it_wrote() -> None:
+    call = Call(name="search", arguments='{"query": "<b>owls</b>"}')
+    called = question(steps=(step(0, STEPS[3][0], replace(GENERATED, calls=(call,))),))
+    [shown] = shown_steps(called)
+    assert shown.view.parts[1] == ToolCalls(calls=(call,))
+    assert 'called search {"query": "<b>owls</b>"}' in terminal(called)
+    assert "called search {&#34;query&#34;: &#34;&lt;b&gt;owls&lt;/b&gt;&#34;}" in page(called)
 
 
 def test_paragraphs_are_new_where_the_question_collected_them_first() -> None:

@@ -33,11 +33,11 @@ def _add_questions() -> None:
         sa.Column("tokens", sa.BigInteger(), nullable=False),
         sa.Column("milliseconds", sa.Double(), nullable=False),
         sa.Column("cost", sa.Numeric(), nullable=True),
-        sa.Column("graded", sa.Double(), sa.Computed("COALESCE(f1, -1)"), nullable=False),
+        sa.Column("graded", sa.Double(), sa.Computed("COALESCE(f1, -1)", persisted=True), nullable=False),
         sa.Column(
             "paid",
             sa.Double(),
-            sa.Computed("COALESCE(cost::double precision, tokens::double precision)"),
+            sa.Computed("COALESCE(cost::double precision, tokens::double precision)", persisted=True),
             nullable=False,
         ),
         sa.ForeignKeyConstraint(

@@ -48,8 +48,10 @@ class QuestionSummary(Base):
     milliseconds: Mapped[float]
     cost: Mapped[Decimal | None]
     """In US dollars; NULL where its models have no price."""
-    graded: Mapped[float] = mapped_column(Computed("COALESCE(f1, -1)"))
-    paid: Mapped[float] = mapped_column(Computed("COALESCE(cost::double precision, tokens::double precision)"))
+    graded: Mapped[float] = mapped_column(Computed("COALESCE(f1, -1)", persisted=True))
+    paid: Mapped[float] = mapped_column(
+        Computed("COALESCE(cost::double precision, tokens::double precision)", persisted=True)
+    )
     """By which it is sorted, where it has no F1, or no cost."""
 
 

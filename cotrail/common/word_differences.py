@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -31,10 +32,10 @@ def word_differences(first: str, second: str) -> tuple[Pieces, Pieces]:
 
 def _pieces(words: Sequence[str], shared: set[int]) -> Pieces:
     """Neighbouring words that stand alone are one piece, without the space behind it."""
-    pieces: list[Piece] = []
+    parts: list[tuple[str, bool]] = []
     for alone, group in groupby(range(len(words)), key=lambda place: place not in shared):
         text = "".join(words[place] for place in group)
         kept = text.rstrip() if alone else text
-        parts = (Piece(text=kept, alone=alone), Piece(text=text[len(kept) :]))
-        pieces += [part for part in parts if part.text]
-    return tuple(pieces)
+        parts += [(kept, alone), (text[len(kept) :], False)]
+    merged = groupby(filter(itemgetter(0), parts), key=itemgetter(1))
+    return tuple(Piece(text="".join(text for text, _ in group), alone=alone) for alone, group in merged)

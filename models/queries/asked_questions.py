@@ -38,4 +38,4 @@ def read_answers(connection: Connection, run_id: str, keys: Sequence[str]) -> di
     """Return the answers to these questions by their ids, None where there is none."""
     answer = case((questions.c.status == QuestionStatus.FINISHED, questions.c.answer))
     query = select(questions.c.key, answer).where(questions.c.run_id == run_id, questions.c.key.in_(keys))
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
@@ -10,7 +11,8 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.rethinking.tables import comparison
 from cotrail.services.views.reports.documents import report_page, write_report
-from cotrail.services.views.reports.figures_in_pages import COLOURS
+from cotrail.services.views.reports.figures import PAPER
+from cotrail.services.views.reports.figures_in_pages import COLOURS, page_figure
 from cotrail.services.views.reports.sheets import sheet
 from tests.unit import test_rethinking_tables as rethinking
 from tests.unit.made_results import line, made
@@ -122,3 +124,17 @@ def test_the_page_says_what_was_run_and_how_to_run_it_again() -> None:
     assert f'<p class="lead">{subject}</p>' in html
     assert "<code>cotrail experiment show mine</code>" in html
     assert html.count('<h2 id="runs">Configurations of the runs</h2>') == 1
+
+
+def test_figures_have_their_styles_as_attributes_since_the_viewer_s_pages_allow_no_others() -> None:
+    drawings = [drawing for plot in ircot().plots for _, drawing in page_figure(plot).panels]
+    assert drawings
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        assert not [each for each in root.iter() if "style" in each.attrib or each.tag.endswith("}style")]
+        texts = [each for each in root.iter() if each.tag.endswith("}text")]
+        assert all(each.attrib["fill"] and each.attrib["font-size"].endswith("px") for each in texts)
+        assert {each.attrib["fill"] for each in root.iter() if each.tag.endswith("}path") and "fill" in each.attrib} > {
+            "none",
+            COLOURS[PAPER],
+        }

@@ -10,6 +10,7 @@ from cotrail.services.operations import comparisons, runs
 from cotrail.services.views.comparison import Comparison
 from cotrail.services.views.outcome_matrix import Outcome
 from cotrail.services.views.reports.comparison_page import comparison_figures, comparison_values
+from cotrail.services.views.side_by_side import SideBySide
 from cotrail.viewer.links import link
 from cotrail.viewer.page import Shown, page
 
@@ -71,7 +72,13 @@ def question(run: Sequence[Name], question: str, metric: Name = "", start: Start
     first, second = _two(run)
     both = comparisons.question(question, first, second, start=start, limit=ROWS)
     values = {"both": both, "rows": ROWS, "chosen_metric": metric, **_paired(first, second, metric, both.question_id)}
-    return Shown(template="compare-question.html", section="compare", values=values)
+    return Shown(template="compare-question.html", section="compare", values=values, events=_events(both))
+
+
+def _events(both: SideBySide) -> str:
+    """The events of the question in the run that goes on; in the second one where both do, as forks are."""
+    going_on = [each.run for each in (both.second, both.first) if each.status == "open"]
+    return link("v1", "runs", going_on[0], "questions", both.question_id, "events") if going_on else ""
 
 
 def _two(run: Sequence[str]) -> tuple[str, str]:

@@ -6,8 +6,6 @@ once: what it has written by then counts, and another one goes on from there.
 
 import logging
 import os
-import sys
-import threading
 import time
 
 from sqlalchemy import Engine, text
@@ -16,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cotrail.errors import CotrailError
 from cotrail.models.commands.summarizing import VERSION, due_runs
 from cotrail.models.records.maintaining import SUMMARIZER
+from cotrail.services.parent import end_with_parent
 from cotrail.services.store import open_store
 from cotrail.services.views.summarizing import for_seconds, summarize
 
@@ -35,7 +34,7 @@ IDLE_LOOKS = 15
 
 def main() -> None:
     """Summarize what is due, and what becomes so soon."""
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    end_with_parent()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     os.nice(10)  # everything else goes first
     with open_store() as engine, engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
@@ -65,11 +64,6 @@ def _turn(engine: Engine, run_id: str) -> bool:
         logger.warning("questions of %s can't be summarized now: %s", run_id, error)
         return False
     return True
-
-
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
-    os._exit(3)
 
 
 if __name__ == "__main__":

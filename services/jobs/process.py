@@ -7,7 +7,6 @@ standard input closes, the process that claimed the job is gone, and this one en
 import logging
 import os
 import sys
-import threading
 from importlib import import_module
 
 import msgspec
@@ -21,6 +20,7 @@ from cotrail.models.records.jobs import JobRecord
 from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.data.uploaded_files import named_without_place
 from cotrail.services.jobs.work import LostJobError, Work
+from cotrail.services.parent import end_with_parent
 from cotrail.services.store import open_store
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ OUTAGE_SECONDS = 30.0
 
 def main(job_id: str, epoch: int) -> None:
     """Carry out the job and record its outcome."""
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    end_with_parent()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     os.nice(5)  # searches and the API go first
     with open_store() as engine:
@@ -62,11 +62,6 @@ def _carry_out(engine: Engine, job: JobRecord, held: Held) -> None:
     else:
         with engine.begin() as connection:
             finish_job(connection, held, result)
-
-
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
-    os._exit(3)
 
 
 if __name__ == "__main__":

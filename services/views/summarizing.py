@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 
 from cotrail.core.ended_by import LIMIT
 from cotrail.core.money import NOTHING_SPENT, Spent
+from cotrail.core.results import Generated, Result
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.question_scores import mean_scores, usual_interval
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
@@ -114,7 +115,6 @@ def _summaries(
 def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores, spent: Spent) -> Mapping[str, Any]:
     details = details_of(record, question)
     explanation = explained(record, question, details, scores)
-    usage = spent.usage
     return {
         "outcome": _outcome(question, verdict_of(question, details, scores), scores),
         "cause": explanation.cause.slug if explanation else None,
@@ -124,10 +124,14 @@ def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores
         "limited": question.ended_by.startswith(LIMIT),
         "steps": len(question.steps),
         "retries": sum(max(step.attempts - 1, 0) for step in question.steps),
-        "tokens": usage.input_tokens + usage.output_tokens,
+        "tokens": sum(_tokens(step.result) for step in question.steps),
         "milliseconds": sum(step.milliseconds or 0.0 for step in question.steps),
         "cost": spent.dollars,
     }
+
+
+def _tokens(result: Result | None) -> int:
+    return result.prompt_tokens + result.generated_tokens if isinstance(result, Generated) else 0
 
 
 def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> Outcome:

@@ -134,7 +134,8 @@ def test_what_is_opened_again_is_summarized_anew(towns: Engine) -> None:
 def test_a_question_opened_again_meanwhile_is_left_out(towns: Engine) -> None:
     whole(towns, RUN)
     with towns.begin() as connection:
-        rows = {row["question_id"]: dict(row) for row in connection.execute(select(question_summaries)).mappings()}
+        columns = [each for each in question_summaries.c if not each.computed]
+        rows = {row["question_id"]: dict(row) for row in connection.execute(select(*columns)).mappings()}
         assert begin_run(connection, RUN, VERSION + 1)
         ended = next_questions(connection, RUN, VERSION + 1, 100)
     assert len(ended) == len(SCRIPTS)

@@ -31,7 +31,9 @@ function renew(fresh) {
       const same = now.querySelector(`#${CSS.escape(each.id)}`);
       if (same) same.open = each.open;
     }
+    const active = document.activeElement, place = [...old.querySelectorAll(active.tagName)].indexOf(active);
     old.replaceWith(now);
+    if (place >= 0) now.querySelectorAll(active.tagName)[place]?.focus({ preventScroll: true });
   }
   for (const list of document.querySelectorAll("[data-grows]")) {
     const all = [...(fresh.getElementById(list.id)?.children ?? [])];

@@ -192,3 +192,15 @@ def test_steps_are_shown_where_nothing_says_who_is_right(client: "TestClient[Any
 )
 def test_what_is_not_there_is_said(client: "TestClient[Any]", pair: str, address: str, status: int) -> None:
     page_at(client, address, status)
+
+
+def test_a_question_under_way_is_followed(client: "TestClient[Any]", engine: Engine) -> None:
+    answered(engine, "alpha", ALPHA)
+    answered(engine, "bravo", BRAVO, ending=3)
+    ended = page_at(client, "/compare/question?run=alpha&run=bravo&question=q1")
+    assert "data-events" not in ended.one("body").attributes
+    page = page_at(client, "/compare/question?run=alpha&run=bravo&question=q4")
+    assert page.one("body").attributes["data-events"] == "/v1/runs/bravo/questions/q4/events"
+    assert "no answer" in page.one("div", id="answers").text
+    assert "only alpha has such a step" in page.one("li", id="row-1").text
+    assert "haven't ended in both runs" in page_at(client, "/compare/questions?run=alpha&run=bravo").one("main").text

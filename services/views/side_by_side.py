@@ -28,7 +28,7 @@ from cotrail.services.views.verdicts import verdict_of
 LONGEST = 4000
 """Characters that are shown of a text; the question's own page has all of it."""
 
-MARKED = "the marked words are others"
+MARKED = "the marked words differ"
 """What is said of steps whose different texts stand beside each other."""
 
 

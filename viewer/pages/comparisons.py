@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from cotrail.errors import InputError, UnavailableError
+from cotrail.services.lists.run_list import ListedRun
 from cotrail.services.operations import comparisons, runs
 from cotrail.services.views.comparison import Comparison
 from cotrail.services.views.outcome_matrix import Outcome
@@ -17,11 +18,14 @@ from cotrail.viewer.page import Shown, page
 OFFERED = 30
 """The newest runs, which the form offers."""
 
-MOST_RUNS = 12
-"""The runs that are compared at once: 66 pairs."""
+MOST_RUNS = 8
+"""The runs that are compared at once: 28 pairs."""
 
 MOST_SHOWN = 20
 """The questions that are shown of each outcome of the only pair; of several pairs together so many."""
+
+JUDGE = "judge"
+"""The system of a judge's run, which is compared with none."""
 
 ON_A_PAGE = 50
 ROWS = 20
@@ -39,7 +43,7 @@ def show(run: Sequence[Name] = (), against: Name | None = None, metric: Name | N
     named = tuple(dict.fromkeys(name for name in run if name.strip()))
     if len(named) > MOST_RUNS:
         raise InputError(f"these are {len(named)} runs: compare up to {MOST_RUNS} at once")
-    offered = {"offered": runs.index((), limit=OFFERED).runs, "named": named, "against": against, "metric": metric}
+    offered = {"offered": _offered(), "named": named, "against": against, "metric": metric}
     if len(named) < 2:
         return Shown(template="compare-choose.html", section="compare", values=offered)
     found = comparisons.show(named, against=against, metrics=[metric] if metric else ())
@@ -73,6 +77,11 @@ def question(run: Sequence[Name], question: str, metric: Name = "", start: Start
     both = comparisons.question(question, first, second, start=start, limit=ROWS)
     values = {"both": both, "rows": ROWS, "chosen_metric": metric, **_paired(first, second, metric, both.question_id)}
     return Shown(template="compare-question.html", section="compare", values=values, events=_events(both))
+
+
+def _offered() -> list[ListedRun]:
+    """The newest runs with answers of their own."""
+    return [run for run in runs.index((), limit=OFFERED).runs if run.system != JUDGE]
 
 
 def _events(both: SideBySide) -> str:

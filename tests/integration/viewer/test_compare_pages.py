@@ -15,9 +15,12 @@ from cotrail.configuration.settings import settings
 from tests.integration.asked_service import service
 from tests.integration.compared import HALF, RIGHT, WRONG, answered, asked
 from tests.integration.conftest import Cotrail
+from tests.integration.viewer import turned
 from tests.integration.viewer.read_pages import Element, page_at
 
 HOSTILE = '<script>alert(1)</script>"><svg onload=alert(2)>{{7*7}}'
+
+MOST_ELEMENTS = 3000
 
 ALPHA = [RIGHT] * 3 + [HALF, WRONG, RIGHT]
 BRAVO = [RIGHT, WRONG, HALF, WRONG, RIGHT, RIGHT]
@@ -192,3 +195,29 @@ def test_steps_are_shown_where_nothing_says_who_is_right(client: "TestClient[Any
 )
 def test_what_is_not_there_is_said(client: "TestClient[Any]", pair: str, address: str, status: int) -> None:
     page_at(client, address, status)
+
+
+def test_a_question_under_way_is_followed(client: "TestClient[Any]", engine: Engine) -> None:
+    answered(engine, "alpha", ALPHA)
+    answered(engine, "bravo", BRAVO, ending=3)
+    ended = page_at(client, "/compare/question?run=alpha&run=bravo&question=q1")
+    assert "data-events" not in ended.one("body").attributes
+    page = page_at(client, "/compare/question?run=alpha&run=bravo&question=q4")
+    assert page.one("body").attributes["data-events"] == "/v1/runs/bravo/questions/q4/events"
+    assert "no answer" in page.one("div", id="answers").text
+    assert "only alpha has such a step" in page.one("li", id="row-1").text
+    assert "haven't ended in both runs" in page_at(client, "/compare/questions?run=alpha&run=bravo").one("main").text
+
+
+def test_a_thousand_steps_are_paged(client: "TestClient[Any]", engine: Engine) -> None:
+    for run, turns in (("one", 5), ("two", 6)):
+        turned.lengthen(engine, turned.answer(engine, turns, run=run), 1000)
+    address = "/compare/question?run=one&run=two&question=1"
+    pages = [page_at(client, address), page_at(client, f"{address}&start=980")]
+    for page, start in zip(pages, (0, 980), strict=True):
+        assert len(page.all()) <= MOST_ELEMENTS
+        rows = [each.attributes.get("id") for each in page.one("ol", id="rows").all("li")]
+        assert [each for each in rows if each] == [f"row-{start + number}" for number in range(20)]
+    later, earlier = (page.one("p", class_="pages").all("a")[0] for page in pages)
+    assert later.text.startswith("Later steps")
+    assert str(earlier.attributes["href"]).endswith("start=960")

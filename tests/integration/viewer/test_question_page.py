@@ -5,12 +5,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine
 
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.questions import Question
-from cotrail.models.schema.seals import amending
-from cotrail.models.schema.tables import questions, steps
 from cotrail.viewer.links import link
 from tests.integration import judged
 from tests.integration.asked_service import bearer, service
@@ -155,7 +153,7 @@ def test_a_question_under_way_is_followed(engine: Engine, read: Read) -> None:
 
 def test_a_thousand_steps_are_paged(engine: Engine, read: Read) -> None:
     run = turned.answer(engine, 5)
-    _lengthen(engine, run, 1000)
+    turned.lengthen(engine, run, 1000)
     first, later = read(address(run, "1")), read(address(run, "1", turns=400))
     for page in (first, later):
         assert "1000 steps" in page.one(id="asked").text.replace(",", "")
@@ -191,33 +189,3 @@ def test_judges_say_what_they_think_of_it_and_a_judge_s_question_what_it_graded(
     own = read(address(judge, "q0")).one(id="drawn").text
     assert f"What was graded {run}" in own
     assert "It is correct." in own
-
-
-def _lengthen(engine: Engine, run: str, length: int) -> None:
-    """Repeats the recorded steps of a run's first question until there are so many."""
-    copied = ", ".join(each.name for each in steps.c if each.name not in {"id", "sequence", "previous", "ended_in"})
-    with engine.begin() as connection:
-        amending(connection)
-        of_run = select(questions.c.id).where(questions.c.run_id == run, questions.c.position == 0)
-        id_ = connection.execute(of_run).scalar_one()
-        recorded = connection.execute(select(func.count()).where(steps.c.question_id == id_)).scalar_one()
-        bound = {"question": id_, "recorded": recorded, "length": length}
-        connection.execute(
-            text(
-                f"INSERT INTO steps (sequence, previous, {copied}) "
-                f"SELECT sequence + :recorded * time, previous || time, {copied} "
-                "FROM steps, generate_series(1, :length / :recorded) AS time "
-                "WHERE question_id = :question AND sequence + :recorded * time < :length"
-            ),
-            bound,
-        )
-        connection.execute(
-            text(
-                "INSERT INTO paragraph_sets (step_id, rank, question_id, query, digest, paragraph_id, score) "
-                "SELECT again.id, rank, found.question_id, query, found.digest, paragraph_id, score "
-                "FROM paragraph_sets AS found JOIN steps AS first ON first.id = found.step_id "
-                "JOIN steps AS again ON again.question_id = first.question_id AND again.sequence >= :recorded "
-                "AND again.sequence % :recorded = first.sequence WHERE first.question_id = :question"
-            ),
-            bound,
-        )

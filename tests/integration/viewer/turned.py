@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select, text
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.generate import Reason
@@ -18,6 +18,8 @@ from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
 from tests.integration.stepping import LEASE, completed, unsent
@@ -116,3 +118,33 @@ def _written(action: Reason, said: str) -> Generated:
         thoughts=f"Let me see. {said}",
         thoughts_are="whole",
     )
+
+
+def lengthen(engine: Engine, run: str, length: int) -> None:
+    """Repeats the recorded steps of a run's first question until there are so many."""
+    copied = ", ".join(each.name for each in steps.c if each.name not in {"id", "sequence", "previous", "ended_in"})
+    with engine.begin() as connection:
+        amending(connection)
+        of_run = select(questions.c.id).where(questions.c.run_id == run, questions.c.position == 0)
+        id_ = connection.execute(of_run).scalar_one()
+        recorded = connection.execute(select(func.count()).where(steps.c.question_id == id_)).scalar_one()
+        bound = {"question": id_, "recorded": recorded, "length": length}
+        connection.execute(
+            text(
+                f"INSERT INTO steps (sequence, previous, {copied}) "
+                f"SELECT sequence + :recorded * time, previous || time, {copied} "
+                "FROM steps, generate_series(1, :length / :recorded) AS time "
+                "WHERE question_id = :question AND sequence + :recorded * time < :length"
+            ),
+            bound,
+        )
+        connection.execute(
+            text(
+                "INSERT INTO paragraph_sets (step_id, rank, question_id, query, digest, paragraph_id, score) "
+                "SELECT again.id, rank, found.question_id, query, found.digest, paragraph_id, score "
+                "FROM paragraph_sets AS found JOIN steps AS first ON first.id = found.step_id "
+                "JOIN steps AS again ON again.question_id = first.question_id AND again.sequence >= :recorded "
+                "AND again.sequence % :recorded = first.sequence WHERE first.question_id = :question"
+            ),
+            bound,
+        )

@@ -1,13 +1,13 @@
 """Steps as terminals, pages and programs show them: what all have, and the view that their kind makes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count, duration
 from cotrail.core.actions.registry import view_of
-from cotrail.core.views import FoundParagraph, FoundParagraphs, Note, View
+from cotrail.core.views import Facts, FoundParagraph, FoundParagraphs, Note, Part, View
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.traces import StepFacts, TracedQuestion
 from cotrail.models.schema.states import StepState
@@ -51,7 +51,7 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
             else part
             for part in view.parts
         )
-        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *parts)))
+        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *_meant(step, parts))))
 
 
 def _edit(step: StepFacts) -> Iterator[Note]:
@@ -62,6 +62,12 @@ def _edit(step: StepFacts) -> Iterator[Note]:
         yield Note(text=f"shown another prompt than the system's, as {step.edit.by} wrote it")
     elif step.edit:
         yield Note(text=f"written by {step.edit.by}, and not by the model")
+
+
+def _meant(step: StepFacts, parts: Iterable[Part]) -> Iterator[Any]:
+    """The parts that mean something: nobody counted tokens of a text that a person gave."""
+    was_given = step.edit is not None and step.edit.text is not None
+    yield from (part for part in parts if not (was_given and isinstance(part, Facts)))
 
 
 def facts_of(step: StepFacts) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from cotrail.audit.provenance import provenance
 from cotrail.audit.verification import verify
 from cotrail.core.edits import StepEdit
 from cotrail.core.results import Failure
+from cotrail.core.views import Facts, Note, WrittenText
 from cotrail.errors import InputError
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.retrying import retry
@@ -234,6 +235,15 @@ def test_a_trace_says_what_stands_in_place_of_what(origin: Engine, ledger: Ledge
     assert "searched for “Who was born in Sild?” instead, as kim wrote" in str(shown.view.parts[0])
     with origin.connect() as connection:
         assert read_candidates(connection, FORK, ["retrieve"])["q0"] == [4]
+
+
+def test_nobody_counted_the_tokens_of_a_text_that_was_given(origin: Engine, ledger: Ledger) -> None:
+    edit(origin, 3, text=SENTENCE)
+    carry_out(origin, ledger)
+    with origin.connect() as connection:
+        given, following = list(shown_steps(read_question(connection, FORK, "q0")))[3:6:2]
+    assert [type(part) for part in given.view.parts] == [Note, WrittenText]
+    assert [type(part) for part in following.view.parts] == [WrittenText, Facts]
 
 
 def test_the_command_forks_with_an_edit_and_says_so(

@@ -244,8 +244,8 @@ def test_the_json_of_a_trace_has_the_fields_of_each_kind_and_no_others(
     action: Action, result: Result, fields: dict[str, Any]
 ) -> None:
     steps = printed(question(steps=(step(0, action), step(1, action, result))))["steps"]
-    own = [{name: each[name] for name in list(each)[8:]} for each in steps]
-    assert list(steps[0])[:8] == [
+    own = [{name: each[name] for name in list(each)[9:]} for each in steps]
+    assert list(steps[0])[:9] == [
         "sequence",
         "kind",
         "state",
@@ -254,6 +254,7 @@ def test_the_json_of_a_trace_has_the_fields_of_each_kind_and_no_others(
         "milliseconds",
         "adopted",
         "failure",
+        "edit",
     ]
     name = RESULTS.get(steps[0]["kind"], "found" if "sentences" in fields else "result")
     assert own[0] == fields | {name: [] if name == "hits" else None}

@@ -36,7 +36,7 @@ HEADERS = {
 }
 """What pages are sent with: nothing in them runs but the viewer's own file."""
 
-_TYPES = {"css": "text/css", "js": "text/javascript"}
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class _Allowed:

@@ -20,8 +20,8 @@ from cotrail.viewer.page import Shown
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STYLE, SCRIPT = "viewer.css", "viewer.js"
-"""The names of the one style sheet and the one script of all pages."""
+STYLE, SCRIPT, ICON = "viewer.css", "viewer.js", "icon.svg"
+"""The names of the one style sheet and the one script of all pages, and of the icon that browsers ask for."""
 
 SECTIONS: Mapping[str, str] = {
     "runs": "Runs",
@@ -80,6 +80,7 @@ def _own(kind: str) -> Iterator[Traversable]:
 _PARTS: Mapping[str, Callable[[], Iterable[Traversable]]] = {
     STYLE: lambda: (report_style(), *_own(".css")),
     SCRIPT: lambda: _own(".js"),
+    ICON: lambda: _own(ICON),
 }
 
 
@@ -88,7 +89,14 @@ def _environment() -> "Environment":
     from jinja2 import PackageLoader
 
     made = environment(PackageLoader("cotrail.viewer"))
-    made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "sections": SECTIONS}
+    made.globals |= {
+        "link": link,
+        "version": version,
+        "style": STYLE,
+        "script": SCRIPT,
+        "icon": ICON,
+        "sections": SECTIONS,
+    }
     made.globals |= {"frame": "layout.html", "percent": _percent}
     made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
     made.filters |= {"size": size, "marked": marked, "money": dollars}

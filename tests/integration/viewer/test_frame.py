@@ -44,6 +44,8 @@ def test_files_are_kept_by_browsers_until_they_change_and_are_small(client: "Tes
     assert all("immutable" in each.headers["cache-control"] for each in answers)
     assert [each.headers["content-type"].partition(";")[0] for each in answers] == ["text/javascript", "text/css"]
     assert sum(len(each.content) for each in answers) <= 60_000
+    icon = client.get(str(page.one("link", rel="icon").attributes["href"]))
+    assert (icon.status_code, icon.headers["content-type"].partition(";")[0]) == (200, "image/svg+xml")
     assert client.get("/static/other.js").status_code == 404
 
 

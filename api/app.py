@@ -33,7 +33,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without any, browsers say of the origin of forms that it is null
     "X-Content-Type-Options": "nosniff",
 }
 """The headers of every answer that doesn't set them itself."""

@@ -10,7 +10,7 @@ from cotrail.api.access import ACTOR
 from cotrail.api.page_requests import wants_page
 from cotrail.api.pages import here_of, page_response
 from cotrail.api.problems import Problem
-from cotrail.api.sign_in import STATE
+from cotrail.api.sign_in import sign_in_page
 from cotrail.services.access.actor import ANYBODY, acting
 from cotrail.viewer.page import Shown
 
@@ -30,8 +30,15 @@ def shown_to_people(handle: Callable[[AnyRequest, E], Response[Problem]]) -> Cal
 
 def _page(request: AnyRequest, response: Response[Problem]) -> Response[Any]:
     problem = response.content
-    signed_out = problem.status == HTTPStatus.UNAUTHORIZED
-    values = {"problem": problem, "by_provider": request.app.state[STATE] is not None}
-    shown = Shown(template="sign-in.html" if signed_out else "problem.html", values=values)
     with acting(request.state.get(ACTOR, ANYBODY)):
+        if problem.status == HTTPStatus.UNAUTHORIZED:
+            return _sign_in(request, problem)
+        shown = Shown(template="problem.html", values={"problem": problem})
         return page_response(shown, here_of(request), problem.status)
+
+
+def _sign_in(request: AnyRequest, problem: Problem) -> Response[Any]:
+    """The page for those who aren't signed in, after which they see what they wanted to; why they couldn't, if not."""
+    if request.scope["path"].startswith("/auth/"):
+        return sign_in_page(request, "/", problem.detail)
+    return sign_in_page(request, here_of(request).with_query() if request.method == "GET" else "/")

@@ -1,5 +1,6 @@
 """Routes by which people sign in and out with a browser."""
 
+from http import HTTPStatus
 from typing import Any
 
 from litestar import Request, Response, get, post
@@ -9,10 +10,12 @@ from litestar.datastructures import Cookie
 from cotrail.api import origins
 from cotrail.api.access import PUBLIC, SESSION, cookie_name
 from cotrail.api.page_requests import pairs_of, wants_page
-from cotrail.errors import UnknownNameError
+from cotrail.api.pages import here_of, page_response
+from cotrail.errors import UnauthenticatedError, UnknownNameError
 from cotrail.services.access import tokens
 from cotrail.services.access.actor import actor
 from cotrail.services.access.sign_in import FLOW_SECONDS, SignIn, check_path
+from cotrail.viewer.page import Shown
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -81,14 +84,26 @@ def _cookie(request: AnyRequest, name: str, value: str, seconds: int) -> Cookie:
 
 
 @post("/auth/token", status_code=303, opt={PUBLIC: True}, include_in_schema=False)
-async def by_token(request: AnyRequest) -> Response[None]:
+async def by_token(request: AnyRequest) -> Response[Any]:
     """Sign in whoever has a token, which the browser keeps from then on; `next` is where it goes."""
     origins.check_page(request, cookie=True)
     given = pairs_of(await request.body())
     secret, path = given.get("token", [""])[-1].strip(), given.get("next", ["/"])[-1]
     check_path(path)
-    await sync_to_thread(tokens.recognized, secret)
+    try:
+        await sync_to_thread(tokens.recognized, secret)
+    except UnauthenticatedError as error:
+        if not wants_page(request):
+            raise
+        return sign_in_page(request, path, str(error))
     return _goes_to(path, _cookie(request, SESSION, secret, TOKEN_SECONDS))
+
+
+def sign_in_page(request: AnyRequest, path: str, refused: str = "") -> Response[str]:
+    """The page on which people sign in; path: where they go then; refused: why they aren't signed in yet."""
+    values = {"next": path, "refused": refused, "by_provider": request.app.state[STATE] is not None}
+    shown = Shown(template="sign-in.html", values=values)
+    return page_response(shown, here_of(request), HTTPStatus.UNAUTHORIZED)
 
 
 SIGN_IN = (sign_in, callback, sign_out, by_token)

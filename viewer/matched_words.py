@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec import Struct
 
@@ -37,12 +38,10 @@ def words_of(query: str) -> frozenset[str]:
 def marked(text: str, words: frozenset[str]) -> list[Piece]:
     """A text in pieces, of which the first matching words are marked."""
     pieces, end = [], 0
-    for start, stop in _matches(text, words):
+    for start, stop in islice(_matches(text, words), MOST_MARKS):
         pieces += [Piece(text[end:start], matches=False)] if start > end else []
         pieces.append(Piece(text[start:stop], matches=True))
         end = stop
-        if len(pieces) >= 2 * MOST_MARKS:
-            break
     return [*pieces, Piece(text[end:], matches=False)] if end < len(text) else pieces
 
 

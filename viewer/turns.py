@@ -167,15 +167,16 @@ def _most_weight(step: ShownStep) -> int:
 
 
 def _groups(steps: Sequence[ShownStep], batches: Mapping[int, int]) -> Iterator[tuple[ShownStep, ...]]:
-    group: list[ShownStep] = []
+    group, weight = list[ShownStep](), 0
     for _, together in groupby(steps, lambda step: batches.get(step.sequence, -step.sequence)):
         for step in together:
-            if sum(map(_most_weight, (*group, step))) > PAGE_WEIGHT:
+            weight += _most_weight(step)
+            if group and weight > PAGE_WEIGHT:
                 yield tuple(group)
-                group = []
+                group, weight = [], _most_weight(step)
             group.append(step)
         if any(has_prompt(step.kind) for step in group):
             yield tuple(group)
-            group = []
+            group, weight = [], 0
     if group:
         yield tuple(group)

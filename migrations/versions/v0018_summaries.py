@@ -33,6 +33,13 @@ def _add_questions() -> None:
         sa.Column("tokens", sa.BigInteger(), nullable=False),
         sa.Column("milliseconds", sa.Double(), nullable=False),
         sa.Column("cost", sa.Numeric(), nullable=True),
+        sa.Column("graded", sa.Double(), sa.Computed("COALESCE(f1, -1)", persisted=True), nullable=False),
+        sa.Column(
+            "paid",
+            sa.Double(),
+            sa.Computed("COALESCE(cost::double precision, tokens::double precision)", persisted=True),
+            nullable=False,
+        ),
         sa.ForeignKeyConstraint(
             ["question_id"], ["questions.id"], name=op.f("question_summaries_question_id_fkey"), ondelete="CASCADE"
         ),
@@ -42,6 +49,9 @@ def _add_questions() -> None:
         sa.PrimaryKeyConstraint("question_id", name=op.f("question_summaries_pkey")),
     )
     op.create_index("question_summaries_run_id_question_id_idx", "question_summaries", ["run_id", "question_id"])
+    for column in ("graded", "steps", "milliseconds", "paid"):
+        name = f"question_summaries_run_id_{column}_idx"
+        op.create_index(name, "question_summaries", ["run_id", column, "question_id"])
 
 
 def _add_runs() -> None:

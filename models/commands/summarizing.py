@@ -152,7 +152,11 @@ def write_summaries(
     kept = [rows[each] for each in connection.execute(_LOCK, seen).scalars() if each in rows]
     if kept:
         statement = insert(summaries)
-        changed = {each.name: statement.excluded[each.name] for each in summaries.c if not each.primary_key}
+        changed = {
+            each.name: statement.excluded[each.name]
+            for each in summaries.c
+            if not each.primary_key and not each.computed
+        }
         connection.execute(statement.on_conflict_do_update(index_elements=["question_id"], set_=changed), kept)
     if ended:
         connection.execute(_ADVANCE, {"run": run_id, "at": ended[-1].at, "id": ended[-1].id})

@@ -47,12 +47,11 @@ EXCESS = 2.0
 
 MOST_LENGTHS = 30
 
-_paid = func.coalesce(cast(summaries.c.cost, Double), cast(summaries.c.tokens, Double))
 _SORTED: Mapping[str, ColumnElement[Any]] = {
-    "score": func.coalesce(summaries.c.f1, -1.0),
+    "score": summaries.c.graded,
     "steps": summaries.c.steps,
     "time": summaries.c.milliseconds,
-    "cost": _paid,
+    "cost": summaries.c.paid,
 }
 _run = bindparam("run", type_=Text)
 
@@ -194,12 +193,12 @@ def _ordered(query: Select[Any], order: Order, after: int | None) -> Select[Any]
     if order == "position":
         behind = query if after is None else query.where(summaries.c.question_id > after)
         return behind.order_by(summaries.c.question_id)
-    value, down = _SORTED[order.removeprefix("-")], order.startswith("-")
-    place = (-value if down else value), summaries.c.question_id
+    # An index has each order with the ids behind it, and is read from either end.
+    place, down = (_SORTED[order.removeprefix("-")], summaries.c.question_id), order.startswith("-")
     if after is not None:
-        last = select(*place).where(summaries.c.question_id == after).correlate(None).subquery("last")
-        query = query.where(tuple_(*place) > select(last).scalar_subquery())
-    return query.order_by(*place)
+        own, last = tuple_(*place), select(*place).where(summaries.c.question_id == after).scalar_subquery()
+        query = query.where(own < last if down else own > last)
+    return query.order_by(*(each.desc() if down else each for each in place))
 
 
 def _conditions(chosen: Chosen, counts: SummaryCounts) -> list[ColumnElement[bool]]:
@@ -230,7 +229,7 @@ def _traits(means: Mapping[str, Any]) -> dict[Trait, ColumnElement[bool]]:
         "retried": summaries.c.retries > 0,
         "slow": summaries.c.milliseconds > EXCESS * means["milliseconds"],
         "long": summaries.c.steps > EXCESS * means["steps"],
-        "costly": _paid > EXCESS * means["paid"],
+        "costly": summaries.c.paid > EXCESS * means["paid"],
     }
 
 
@@ -238,7 +237,7 @@ _of_run = (
     select(
         func.avg(summaries.c.milliseconds).label("milliseconds"),
         cast(func.avg(summaries.c.steps), Double).label("steps"),
-        func.avg(_paid).label("paid"),
+        func.avg(summaries.c.paid).label("paid"),
     )
     .where(summaries.c.run_id == _run)
     .cte("means")

@@ -21,7 +21,7 @@ WINDOW_SECONDS = 120
 TROUBLE_SECONDS = 900
 """The window of executions that didn't end with a result."""
 
-MOST_ENDED = 10_000
+MOST_ENDED = 5_000
 """The most steps of a run that are counted in the window."""
 
 MOST_RUNS = 200

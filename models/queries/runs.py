@@ -16,6 +16,7 @@ from cotrail.models.records.blockage import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
 from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
+from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, run_labels, runs
 
 LATEST = "latest"
@@ -169,7 +170,9 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[RunSummary]
 
 def _summaries(connection: Connection, records: Sequence[RunRecord], stopped: Collection[str]) -> list[RunSummary]:
     ids = [record.id for record in records]
-    counts, labels = _counts(connection, ids), read_labels(connection, ids)
+    known = _summarized(connection, ids)
+    counts = _counts(connection, [each for each in ids if each not in known]) | known
+    labels = read_labels(connection, ids)
     return [
         RunSummary(
             run=record,
@@ -227,6 +230,20 @@ def _counts(connection: Connection, ids: Collection[str]) -> dict[str, dict[str,
     counts: dict[str, dict[str, int]] = {}
     for run_id, status, count in connection.execute(grouped.group_by(questions.c.run_id, questions.c.status)):
         counts.setdefault(run_id, no_questions())[status] = count
+    return counts
+
+
+def _summarized(connection: Connection, ids: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the same of sealed runs that are summarized, without reading their questions."""
+    query = select(runs.c.id, runs.c.size, run_summaries.c.counts["outcomes"].label("outcomes"))
+    complete = run_summaries.c.complete, run_summaries.c.digest == runs.c.digest, runs.c.id.in_(ids)
+    rows = connection.execute(
+        query.join_from(runs, run_summaries, run_summaries.c.run_id == runs.c.id).where(*complete)
+    )
+    counts: dict[str, dict[str, int]] = {}
+    for run_id, size, outcomes in rows:
+        unanswered = {status: outcomes.get(status, 0) for status in (QuestionStatus.FAILED, QuestionStatus.CANCELLED)}
+        counts[run_id] = no_questions() | unanswered | {QuestionStatus.FINISHED: size - sum(unanswered.values())}
     return counts
 
 

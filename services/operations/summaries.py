@@ -56,9 +56,9 @@ def index(
     """
     chosen = Chosen(outcomes=outcome, causes=cause, traits=trait, statuses=status, text=text)
     with open_store() as engine:
-        summarize_small(engine, run)
+        summary = summarize_small(engine, run)
     with reading() as connection:
-        return read_summaries(connection, run, chosen, order=order, limit=limit, after=after)
+        return read_summaries(connection, summary, chosen, order=order, limit=limit, after=after)
 
 
 @operation("GET", "/standings", Scope.READ)

@@ -95,6 +95,8 @@ def apart(ours: TracedStep | None, theirs: TracedStep | None) -> str:
         return f"{_did(ours) if ours else 'ended'} / {_did(theirs) if theirs else 'ended'}"
     if ours.kind != theirs.kind:
         return f"{_did(ours)} / {_did(theirs)}"
+    if ours.edit != theirs.edit:
+        return " / ".join(each.edit.words if each.edit else "as the system asked" for each in (ours, theirs))
     if ours.action != theirs.action:
         return f"asked otherwise: {_asked_otherwise(ours, theirs)}"
     return _came_out_otherwise(ours, theirs)

@@ -10,13 +10,13 @@ from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.core.binding import name_in
 from cotrail.models.queries.events import present
 from cotrail.models.queries.progress import Outage, read_outages
-from cotrail.models.queries.runs import summaries_of
+from cotrail.models.queries.runs import RunSummary, summaries_of
 from cotrail.models.records.blockage import Blockage, read_blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.runs.named_runs import resolve_run
 from cotrail.services.runs.run_progress import Cause, read_reasons
 from cotrail.services.views.reports.configuration import configuration
-from cotrail.services.views.summarized_runs import RunStanding, read_standings
+from cotrail.services.views.summarized_runs import RunStanding, standings_of
 
 MOST_REASONS = 1000
 """The number of failed and blocked questions up to which it is said why."""
@@ -70,15 +70,15 @@ class RunOverview(Struct, frozen=True, kw_only=True):
 def read_overview(engine: Engine, run: str) -> RunOverview:
     """A run at a glance; run: its id, the beginning of it, its name, or `latest`."""
     with engine.connect() as connection:
-        run_id = resolve_run(connection, run)
-    [standing] = read_standings(engine, [run_id])
+        place = str(present(connection))
+        [summary] = summaries_of(connection, [resolve_run(connection, run)])
+    [standing] = standings_of(engine, [summary])
     with engine.connect() as connection:
-        return _overview(connection, run_id, standing)
+        return _overview(connection, summary, standing, place)
 
 
-def _overview(connection: Connection, run_id: str, standing: RunStanding) -> RunOverview:
-    place = str(present(connection))
-    [summary] = summaries_of(connection, [run_id])
+def _overview(connection: Connection, summary: RunSummary, standing: RunStanding, place: str) -> RunOverview:
+    run_id = summary.run.id
     record, statuses = summary.run, summary.questions
     troubled = statuses[QuestionStatus.FAILED] + statuses[QuestionStatus.BLOCKED]
     plan = record.provenance.get(PLAN)

@@ -32,6 +32,7 @@ from cotrail.services.views.verdicts import verdict_of
 class ShownQuestion(Struct, frozen=True, kw_only=True):
     """A question of a run, with a view of each step.
 
+    corpus: the first of its run.
     reason: why it failed or is blocked; ended_by: see `cotrail.core.ended_by`.
     verdict: whether the answer is right; explanation: why it is wrong, where it is.
     judged: the answers of other runs that it grades, in a judge's run, which has no scores and no gold paragraphs.
@@ -44,6 +45,7 @@ class ShownQuestion(Struct, frozen=True, kw_only=True):
     system: str
     system_version: int
     dataset: str
+    corpus: str | None
     question_id: str
     question: str
     status: str
@@ -80,6 +82,7 @@ def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Ve
         system=record.system,
         system_version=record.system_version,
         dataset=record.dataset,
+        corpus=record.corpus,
         question_id=traced.key,
         question=traced.text,
         status=traced.status,

@@ -72,13 +72,17 @@ class QuestionSummaries(Struct, frozen=True, kw_only=True):
     waiting: int
 
 
-def summarize_small(engine: Engine, run: str) -> None:
-    """Summarize what is due of a run of few questions, so that it is complete whenever somebody looks at it."""
+def summarize_small(engine: Engine, run: str) -> RunSummary:
+    """Summarize what is due of a run of few questions, so that it is complete whenever somebody looks at it.
+
+    Returns how the run stands; raises UnknownNameError.
+    """
     with engine.connect() as connection:
         [summary] = summaries_of(connection, [resolve_run(connection, run)])
         due = ended(summary) <= SMALL and is_due(connection, summary)
     if due:
         summarize(engine, summary.run.id, for_seconds(ASKED_SECONDS))
+    return summary
 
 
 def ended(summary: RunSummary) -> int:
@@ -101,14 +105,13 @@ def counts_in(row: RowMapping | None) -> SummaryCounts:
 
 
 def read_summaries(
-    connection: Connection, run: str, chosen: Chosen, *, order: Order, limit: int, after: str | None
+    connection: Connection, summary: RunSummary, chosen: Chosen, *, order: Order, limit: int, after: str | None
 ) -> QuestionSummaries:
     """A page of a run's questions; after: the question behind which it begins, by its id or number.
 
     Raises UnknownNameError.
     """
-    run_id = resolve_run(connection, run)
-    [summary] = summaries_of(connection, [run_id])
+    run_id = summary.run.id
     behind = None if after is None else find_question(connection, run_id, after)
     counts = counts_in(read_summarized(connection, [run_id]).get(run_id))
     rows = list_summarized(connection, run_id, chosen, counts, order=order, limit=limit + 1, after=behind)

@@ -53,13 +53,19 @@ def read_standings(engine: Engine, run_ids: Sequence[str]) -> tuple[RunStanding,
     """How these runs stand, in their order; raises UnknownNameError."""
     with engine.connect() as connection:
         found = {each.run.id: each for each in summaries_of(connection, run_ids)}
-        due = [each for each in found.values() if ended(each) <= SMALL and is_due(connection, each)]
+    return standings_of(engine, [found[each] for each in run_ids])
+
+
+def standings_of(engine: Engine, summaries: Sequence[RunSummary]) -> tuple[RunStanding, ...]:
+    """How these runs stand, in their order."""
+    with engine.connect() as connection:
+        due = [each for each in summaries if ended(each) <= SMALL and is_due(connection, each)]
     goes = for_seconds(COMPUTING_SECONDS)
     for each in due:
         if goes():
             summarize(engine, each.run.id, goes)
     with engine.connect() as connection:
-        return tuple(_standings(connection, [found[each] for each in run_ids]))
+        return tuple(_standings(connection, summaries))
 
 
 def _standings(connection: Connection, summaries: Sequence[RunSummary]) -> Iterator[RunStanding]:

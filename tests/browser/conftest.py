@@ -87,8 +87,7 @@ def submit(home: Path, cotrail: Cotrail) -> Callable[..., str]:
 
     def submitted(system: str, *options: str) -> str:
         questions = ["--dataset", "jsonl", "--questions", str(home / "questions.jsonl")]
-        corpus = [] if system == "zero-shot" else ["--corpus", "mine"]
-        said = json.loads(cotrail("submit", "--system", system, *questions, *corpus, *options, "--json"))
+        said = json.loads(cotrail("submit", "--system", system, *questions, "--corpus", "mine", *options, "--json"))
         return str(said["runs"][0]["run"] if "runs" in said else said["run"])
 
     return submitted

@@ -48,6 +48,9 @@ EACH = 8
 STEPS = 12
 """The most cases one after another."""
 
+PAUSE_SECONDS = 4.0
+"""The most seconds between an answer and the next kill."""
+
 COUNT = examples(phases=[Phase.generate], deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
@@ -85,8 +88,8 @@ def _tried(home: Path, cotrail: Cotrail, cases: int, *, under_kills: bool) -> Fo
     ours, theirs = make_projects(home, cotrail, address.url, "ours", "theirs")
     askers = [Asker(address.url, scope, ours, theirs, tally, under_kills=under_kills) for scope in (*Scope, None)]
     askers.append(Asker(address.url, Scope.ADMIN, theirs, ours, tally, under_kills=under_kills))
-    killing = outages(home, cotrail, lambda: tally.answers) if under_kills else nullcontext(Counter[str]())
-    with killing as kills:
+    killing = outages(home, cotrail, lambda: tally.answers, PAUSE_SECONDS)
+    with killing if under_kills else nullcontext(Counter[str]()) as kills:
         for number, asker in enumerate(askers, 1):
             _ask(asker, tally, cases * number // len(askers))
     lost, doubled = _compared(home, tally)

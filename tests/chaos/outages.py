@@ -16,23 +16,20 @@ from tests.faults.stacked import Cotrail
 VICTIMS = (("api",), ("postgres",), ("api", "postgres"))
 """What is killed at a time."""
 
-LONGEST_PAUSE_SECONDS = 1.0
-"""The longest time between an answer and the next kill."""
-
 LOOK_SECONDS = 0.05
 
 
 @contextmanager
-def outages(home: Path, cotrail: Cotrail, answered: Callable[[], int]) -> Iterator[Counter[str]]:
+def outages(home: Path, cotrail: Cotrail, answered: Callable[[], int], longest_pause: float) -> Iterator[Counter[str]]:
     """Kill as long as the block goes on, and start again what was killed; gives the kills by victim.
 
     answered: how much has come of all requests. Nothing is killed before more has since the last kill: otherwise a slow
-    machine would come to nothing.
+    machine would come to nothing. longest_pause: the most seconds between that and the next kill.
     """
     kills: Counter[str] = Counter()
     over = threading.Event()
     with ThreadPoolExecutor(1) as threads:
-        killing = threads.submit(_kill, home, cotrail, answered, over, kills)
+        killing = threads.submit(_kill, home, cotrail, answered, longest_pause, over, kills)
         try:
             yield kills
         finally:
@@ -41,14 +38,19 @@ def outages(home: Path, cotrail: Cotrail, answered: Callable[[], int]) -> Iterat
 
 
 def _kill(
-    home: Path, cotrail: Cotrail, answered: Callable[[], int], over: threading.Event, kills: Counter[str]
+    home: Path,
+    cotrail: Cotrail,
+    answered: Callable[[], int],
+    longest_pause: float,
+    over: threading.Event,
+    kills: Counter[str],
 ) -> None:
     before, pauses = answered(), random.Random()  # of its own: Hypothesis watches the common one
     for names in cycle(VICTIMS):
         while answered() == before:
             if over.wait(LOOK_SECONDS):
                 return
-        if over.wait(pauses.uniform(0, LONGEST_PAUSE_SECONDS)):
+        if over.wait(pauses.uniform(0, longest_pause)):
             return
         _kill_now(home, names)
         before = answered()

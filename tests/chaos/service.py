@@ -40,8 +40,8 @@ from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
 CLIENTS = 8
 
-A_KILL = 5
-"""So many submissions are sent between two kills."""
+A_KILL, PAUSE_SECONDS = 5, 1.0
+"""So many submissions are sent between two kills, and the most seconds between an answer and the next kill."""
 
 SECONDS = 900
 """Seconds within which a submission must be accepted, and a run must end."""
@@ -147,7 +147,7 @@ def _tried(home: Path, cotrail: Cotrail, engine: Engine, submissions: int) -> Tr
     with closing(RemoteDoor(address.url)) as door:
         submitter = Submitter(address.url, door.upload(str(SAMPLE / "questions.jsonl")))
     found = Trial(submissions=submissions)
-    with outages(home, cotrail, lambda: submitter.come) as kills, ThreadPoolExecutor(CLIENTS) as clients:
+    with outages(home, cotrail, lambda: submitter.come, PAUSE_SECONDS) as kills, ThreadPoolExecutor(CLIENTS) as clients:
         wrong = clients.map(partial(_follow, submitter, kills), range(submissions))
         found.wrong += [line for each in wrong for line in each]
     wait_until(lambda: _runs(engine, "digest IS NULL") == 0, "every run is finished and sealed", SECONDS)

@@ -17,7 +17,7 @@ from cotrail.models.commands.summarizing import VERSION, due_runs, next_question
 from cotrail.models.commands.summarizing import begin as begin_run
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
-from cotrail.models.queries.runs import read_run
+from cotrail.models.queries.runs import read_run, summaries_of
 from cotrail.models.records.maintaining import SUMMARIZER
 from cotrail.models.schema.summary_tables import question_summaries, run_summaries
 from cotrail.services.views import summarizing
@@ -40,7 +40,8 @@ def whole(engine: Engine, run: str) -> bool:
 
 def page(engine: Engine, run: str = RUN, *, order: Order = "position", after: str | None = None, **by: Any) -> Any:
     with engine.connect() as connection:
-        return read_summaries(connection, run, Chosen(**by), order=order, limit=100, after=after)
+        [summary] = summaries_of(connection, [run])
+        return read_summaries(connection, summary, Chosen(**by), order=order, limit=100, after=after)
 
 
 def keys(found: QuestionSummaries) -> list[str]:
@@ -84,8 +85,9 @@ def test_pages_of_every_order_follow_one_another(towns: Engine) -> None:
     for order in ("position", "score", "-score", "steps", "-steps", "time", "-time", "cost", "-cost"):
         listed, after = [], None
         with towns.connect() as connection:
+            [summary] = summaries_of(connection, [RUN])
             while True:
-                found = read_summaries(connection, RUN, Chosen(), order=order, limit=2, after=after)
+                found = read_summaries(connection, summary, Chosen(), order=order, limit=2, after=after)
                 listed += keys(found)
                 after = found.after
                 if after is None:

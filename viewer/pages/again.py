@@ -18,6 +18,7 @@ from cotrail.services.views.reports.reported_steps import reported_step
 from cotrail.services.views.step_parts import StepParts
 from cotrail.viewer.links import link
 from cotrail.viewer.page import GoTo, Shown, action, page
+from cotrail.viewer.pages.comparisons import ROWS
 
 MOST_CHARACTERS = 4_000_000
 """Of a prompt, as of a result (`cotrail.core.results`)."""
@@ -47,13 +48,19 @@ def show(run: str, question: str, step: int) -> Shown:
 
 @action(PATH, Scope.SUBMIT)
 def begin(run: str, question: str, step: int, typed: Typed) -> Shown | GoTo:
-    """Fork from the step on, and go to the new chain; the form again where that can't be done, with what was typed."""
+    """Fork from the step on, and go to the new chain beside the old one.
+
+    Where that can't be done, the form says why and keeps what was typed.
+    """
     parts = forks.parts(run, question, step)
     try:
         forked = forks.fork(_request(parts, typed))
     except InputError as error:
         return _form(parts, typed, problem=str(error))
-    return GoTo(link("runs", forked.run, "questions", parts.question_id))
+    start = parts.step // ROWS * ROWS
+    return GoTo(
+        link("compare", "question", run=(parts.run, forked.run), question=parts.question_id, start=start or None)
+    )
 
 
 def _form(parts: StepParts, typed: Typed, problem: str = "") -> Shown:

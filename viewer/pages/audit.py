@@ -33,5 +33,5 @@ def show(run: str, digest: Digest = "", plan: Digest = "", *, verify: bool = Fal
         "findings": found.findings[:MOST_FINDINGS] if found else (),
     }
     is_open = seals.digest is None and found is None
-    events = f"/v1{link('runs', seals.run, 'events')}" if is_open else ""
+    events = link("v1", "runs", seals.run, "events") if is_open else ""
     return Shown(template="audit.html", section="runs", values=values, events=events)

@@ -85,9 +85,9 @@ def _offered() -> list[ListedRun]:
 
 
 def _events(both: SideBySide) -> str:
-    """Those of the question in the first of both runs that is still under way."""
-    under_way = (each.run for each in (both.first, both.second) if each.status == "open")
-    return next((link("v1", "runs", run, "questions", both.question_id, "events") for run in under_way), "")
+    """The events of the question in the run that goes on; in the second one where both do, as forks are."""
+    going_on = [each.run for each in (both.second, both.first) if each.status == "open"]
+    return link("v1", "runs", going_on[0], "questions", both.question_id, "events") if going_on else ""
 
 
 def _two(run: Sequence[str]) -> tuple[str, str]:

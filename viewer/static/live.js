@@ -19,10 +19,14 @@ async function refresh() {
   }
 }
 
+const texts = (page) => new Map([...page.querySelectorAll("[data-live]")].map((each) => [each.id, each.outerHTML]));
+let shown = texts(document); // as it was sent: what the reader has folded or loaded since is no difference
+
 function renew(fresh) {
+  const sent = texts(fresh), focused = document.activeElement.id;
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
-    if (!now || now.isEqualNode(old)) continue;
+    if (!now || sent.get(old.id) === shown.get(old.id)) continue;
     for (const each of old.querySelectorAll("details[id]")) {
       const same = now.querySelector(`#${CSS.escape(each.id)}`);
       if (same) same.open = each.open;
@@ -30,20 +34,32 @@ function renew(fresh) {
     old.replaceWith(now);
   }
   for (const list of document.querySelectorAll("[data-grows]")) {
-    const added = [...(fresh.getElementById(list.id)?.children ?? [])].filter((each) => !document.getElementById(each.id));
-    list.append(...added);
+    const all = [...(fresh.getElementById(list.id)?.children ?? [])];
+    list.append(...all.filter((each) => !document.getElementById(each.id)));
   }
+  shown = sent;
+  if (focused) refocus(document.getElementById(focused));
+  write("");
 }
 
-function write(event) {
+function refocus(element) {
+  if (!element || element === document.activeElement) return;
+  if (!element.matches("a, button, input, summary, select, textarea, [tabindex]")) element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+}
+
+/* Tokens as they are written, until the step that writes them is recorded. */
+function write(text) {
   const place = document.getElementById("writing");
-  if (place) { place.hidden = false; place.lastElementChild.textContent += JSON.parse(event.data).text; }
+  if (!place) return;
+  place.hidden = !text;
+  place.lastElementChild.textContent = text && place.lastElementChild.textContent + text;
 }
 
 function follow(address) {
   const source = new EventSource(address);
   for (const name of ["step", "question", "progress"]) source.addEventListener(name, refresh);
-  source.addEventListener("token", write);
+  source.addEventListener("token", (event) => write(JSON.parse(event.data).text));
   source.addEventListener("end", () => { source.close(); refresh(); });
 }
 

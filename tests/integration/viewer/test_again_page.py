@@ -46,7 +46,11 @@ def fields(page: Element) -> dict[str, str]:
     """What a browser sends of the form as it stands."""
     areas = {str(each.attributes["name"]): "".join(map(str, each.children)) for each in page.all("textarea")}
     [chosen] = [each.text for each in page.one("select").all("option") if "selected" in each.attributes]
-    return {name: value.removeprefix("\n").replace("\n", "\r\n") for name, value in areas.items()} | {"model": chosen}
+    return {name: _ended(value.removeprefix("\n")) for name, value in areas.items()} | {"model": chosen}
+
+
+def _ended(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 def send(client: "TestClient[Any]", step: int, **changes: str) -> Any:
@@ -58,7 +62,7 @@ def forked(query: Query, answer: Any) -> dict[str, Any]:
     """The row of the run to which the browser is sent."""
     assert answer.status_code == 303, answer.text
     [row] = query(select(runs).where(runs.c.id != ORIGIN))
-    assert answer.headers["location"] == f"/runs/{row['id']}/questions/q0"
+    assert answer.headers["location"] == f"/compare/question?run={ORIGIN}&run={row['id']}&question=q0"
     return row
 
 
@@ -99,8 +103,14 @@ def test_another_query_begins_a_fork_and_leads_to_it(
     row = forked(query, send(client, SEARCH, query="Who was born in Sild?"))
     assert (row["origin"], row["forked_at"], row["size"]) == (ORIGIN, "2", 1)
     assert edits(query) == [(SEARCH, {"query": "Who was born in Sild?", "by": "local"})]
+    beside = f"/compare/question?run={ORIGIN}&run={row['id']}&question=q0"
+    under_way = page_at(client, beside)
+    assert under_way.one("body").attributes["data-events"] == f"/v1/runs/{row['id']}/questions/q0/events"
     carry_out(engine, ledger)
     assert agrees(engine, row["id"])
+    ended = page_at(client, beside)
+    assert "data-events" not in ended.one("body").attributes
+    assert "as the system asked / query edited by local" in ended.one("div", id="steps").text
 
 
 @pytest.mark.parametrize("part", ["text", "prompt"])

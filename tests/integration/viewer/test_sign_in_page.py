@@ -68,12 +68,21 @@ def test_whoever_has_a_token_signs_in_and_goes_where_they_wanted_to(browser: Bro
 
 @pytest.mark.parametrize("token", ["", "nothing", "cotrail_0123456789ab_wrong", "<script>alert(1)</script>"])
 def test_what_is_no_token_signs_nobody_in(browser: Browser, token: str) -> None:
-    answer = sign_in(browser, token)
+    answer = sign_in(browser, token, "/ask?question=x")
     assert answer.status_code == 401
     assert SESSION not in cookies_of(answer)
     page = read_page(answer.text)
+    assert page.one("p", role="alert").text
     assert page.one("input", name="token").attributes.get("value") is None
-    assert page.all("form", action="/auth/token")
+    assert page.one("input", name="next").attributes["value"] == "/ask?question=x"
+    programs = browser.post("/auth/token", data={"token": token}, headers={"Origin": SITE})
+    assert (programs.status_code, programs.headers["content-type"]) == (401, "application/problem+json")
+
+
+def test_what_was_sent_while_signed_out_is_not_where_one_goes_afterwards(browser: Browser) -> None:
+    answer = browser.post("/ask", data={"question": "Who?"}, headers=OWN_PAGE)
+    assert answer.status_code == 401
+    assert read_page(answer.text).one("input", name="next").attributes["value"] == "/"
 
 
 def test_a_token_that_was_revoked_opens_no_page_any_more(browser: Browser, secret: str) -> None:

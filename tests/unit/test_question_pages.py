@@ -1,0 +1,133 @@
+"""What the page on a question is made of: turns and pages of them, marked words, the lines of gold and of time."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.models.queries.traces import TracedStep
+from cotrail.models.schema.states import StepState
+from cotrail.services.views.gold_paragraphs import FoundGold, GoldSearch
+from cotrail.services.views.shown_questions import StepTimes
+from cotrail.services.views.shown_steps import shown_steps
+from cotrail.viewer.gold_line import gold_line
+from cotrail.viewer.matched_words import MOST_MARKS, SNIPPET, marked, snippet, words_of
+from cotrail.viewer.step_timeline import LEFT, RIGHT, timeline
+from cotrail.viewer.turns import MOST_HITS, PAGE_WEIGHT, Turn, first_seen, pages_of, shown_hits, turns_of
+from tests.unit.made_runs import OWLS, question, search, written
+
+DAWN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def turns(*steps: TracedStep, together: Sequence[Sequence[int]] = ()) -> tuple[Turn, ...]:
+    """The turns of these steps; together: those that were asked for at once."""
+    batches = {step: number for number, batch in enumerate(together) for step in batch}
+    return turns_of(list(shown_steps(question(steps=steps))), batches)
+
+
+def sequences(made: Sequence[Turn]) -> list[list[int]]:
+    return [[step.sequence for step in turn.steps] for turn in made]
+
+
+def paragraphs(first: int, count: int) -> list[Paragraph]:
+    return [Paragraph(id=str(n), title=f"Page {n}", text="It is.") for n in range(first, first + count)]
+
+
+def test_a_turn_ends_with_what_a_model_wrote() -> None:
+    steps = [search(0, OWLS), written(1, "a"), search(2), search(3), written(4, "b"), written(5, "c"), search(6)]
+    assert sequences(turns(*steps)) == [[0, 1], [2, 3, 4], [5], [6]]
+
+
+def test_steps_that_were_asked_for_together_stay_together_side_by_side() -> None:
+    steps = [written(0, "a"), written(1, "b"), search(2), written(3, "c")]
+    made = turns(*steps, together=[(0, 1, 2), (3,)])
+    assert sequences(made) == [[0, 1, 2], [3]]
+    assert [[step.sequence for step in row] for row in made[0].rows] == [[0, 1], [2]]
+
+
+def test_a_turn_knows_what_it_found_first() -> None:
+    made = turns(search(0, OWLS), written(1, "a"), search(2, OWLS, *paragraphs(1, 1)))
+    assert [len(turn.new) for turn in made] == [1, 1]
+    assert [len(turn.gold) for turn in made] == [1, 1]
+    hits = shown_hits(made[1].steps[0], made[1], first_seen(made))
+    assert [each.seen_at for each in hits] == [1, None]
+
+
+def test_no_page_of_turns_weighs_more_than_it_may() -> None:
+    searches = [search(n, *paragraphs(100 * n, MOST_HITS + 5)) for n in range(9)]
+    for made in (turns(*searches), turns(*searches, together=[range(9)])):
+        assert [number for turn in sequences(made) for number in turn] == list(range(9))
+        pages = pages_of(made)
+        assert len(pages) > 1
+        assert all(sum(turn.weight for turn in page.turns) <= PAGE_WEIGHT for page in pages)
+        assert [turn.number for page in pages for turn in page.turns] == list(range(1, len(made) + 1))
+
+
+def test_words_that_were_searched_for_are_marked() -> None:
+    words = words_of("Which towns has the river?")
+    pieces = marked("Towns lie on the River Lorn; a town is one.", words)
+    assert [piece.text for piece in pieces if piece.matches] == ["Towns", "River", "town"]
+    assert "".join(piece.text for piece in pieces) == "Towns lie on the River Lorn; a town is one."
+    assert [piece.text for piece in marked("Nothing.", words)] == ["Nothing."]
+    assert sum(piece.matches for piece in marked("town " * 1000, words)) == MOST_MARKS
+
+
+def test_a_snippet_begins_where_the_first_word_is() -> None:
+    shown = "".join(
+        piece.text for piece in snippet(f"{'far away ' * 100}the Lorn flows {'on ' * 300}", words_of("Lorn"))
+    )
+    assert "the Lorn flows" in shown
+    assert shown.startswith("…away far")
+    assert shown.endswith("…")
+    assert len(shown) <= SNIPPET + 2
+
+
+def test_the_line_of_gold_goes_up_where_one_is_found() -> None:
+    gold = [_gold(None), _gold(3), _gold(1), _gold(3)]
+    line = gold_line(gold, {1: 1, 3: 2}, turns=2)
+    assert line is not None
+    assert [(each.turn, each.found) for each in line.points] == [(1, 1), (2, 3)]
+    assert line.words == "1 of 4 at turn 1, 3 of 4 at turn 2"
+    assert gold_line([], {}, turns=2) is None
+
+
+def test_time_in_which_nothing_works_is_drawn_shorter() -> None:
+    drawn = timeline([_times(0, 0, 1, 11), _times(1, 11, 3611, 3621), _times(2, 3621, 3621, None)])
+    assert drawn is not None
+    first, second, third = drawn.bars
+    assert first.ended - first.begun == pytest.approx(second.ended - second.begun)
+    [hour] = [each for each in drawn.pauses if each.words == "1 h 00 min"]
+    assert hour.width < second.ended - second.begun
+    assert (second.asked, second.begun) == pytest.approx((hour.x, hour.x + hour.width))
+    assert (first.asked, third.begun) == pytest.approx((LEFT, RIGHT))
+    assert third.under_way
+    assert drawn.words == "20 s of work, 1 h 00 min in which no step worked"
+
+
+def test_steps_that_work_at_once_stand_below_each_other() -> None:
+    drawn = timeline([_times(0, 0, 0, 9), _times(1, 0, 1, 5), _times(2, 0, 6, 9), _times(3, 0, 7, 8, kind="read")])
+    assert drawn is not None
+    rows = {bar.step: bar.y for bar in drawn.bars}
+    assert rows[0] < rows[1] == rows[2] < rows[3] == drawn.lanes["read"]
+    assert timeline([]) is None
+
+
+def _gold(step: int | None) -> FoundGold:
+    made = GoldParagraph(title="Owls", text=str(step))
+    found = None if step is None else GoldSearch(step=step, search=1, rank=1, query="", paragraph_id="p")
+    return FoundGold(id=None, title=made.title, text=made.text, collected=step is not None, found=found)
+
+
+def _times(sequence: int, asked: float, begun: float, ended: float | None, kind: str = "retrieve") -> StepTimes:
+    at = [None if seconds is None else DAWN + timedelta(seconds=seconds) for seconds in (begun, ended)]
+    return StepTimes(
+        sequence=sequence,
+        kind=kind,
+        state=StepState.RUNNING if ended is None else StepState.FINISHED,
+        batch=sequence,
+        asked_at=DAWN + timedelta(seconds=asked),
+        started_at=at[0],
+        finished_at=at[1],
+    )

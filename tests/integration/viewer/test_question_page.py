@@ -81,7 +81,7 @@ def test_a_card_has_a_search_with_what_it_found_and_the_sentence_written_from_it
     hits = first.all("li")
     assert [each.attributes["value"] for each in hits] == ["1", "2", "3"]
     assert ["data-gold" in each.attributes for each in hits] == [False, True, False]
-    assert [each.text for each in hits[1].all("mark")] == ["bridge", "1"]
+    assert [each.text for each in hits[1].all("mark")] == ["what", "bridge", "1"]
     assert "★ gold" in hits[1].text
     assert "So it is." in first.text
     assert "Let me see." in first.one("details", class_="more thoughts").text

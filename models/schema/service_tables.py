@@ -57,7 +57,10 @@ class Activity(Base):
     """Who asked the service to change what."""
 
     __tablename__ = "activities"
-    __table_args__ = (Index("activities_project_id_idx", "project", "id"),)
+    __table_args__ = (
+        Index("activities_project_id_idx", "project", "id"),
+        Index("activities_subject_idx", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
+    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     at: Mapped[datetime] = mapped_column(server_default=now)

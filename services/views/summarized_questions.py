@@ -10,20 +10,16 @@ from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.core.question_kinds import read_kinds
 from cotrail.core.results import Failure
-from cotrail.models.commands.summarizing import VERSION
 from cotrail.models.queries.question_summaries import Chosen as Chosen
 from cotrail.models.queries.question_summaries import Order as Order
 from cotrail.models.queries.question_summaries import Outcome as Outcome
-from cotrail.models.queries.question_summaries import SummaryCounts as SummaryCounts
 from cotrail.models.queries.question_summaries import Trait as Trait
 from cotrail.models.queries.question_summaries import list_summarized, read_summarized
 from cotrail.models.queries.runs import RunSummary, resolve_run, summaries_of
 from cotrail.models.queries.traces import find_question
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.views.summarizing import for_seconds, summarize
-
-SMALL = 200
-"""The number of questions that have ended up to which a run is summarized when somebody asks for it."""
+from cotrail.services.views.summary_counts import SMALL, SummaryCounts, counts_in, ended, is_due
 
 ASKED_SECONDS = 1.0
 """How long that may take, not counting the last chunk."""
@@ -83,25 +79,6 @@ def summarize_small(engine: Engine, run: str) -> RunSummary:
     if due:
         summarize(engine, summary.run.id, for_seconds(ASKED_SECONDS))
     return summary
-
-
-def ended(summary: RunSummary) -> int:
-    """The number of a run's questions that have ended."""
-    open_ones = summary.questions[QuestionStatus.OPEN] + summary.questions[QuestionStatus.BLOCKED]
-    return sum(summary.questions.values()) - open_ones
-
-
-def is_due(connection: Connection, summary: RunSummary) -> bool:
-    """Whether questions of the run have ended that aren't summarized, or the run was sealed since."""
-    row = read_summarized(connection, [summary.run.id]).get(summary.run.id)
-    if row is None or row["version"] != VERSION or row["digest"] != summary.run.digest:
-        return True
-    return counts_in(row).questions != ended(summary) or (row["digest"] is not None and not row["complete"])
-
-
-def counts_in(row: RowMapping | None) -> SummaryCounts:
-    """The numbers of a run's summarized questions; none where none is."""
-    return msgspec.convert(row["counts"], SummaryCounts, strict=False) if row else SummaryCounts()
 
 
 def read_summaries(

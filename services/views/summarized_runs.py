@@ -19,8 +19,8 @@ from cotrail.models.queries.runs import RunSummary, summaries_of
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.runs.run_readings import scores_so_far
 from cotrail.services.views.mean_score import MeanScore, partial_means
-from cotrail.services.views.summarized_questions import SMALL, SummaryCounts, counts_in, ended, is_due
 from cotrail.services.views.summarizing import for_seconds, summarize
+from cotrail.services.views.summary_counts import SMALL, SummaryCounts, counts_in, ended, is_due
 
 COMPUTING_SECONDS = 0.3
 """How long scores of a list of runs may be computed, not counting the last run."""

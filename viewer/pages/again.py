@@ -1,14 +1,11 @@
 """A step tried again: a part of it, the model or the settings changed, and the question forked from there on."""
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from cotrail.common.assignments import assigned
 from cotrail.core.edits import PARTS, Edit
-from cotrail.core.ports.roles import ROLES
 from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.errors import InputError
 from cotrail.services.access.actor import Scope
@@ -16,6 +13,7 @@ from cotrail.services.operations import forks, models
 from cotrail.services.operations.forks import ForkRequest
 from cotrail.services.views.reports.reported_steps import reported_step
 from cotrail.services.views.step_parts import StepParts
+from cotrail.viewer.forms import changes, lines
 from cotrail.viewer.links import link
 from cotrail.viewer.page import GoTo, Shown, action, page
 from cotrail.viewer.pages.comparisons import ROWS
@@ -87,17 +85,17 @@ def _models(current: str) -> list[str]:
 
 
 def _request(parts: StepParts, typed: Typed) -> ForkRequest:
-    changes = _settings(typed.settings or "")
+    changed = changes(typed.settings or "")
     if typed.model not in (None, parts.model):
-        changes["model"] = typed.model
+        changed["model"] = typed.model
     return ForkRequest(
-        run=parts.run, questions=(parts.question_id,), at=parts.step, changes=changes, edit=_edit(parts, typed)
+        run=parts.run, questions=(parts.question_id,), at=parts.step, changes=changed, edit=_edit(parts, typed)
     )
 
 
 def _edit(parts: StepParts, typed: Typed) -> Edit | None:
     """What was changed of the step; None where nothing was."""
-    changed = {name: _lines(getattr(typed, name)) for name in PARTS if _is_changed(parts, typed, name)}
+    changed = {name: lines(getattr(typed, name)) for name in PARTS if _is_changed(parts, typed, name)}
     for name, value in changed.items():
         if not value:
             raise InputError(f"the {name} is empty: write one, or leave it as it was")
@@ -106,19 +104,4 @@ def _edit(parts: StepParts, typed: Typed) -> Edit | None:
 
 def _is_changed(parts: StepParts, typed: Typed, name: str) -> bool:
     before = getattr(parts, name)
-    return before is not None and _lines(getattr(typed, name)) != _lines(before)
-
-
-def _lines(text: str | None) -> str:
-    """A text as a form sends it back, whose browser ends lines in its own way."""
-    return (text or "").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _settings(text: str) -> dict[str, Any]:
-    """The changes in lines of `key = value`."""
-    return assigned(_assignments(_lines(text).split("\n")), texts={"model", "profile", *ROLES})
-
-
-def _assignments(lines: Iterable[str]) -> list[str]:
-    pairs = (line.partition("=") for line in lines if line.strip())
-    return [f"{key.strip()}{equals}{value.strip()}" for key, equals, value in pairs]
+    return before is not None and lines(getattr(typed, name)) != lines(before)

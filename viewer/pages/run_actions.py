@@ -8,7 +8,7 @@ from cotrail.services.access.actor import Scope
 from cotrail.services.operations import forks, runs
 from cotrail.services.operations.forks import ForkRequest
 from cotrail.services.operations.runs import Priority
-from cotrail.viewer.forms import assignments, words
+from cotrail.viewer.forms import changes, words
 from cotrail.viewer.links import link
 from cotrail.viewer.page import GoTo, Shown, action, page
 
@@ -63,8 +63,8 @@ def label(run: str, name: Text = "", tags: Text = "") -> GoTo:
 @action("/runs/{run}/fork", Scope.SUBMIT)
 def fork(run: str, settings: Lines = "", model: Text = "", name: Text = "") -> GoTo:
     """Begin a run that takes over what it recorded; settings: what is changed, a line `key = value` each."""
-    changes = {**assignments(settings), **({"model": model} if model else {})}
-    return _shown(forks.fork(ForkRequest(run=run, changes=changes, name=name or None)).run)
+    changed = changes(settings) | ({"model": model} if model else {})
+    return _shown(forks.fork(ForkRequest(run=run, changes=changed, name=name or None)).run)
 
 
 def _shown(run: str) -> GoTo:

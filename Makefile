@@ -74,6 +74,9 @@ bench: install-dev
 	$(RUN)/python -m benchmarks.limits_run --output $(RESULTS)/limits_run.json
 	$(RUN)/python -m benchmarks.scoring --output $(RESULTS)/scoring.json
 	$(RUN)/python -m benchmarks.equal_systems --output $(RESULTS)/equal_systems.json
+	$(RUN)/python -m benchmarks.asking $(RESULTS)/asking.json
+	$(RUN)/python -m benchmarks.watching --output $(RESULTS)/watching.json
+	$(RUN)/python -m benchmarks.viewing --output $(RESULTS)/viewing.json
 	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
 	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
 	$(RUN)/python -m benchmarks.plots

@@ -147,6 +147,9 @@ class Settings(BaseSettings):
     public_hosts: str = Field(default="", pattern=r"^[A-Za-z0-9.:,\[\] -]*$")
     """The names under which browsers reach the service, with their ports if unusual, separated by commas."""
 
+    flower_url: str = Field(default="", pattern=r"^(https?://[^\s\x00-\x1f]+)?$")
+    """The address at which people find Flower; the viewer leads there."""
+
     requests_per_minute: Count = 3_000
     """The number of requests a minute with one token that each process of the service takes."""
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.models.queries.queues import (
     WINDOW_SECONDS,
@@ -59,6 +60,7 @@ class QueueList(Struct, frozen=True, kw_only=True):
     """The queues of all kinds of which steps are under way or were carried out lately.
 
     window_seconds: the window of all that is lately; waiting: the steps that wait for their questions to be admitted.
+    flower: the address of Flower, empty where none is known.
     """
 
     window_seconds: float
@@ -70,6 +72,7 @@ class QueueList(Struct, frozen=True, kw_only=True):
     batches: tuple[OpenBatch, ...]
     paused: tuple[PausedRun, ...]
     stopped: tuple[StoppedRun, ...]
+    flower: str
 
 
 def list_queues(connection: Connection) -> QueueList:
@@ -85,6 +88,7 @@ def list_queues(connection: Connection) -> QueueList:
         batches=read_open_batches(connection),
         paused=read_paused(connection),
         stopped=tuple(_stopped(connection)),
+        flower=settings().flower_url,
     )
 
 

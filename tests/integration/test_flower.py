@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.address import read_address
 from cotrail.workers.stack.flower import read_access
 from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
@@ -91,3 +93,11 @@ def test_a_blocked_step_is_no_success(tasks: Any) -> None:
 
 def test_no_question_is_in_what_flower_is_told(tasks: Any) -> None:
     assert QUESTION not in json.dumps(tasks)
+
+
+def test_the_viewer_leads_to_flower(home: Path, tasks: Any) -> None:
+    service, access = read_address(home / "api.json"), read_access(home / "flower.json")
+    assert service is not None
+    assert access is not None
+    page = httpx2.get(f"{service.url}/workers", headers={"Accept": "text/html"}, timeout=60).raise_for_status()
+    assert f'href="{access.url}"' in page.text

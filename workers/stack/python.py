@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from cotrail.configuration.settings import Settings
+from cotrail.configuration.variables import PREFIX
 from cotrail.core.actions.kind import Role
 from cotrail.workers import logs, ready
 from cotrail.workers.allocator import TUNED
@@ -16,6 +17,8 @@ from cotrail.workers.stack.address import Address
 from cotrail.workers.stack.flower import HEALTH, PASSWORD, USER, Access
 from cotrail.workers.stack.process import Service
 from cotrail.workers.stack.web import HOST, answers, problem
+
+FLOWER_URL = f"{PREFIX}FLOWER_URL"
 
 COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 
@@ -48,13 +51,14 @@ def flower(settings: Settings, access: Access) -> Service:
     )
 
 
-def api(settings: Settings, at: Address) -> Service:
-    """The service over HTTP, on loopback alone."""
+def api(settings: Settings, at: Address, flower: Access | None) -> Service:
+    """The service over HTTP, on loopback alone; flower: where its pages find Flower, if that runs."""
+    known = {} if flower is None else {FLOWER_URL: flower.url}
     return Service(
         name="api",
         command=(*COTRAIL, "serve", f"--host={HOST}", f"--port={at.port}"),
         folder=_folder(settings, "api"),
-        environment=_environment(settings),
+        environment={**known, **_environment(settings)},
         ready=partial(answers, at.port, address.READY),
         problem=partial(problem, at.port, address.HEALTH),
     )

@@ -71,7 +71,7 @@ class Stack:
             access = self._flower_access(start=flower)
             if access is not None:
                 warn_of_left_out()
-            self._processes.start(*self._workers(events=access is not None), self._api(), *self._flower(access))
+            self._processes.start(*self._workers(events=access is not None), self._api(access), *self._flower(access))
         return access
 
     def supervise(self) -> None:
@@ -99,7 +99,7 @@ class Stack:
             supervised = self._processes.stop(*self._supervisors())
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
             if (address := self.address) is not None:
-                readers.append(python.api(self._settings, address))
+                readers.append(python.api(self._settings, address, None))
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
@@ -254,15 +254,17 @@ class Stack:
             case "maintenance":
                 return python.maintenance(self._settings)
             case "api":
-                return python.api(self._settings, self.kept_address())
+                running = read_access(self._access_path) if self._processes.recorded("flower") else None
+                return python.api(self._settings, self.kept_address(), running)
             case "flower":
                 return python.flower(self._settings, self._kept_access())
         return python.supervisor(self._settings, name)
 
-    def _api(self) -> Service:
+    def _api(self, flower: Access | None) -> Service:
         """The service over HTTP: where it runs, or on a port that is free now."""
         running = self.address if self._processes.find("api") is not None else None
-        return python.api(self._settings, running or new_address(self._address_path, self._settings.api_port))
+        at = running or new_address(self._address_path, self._settings.api_port)
+        return python.api(self._settings, at, flower)
 
     def _kept_access(self) -> Access:
         access = read_access(self._access_path)

@@ -27,6 +27,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from cotrail.core.ended_by import UNTIL
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.summary_tables import run_summaries
@@ -135,6 +136,20 @@ def read_question_scores(connection: Connection, run_id: str) -> list[ScoredOutc
     query = select(summaries.c.outcome, summaries.c.scores).where(summaries.c.run_id == run_id)
     rows = connection.execute(query.order_by(summaries.c.question_id))
     return [ScoredOutcome(outcome=row.outcome, scores=row.scores) for row in rows]
+
+
+def read_scores_by_question(connection: Connection, run_id: str) -> dict[str, dict[str, float | None]]:
+    """Return the metrics that each of a run's summarized questions has, by its id, in the order of their places.
+
+    Those that a rule kept from being asked are left out.
+    """
+    query = (
+        select(questions.c.key, summaries.c.scores)
+        .join(summaries, summaries.c.question_id == questions.c.id)
+        .where(summaries.c.run_id == run_id, func.coalesce(questions.c.ended_by, "").not_like(f"{UNTIL}%"))
+        .order_by(questions.c.id)
+    )
+    return {row.key: row.scores for row in connection.execute(query)}
 
 
 def list_summarized(

@@ -8,6 +8,8 @@ from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.models.commands.summarizing import VERSION
+from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.views.compared_values import MetricColumn, MetricColumns
 from cotrail.services.views.judges import Judge, verdict_scores
@@ -17,11 +19,15 @@ from cotrail.services.views.scored_questions import scores_by_question
 def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
     """All metrics of a run's questions as it stands, then what its judges say, by their labels."""
     scored = scores_by_question(connection, record)
-    columns = {
-        name: MetricColumn(metric=metric.facts, values={key: each.scores[name] for key, each in scored.items()})
-        for name, metric in METRICS.items()
-    }
-    return columns | {column.metric.name: column for column in _judged(connection, record)}
+    return _columns(connection, record, {key: each.scores for key, each in scored.items()})
+
+
+def summarized_columns(connection: Connection, record: RunRecord) -> MetricColumns:
+    """The same from the summaries of a sealed run, where they are complete: nothing is scored anew."""
+    row = read_summarized(connection, [record.id]).get(record.id)
+    if row is None or not (row["complete"] and row["version"] == VERSION and row["digest"] == record.digest):
+        return metric_columns(connection, record)
+    return _columns(connection, record, read_scores_by_question(connection, record.id))
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -81,6 +87,16 @@ def _refuse(columns: Mapping[str, MetricColumns], name: str) -> None:
     if name not in judges:
         raise UnknownNameError(f"none of the runs has a judge {name!r}{guess(name, judges)}; `cotrail judge` adds one")
     raise InputError(f"not all of the runs have the judge {name} by the same rubric; `cotrail judge` adds it")
+
+
+def _columns(
+    connection: Connection, record: RunRecord, scores: Mapping[str, Mapping[str, float | None]]
+) -> MetricColumns:
+    columns = {
+        name: MetricColumn(metric=metric.facts, values={key: each.get(name) for key, each in scores.items()})
+        for name, metric in METRICS.items()
+    }
+    return columns | {column.metric.name: column for column in _judged(connection, record)}
 
 
 def _judged(connection: Connection, record: RunRecord) -> Iterator[MetricColumn]:

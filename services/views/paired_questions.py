@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.models.queries.asked_questions import AskedQuestion, read_answers
-from cotrail.services.views.comparing_metrics import check_names, compared_metrics, metric_columns
+from cotrail.services.views.comparing_metrics import check_names, compared_metrics, summarized_columns
 from cotrail.services.views.comparing_questions import compared_records, shared_questions
 from cotrail.services.views.comparing_traces import Side
 from cotrail.services.views.distinct_names import distinct_names
@@ -72,7 +72,7 @@ def paired_questions(connection: Connection, request: PairRequest) -> PairedQues
     records = compared_records(connection, (request.first, request.second))
     first, second = (record.id for record in records)
     shared = shared_questions(connection, records)
-    columns = {record.id: metric_columns(connection, record) for record in records}
+    columns = {record.id: summarized_columns(connection, record) for record in records}
     metric, *_ = compared_metrics(columns, shared.compared, [request.metric] if request.metric else [])
     scores = paired_scores(columns[first], columns[second], metric.name, shared.compared)
     found = by_outcome(scores, metric.highest)

@@ -15,8 +15,11 @@ from statsmodels.stats.multitest import multipletests
 
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import runs
+from cotrail.services.views import comparing_metrics
 from cotrail.services.views.comparing import MOST_TRACED, ComparisonRequest, compare
+from cotrail.services.views.paired_questions import PairedQuestions, PairRequest, paired_questions
 from cotrail.services.views.reports.comparison_figures import FORMATS, write_front
+from cotrail.services.views.summarizing import summarize
 from tests.integration.compared import HALF, RIGHT, WRONG, answered, asked
 from tests.integration.conftest import Cotrail
 from tests.unit.test_printable import is_safe
@@ -262,6 +265,23 @@ def test_no_common_prefix_is_said_to_be_none(engine: Engine, cotrail: Cotrail) -
 
 
 HOSTILE = '<script>alert(1)</script>"&\x1b[2J\u202e{{ 7*7 }}'
+
+
+def test_the_matrix_from_summaries_is_the_one_from_the_records(
+    engine: Engine, five: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def matrix() -> list[PairedQuestions]:
+        with engine.connect() as connection:
+            return [
+                paired_questions(connection, PairRequest(first="alpha", second="bravo", metric=metric, limit=7))
+                for metric in ("", "answer_f1")
+            ]
+
+    scored = matrix()
+    for run in five:
+        assert summarize(engine, run, lambda: True)
+    monkeypatch.setattr(comparing_metrics, "scores_by_question", pytest.fail)
+    assert matrix() == scored
 
 
 def test_the_page_has_everything_escaped_and_links_that_lead_somewhere(

@@ -114,4 +114,7 @@ def test_without_a_script_it_reads_as_well(browser: "Browser", url: str, runs: l
     page.goto(f"/runs/{runs[0]}/questions/q0")
     assert page.get_by_text("Ysborg").first.is_visible()
     assert page.get_by_text("Ada Lorn was born in Ysborg").first.is_visible()
+    page.goto("/workers")
+    page.get_by_text("Read the page again").click()
+    page.wait_for_url("/workers")
     context.close()

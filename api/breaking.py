@@ -49,7 +49,7 @@ class _Comparison:
             yield from self._contents(f"the answer {status}", before, now, "answered")
 
     def _parameters(self, old: Schema, new: Schema) -> Iterator[str]:
-        before, now = ({each["name"]: each for each in one.get("parameters", ())} for one in (old, new))
+        before, now = _by_name(old, self._old), _by_name(new, self._new)
         for name, parameter in now.items():
             if parameter.get("required") and not before.get(name, {}).get("required"):
                 yield f"the parameter {name} is required"
@@ -146,6 +146,11 @@ def _constants(schema: Schema) -> list[Any]:
 def _choices(schema: Schema) -> dict[str, Schema]:
     """The alternatives of a schema, by what tells them apart."""
     return {each.get("$ref", _in_words(each)): each for each in schema.get("anyOf", schema.get("oneOf", [schema]))}
+
+
+def _by_name(operation: Schema, document: Schema) -> dict[str, Schema]:
+    parameters = (_resolved(each, document) for each in operation.get("parameters", ()))
+    return {each["name"]: each for each in parameters}
 
 
 def _resolved(schema: Schema, document: Schema) -> Schema:

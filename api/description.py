@@ -16,6 +16,7 @@ from msgspec import Struct
 from cotrail.api.live import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required
+from cotrail.services.operations.once import LONGEST_KEY
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
@@ -23,6 +24,13 @@ from cotrail.services.runs.requests import described
 EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its type, `id` its place for `Last-Event-ID`."
 VERSION = "3.2.0"
 """The first version of OpenAPI that describes streams (`itemSchema`); what Litestar writes as 3.1 is in it."""
+
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same request with the same key again makes nothing more, and answers what the first made.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"},
+}
 
 _PREFIX = "/v1"
 _REFERENCE = "#/components/schemas/{name}"
@@ -61,6 +69,7 @@ def description(own: Mapping[str, Any]) -> dict[str, Any]:
     parts = document.setdefault("components", {})
     parts["schemas"] = dict(sorted((parts.get("schemas", {}) | components).items()))
     parts["responses"] = {name: _answer(said, MEDIA_TYPE, schemas["Problem"]) for name, said in _RESPONSES.items()}
+    parts["parameters"] = {"IdempotencyKey": IDEMPOTENCY_KEY}
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     return document | {"openapi": VERSION, "paths": dict(sorted(paths.items())), "security": [{"token": []}, {}]}
 
@@ -107,7 +116,11 @@ def _describe_fields(record: type[Struct], properties: dict[str, Any]) -> None:
 
 def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     names = [(name, schemas[f"{operation.name} {name}"]) for name in operation.in_path]
-    parameters = [{"name": name, "in": "path", "required": True, "schema": _part(schema)} for name, schema in names]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": _part(schema)} for name, schema in names
+    ]
+    if operation.again is not None:
+        parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
     body = {}
     if operation.takes_body:
         content = {JSON: {"schema": schemas[f"{operation.name} beside"]}}

@@ -30,7 +30,10 @@ def document(sent: Any, answered: Any, *parameters: Any, **further: Any) -> dict
         "requestBody": {"content": {"application/json": {"schema": sent}}, **further},
         "responses": {"200": {"content": {"application/json": {"schema": answered}}}},
     }
-    return {"paths": {"/x": {"post": operation}}, "components": {"schemas": {"Link": COMPONENT}}}
+    return {
+        "paths": {"/x": {"post": operation}},
+        "components": {"schemas": {"Link": COMPONENT}, "parameters": {"Key": parameter("key")}},
+    }
 
 
 def sent(old: Any, new: Any) -> list[str]:
@@ -113,6 +116,9 @@ def test_parameters_and_bodies_that_are_required_or_gone_are_named() -> None:
     assert broken(plain, document(TEXT, TEXT, parameter(required=True))) == [required]
     assert broken(one, document(TEXT, TEXT, parameter(required=True))) == [required]
     assert broken(one, plain) == ["POST /x: the parameter a is gone"]
+    key = document(TEXT, TEXT, {"$ref": "#/components/parameters/Key"})
+    assert broken(plain, key) == []
+    assert broken(key, plain) == ["POST /x: the parameter key is gone"]
     narrowed = document(TEXT, TEXT, parameter(schema=WHOLE))
     assert broken(one, narrowed) == ["POST /x: the parameter a was string and is integer"]
     assert broken(plain, document(TEXT, TEXT, required=True)) == ["POST /x: the body is required"]

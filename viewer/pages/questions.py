@@ -1,10 +1,10 @@
 """A question: how it was answered, turn by turn, and each step as it is recorded."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cotrail.core.money import shown_dollars
 from cotrail.errors import CotrailError
@@ -18,6 +18,7 @@ from cotrail.services.views.run_verdicts import Verdict
 from cotrail.services.views.shown_questions import ShownQuestion
 from cotrail.systems.judge.judgement import Judgement
 from cotrail.systems.searchain.tree import Tree
+from cotrail.viewer.finding import text_fragment, turns_with
 from cotrail.viewer.gold_line import gold_line
 from cotrail.viewer.links import link
 from cotrail.viewer.page import Shown, page
@@ -26,19 +27,23 @@ from cotrail.viewer.step_timeline import timeline
 from cotrail.viewer.turns import TurnPage, first_seen, other_parts, pages_of, shown_hits, turns_of
 
 Fold = Literal["all", "none"]
+Text = Annotated[str, Meta(max_length=200)]
 
 
 @page("/runs/{run}/questions/{question}")
-def show(run: str, question: str, turns: int = 0, fold: Fold | None = None) -> Shown:
+def show(run: str, question: str, turns: int = 0, fold: Fold | None = None, find: Text = "") -> Shown:
     """The question; turns: one of those that are shown, the first ones without it, and the last ones while it is open.
 
+    find: a text that the turns have which the outline lists, the first of them among those that are shown.
     fold: whether texts of paragraphs, thoughts and scores are folded: all or none, without it all but gold paragraphs.
     """
     shown = questions.show(run, question)
     times = questions.times(run, question)
     every = turns_of(shown.steps, {each.sequence: each.batch for each in times})
     pages = pages_of(every)
-    current = _current(pages, turns, is_open=shown.status == "open")
+    found = turns_with(find, every) if find.strip() else []
+    first = turns or next((turn.number for turn in found), 0)
+    current = _current(pages, first, is_open=shown.status == "open")
     on_page = {step.sequence for turn in current.turns for step in turn.steps} if current else set()
     seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
     values = {
@@ -51,6 +56,9 @@ def show(run: str, question: str, turns: int = 0, fold: Fold | None = None) -> S
         "hits": lambda step, turn: shown_hits(step, turn, seen),
         "other_parts": other_parts,
         "fold": fold,
+        "find": find,
+        "found": found,
+        "text_fragment": text_fragment(find),
         "gold_line": gold_line(shown.gold_paragraphs, turn_of, len(every)),
         "timeline": timeline([each for each in times if each.sequence in on_page]),
         "text": question_text(shown, current.turns if current else ()),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from cotrail.common.humanize import count
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.questions import Question
 from cotrail.viewer.links import link
@@ -89,6 +90,21 @@ def test_a_card_has_a_search_with_what_it_found_and_the_sentence_written_from_it
     assert "StepError: it can't be searched for" in failed.text
     assert "seen in turn 1" in third.all("li")[0].text
     assert third.all("a")[0].attributes["href"] == f"{address(run, '1', turns=3)}#turn-3"
+
+
+def test_the_outline_lists_the_turns_that_have_a_text(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 12)
+    whole = read(address(run, "1"))
+    page = read(address(run, "1", find="BRIDGE 2"))
+    outline = page.one(id="outline")
+    listed = [int(each.text.split()[0]) for each in outline.all("li")]
+    shown = {each.attributes["id"]: each.text.casefold() for each in having(whole, "data-turn")}
+    assert 0 < len(listed) < len(shown)
+    assert [f"turn-{each}" for each in listed] == [name for name, text in shown.items() if "bridge 2" in text]
+    assert f"{count(len(listed), 'turn')} of {len(shown)}." in outline.text
+    assert outline.all("a")[-1].attributes["href"].endswith(":~:text=BRIDGE%202")
+    assert page.one("input", name="find").attributes["value"] == "BRIDGE 2"
+    assert f"0 turns of {len(shown)}" in read(address(run, "1", find="no such words")).one(id="outline").text
 
 
 def test_what_people_and_models_wrote_is_only_text(engine: Engine, read: Read) -> None:

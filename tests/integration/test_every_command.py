@@ -63,6 +63,7 @@ token list
 token revoke ID
 trace RUN 1
 verdicts RUN
+view RUN
 watch RUN
 workers
 """

@@ -58,7 +58,7 @@ def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 ALL = ((), *(path for entry in command_table.COMMANDS for path in paths(load(entry), (entry.name,))))
 GROUPS = tuple(path for path in ALL if any(other[:-1] == path for other in ALL if other))
-FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",), ("serve",)}
+FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",), ("serve",), ("view",)}
 """The commands whose output is of no use to a program."""
 
 

@@ -81,7 +81,7 @@ def test_what_changes_nothing_is_asked_again(server: Answering) -> None:
     door = RemoteDoor(server.url, pause=0)
     assert Runs(door).index(["state=finished"], limit=3).more == 0
     door.close()
-    assert server.asked == [("GET", "/v1/runs?filters=state%3Dfinished&limit=3", None)] * 4
+    assert server.asked == [("GET", "/v1/runs?filters=state%3Dfinished&limit=3&order=newest", None)] * 4
 
 
 def test_what_may_take_effect_twice_is_asked_once(server: Answering) -> None:

@@ -39,7 +39,7 @@ NEEDED = {
     "api": EVERYWHERE
     | SEARCHING
     | {"model", "api_host", "api_port", "api_proxies", "api_body_bytes", "upload_bytes", "upload_days", "streams"}
-    | {"tokens_required", "public_hosts", "requests_per_minute"},
+    | {"tokens_required", "public_hosts", "requests_per_minute", "flower_url"},
     "flower": EVERYWHERE,
     "cotrail": EVERYWHERE | SEARCHING | {"model"},
 }
@@ -255,14 +255,16 @@ def test_every_setting_is_needed_by_some_service() -> None:
 
 @own
 def test_own_services_have_the_settings_that_they_read_and_no_others(name: str) -> None:
-    given = {key for key in SERVICES[name]["environment"] if re.match("COTRAIL_(?!FLOWER_)", key)} - {VARIABLE}
+    given = {key for key in SERVICES[name]["environment"] if re.match("COTRAIL_(?!FLOWER_(?!URL))", key)} - {
+        VARIABLE
+    }
     assert given == {f"COTRAIL_{field.upper()}" for field in NEEDED[name]}
 
 
 @own
 def test_settings_that_nobody_sets_are_as_without_compose(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in SERVICES[name]["environment"].items():
-        if re.match("COTRAIL_(?!FLOWER_)", key) and ":?" not in value:
+        if re.match("COTRAIL_(?!FLOWER_(?!URL))", key) and ":?" not in value:
             monkeypatch.setenv(key, default(value))
     read, unset = Settings(), Settings.model_construct()
     assert {field for field in NEEDED[name] if getattr(read, field) != getattr(unset, field)} == {

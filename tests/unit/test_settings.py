@@ -48,6 +48,7 @@ VARIABLES = {
     "public_hosts": ("cotrail.example.org", "cotrail.example.org"),
     "requests_per_minute": ("100", 100),
     "streams": ("50", 50),
+    "flower_url": ("https://flower.example.org", "https://flower.example.org"),
     "upload_bytes": ("1000", 1000),
     "upload_days": ("7", 7.0),
 }

@@ -3,10 +3,13 @@
 from cotrail.api.app import Service
 from cotrail.api.app import application as make_application
 from cotrail.api.logs import name_requests
+from cotrail.common.garbage import collect_seldom
 from cotrail.workers.celery_app import app as app
 
 
 def application() -> Service:
     """The service, whose logs name requests."""
     name_requests()
-    return make_application()
+    made = make_application()
+    collect_seldom()
+    return made

@@ -4,7 +4,6 @@ It adds to the configured app (`cotrail.workers.celery_app`) what only workers d
 telling how they are.
 """
 
-import gc
 import os
 import socket
 import sys
@@ -21,6 +20,7 @@ from celery.worker.consumer import Consumer
 from celery.worker.control import inspect_command
 from celery.worker.request import Request
 
+from cotrail.common.garbage import collect_seldom
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
@@ -37,9 +37,6 @@ from cotrail.workers.ready import withdraw
 from cotrail.workers.served_models import ROOM_SECONDS, ServedConsumer, ServedPool, hand_on_to_pools, queue_of
 
 __all__ = ["app"]  # Celery looks for it here
-
-COLLECTION_THRESHOLD = 100_000
-"""The number of new objects after which Python looks for reference cycles; messages and rows leave hardly any."""
 
 SLOTS = {"retrieval": 2, "evidence": 16}
 """The number of threads of a worker; of a generation worker the settings have it."""
@@ -139,9 +136,7 @@ def _load_and_announce(sender: Any, **_: Any) -> None:
         with refusing():
             current_runtime().engines.load(settings().model, "fast")
         _look_after_batches()
-    # What is loaded by now stays: frozen, it is left out of every later collection.
-    gc.freeze()
-    gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
+    collect_seldom()
     keep_telling(sender.hostname, current_runtime().problem)
 
 

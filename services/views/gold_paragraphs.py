@@ -1,11 +1,10 @@
 """The gold paragraphs of a question: which were found, at which search, and which weren't."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from itertools import chain
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Hit
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import (
@@ -59,8 +58,18 @@ def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, 
     fold = fold_of(scoring_of(dataset))
     once = {gold_key(each, fold): each for each in reversed(counted(question.gold, question.pinned))}
     collected = set(chain.from_iterable(paragraph_keys(each, fold) for each in question.paragraphs))
-    searches = list(_searches(question))
-    return tuple(_found(gold, key, searches, fold, collected=key in collected) for key, gold in reversed(once.items()))
+    hits = [
+        _KeyedHit(
+            keys=paragraph_keys(hit.paragraph, fold),
+            title=fold(hit.paragraph.title),
+            at=GoldSearch(
+                step=step.sequence, search=number, rank=hit.rank, query=step.query or "", paragraph_id=hit.paragraph.id
+            ),
+        )
+        for number, step in _searches(question)
+        for hit in step.hits
+    ]
+    return tuple(_found(gold, key, hits, fold, collected=key in collected) for key, gold in reversed(once.items()))
 
 
 def where(gold: FoundGold) -> str:
@@ -77,7 +86,12 @@ def _search(search: GoldSearch) -> str:
     return f"search {search.search} (step {search.step}), rank {search.rank}"
 
 
-Searches = list[tuple[int, TracedStep]]
+class _KeyedHit(Struct, frozen=True, kw_only=True):
+    """A paragraph that a search found: the keys of gold that it counts as, its folded title, and where it was found."""
+
+    keys: Container[Key]
+    title: str
+    at: GoldSearch
 
 
 def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
@@ -85,21 +99,15 @@ def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
     return enumerate((step for step in question.steps if step.query is not None), start=1)
 
 
-def _found(gold: GoldParagraph, key: Key, searches: Searches, fold: Fold, *, collected: bool) -> FoundGold:
-    hits = [(number, step, hit) for number, step in searches for hit in step.hits]
-    titled = [each for each in hits if gold.title and fold(each[2].paragraph.title) == fold(gold.title)]
-    place = next((_at(*each) for each in hits if key in paragraph_keys(each[2].paragraph, fold)), None)
+def _found(gold: GoldParagraph, key: Key, hits: Sequence[_KeyedHit], fold: Fold, *, collected: bool) -> FoundGold:
+    title = fold(gold.title)
+    titled = (each.at for each in hits if gold.title and each.title == title)
+    place = next((each.at for each in hits if key in each.keys), None)
     return FoundGold(
         id=gold.id or (place.paragraph_id if place else None),
         title=gold.title,
         text=gold.text,
         collected=collected,
         found=place,
-        same_title=next((_at(*each) for each in titled), None) if not place else None,
-    )
-
-
-def _at(number: int, step: TracedStep, hit: Hit) -> GoldSearch:
-    return GoldSearch(
-        step=step.sequence, search=number, rank=hit.rank, query=step.query or "", paragraph_id=hit.paragraph.id
+        same_title=None if place else next(titled, None),
     )

@@ -1,6 +1,6 @@
 """The fate of a question's gold paragraphs: found, shown, used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -68,8 +68,9 @@ def gold_fates(record: QuestionRecord) -> tuple[GoldFate, ...]:
     fold = fold_of(record.scoring)
     once = {gold_key(each, fold): each for each in reversed(counted(record.gold, record.pinned))}
     found, words = dict(_first_found(record, fold)), ParagraphWords.of(record)
+    keyed = [(each, paragraph_keys(each.paragraph, fold), fold(each.paragraph.title)) for each in record.seen]
     return tuple(
-        _fate(record, gold, found.get(key), tuple(_seen(record, key, gold, fold)), words)
+        _fate(record, gold, found.get(key), tuple(_seen(keyed, key, gold, fold)), words)
         for key, gold in reversed(once.items())
     )
 
@@ -87,12 +88,16 @@ def _first_found(record: QuestionRecord, fold: Fold) -> Iterator[tuple[Key, Foun
         yield from ((key, each) for key in paragraph_keys(each.paragraph, fold))
 
 
-def _seen(record: QuestionRecord, key: Key, gold: GoldParagraph, fold: Fold) -> Iterator[SeenParagraph]:
-    """Whenever a model saw the paragraph, or an excerpt: a passage of its title with a sentence of it (ReAct)."""
+def _seen(
+    keyed: Iterable[tuple[SeenParagraph, Container[Key], str]], key: Key, gold: GoldParagraph, fold: Fold
+) -> Iterator[SeenParagraph]:
+    """Whenever a model saw the paragraph, or an excerpt: a passage of its title with a sentence of it (ReAct).
+
+    keyed: what models saw, with its keys and its folded title.
+    """
     title, parts = fold(gold.title), [plain(each) for each in islice(sentences(gold.text), MOST_SENTENCES)]
-    for each in record.seen:
-        is_it = key in paragraph_keys(each.paragraph, fold)
-        if is_it or (title and fold(each.paragraph.title) == title and _has_one_of(parts, plain(each.text))):
+    for each, keys, its_title in keyed:
+        if key in keys or (title and its_title == title and _has_one_of(parts, plain(each.text))):
             yield each
 
 

@@ -102,7 +102,7 @@ def test_the_outline_lists_the_turns_that_have_a_text(engine: Engine, read: Read
     assert 0 < len(listed) < len(shown)
     assert [f"turn-{each}" for each in listed] == [name for name, text in shown.items() if "bridge 2" in text]
     assert f"{count(len(listed), 'turn')} of {len(shown)}." in outline.text
-    assert outline.all("a")[-1].attributes["href"].endswith(":~:text=BRIDGE%202")
+    assert str(outline.all("a")[-1].attributes["href"]).endswith(":~:text=BRIDGE%202")
     assert page.one("input", name="find").attributes["value"] == "BRIDGE 2"
     assert f"0 turns of {len(shown)}" in read(address(run, "1", find="no such words")).one(id="outline").text
 

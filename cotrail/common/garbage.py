@@ -1,0 +1,12 @@
+"""Python's garbage collector in processes that go on for long."""
+
+import gc
+
+THRESHOLD = 100_000
+"""The number of new objects after which it looks for reference cycles; messages, rows and pages leave hardly any."""
+
+
+def collect_seldom() -> None:
+    """Have it look for cycles seldom, and never among what there is by now: what is loaded stays."""
+    gc.freeze()
+    gc.set_threshold(THRESHOLD, *gc.get_threshold()[1:])

@@ -48,6 +48,7 @@ test: install-dev
 
 # See docs/faults.md; more than an hour.
 chaos: install-dev
+	$(RUN)/pytest -m slow
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
 	$(RUN)/python -m tests.chaos.partitions

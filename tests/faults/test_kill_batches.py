@@ -48,7 +48,10 @@ class Faults:
         return self._random.choice(["503", "429", "500", "before", "after"])
 
 
-@pytest.fixture(scope="module", params=["openai", "anthropic", "mistral"])
+@pytest.fixture(
+    scope="module",
+    params=["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "mistral"))],
+)
 def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

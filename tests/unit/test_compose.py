@@ -255,9 +255,7 @@ def test_every_setting_is_needed_by_some_service() -> None:
 
 @own
 def test_own_services_have_the_settings_that_they_read_and_no_others(name: str) -> None:
-    given = {key for key in SERVICES[name]["environment"] if re.match("COTRAIL_(?!FLOWER_(?!URL))", key)} - {
-        VARIABLE
-    }
+    given = {key for key in SERVICES[name]["environment"] if re.match("COTRAIL_(?!FLOWER_(?!URL))", key)} - {VARIABLE}
     assert given == {f"COTRAIL_{field.upper()}" for field in NEEDED[name]}
 
 

@@ -19,6 +19,8 @@ class Server:
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
+        # As asyncio sets it, which doesn't know what kind of socket uvicorn was given.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {**os.environ, **environment}
@@ -27,7 +29,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, again where it was killed: the socket stays open, and connections wait in it."""
-        command = [sys.executable, "-m", "uvicorn", "cotrail.api.app:application", "--factory"]
+        command = [sys.executable, "-m", "uvicorn", "cotrail.api.serving:application", "--factory"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--fd", str(self._socket.fileno())],

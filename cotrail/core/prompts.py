@@ -358,7 +358,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             (number, place)
             for number, turn in enumerate(self.turns)
             for place, piece in enumerate(turn.pieces)
-            if getattr(piece, "yields", 0) and isinstance(piece, Text | Written | Shown)
+            if isinstance(piece, Text | Written | Shown) and piece.yields
         ]
         return sorted(places, key=lambda place: _yields(self._piece(place)))
 

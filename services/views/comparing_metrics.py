@@ -8,12 +8,12 @@ from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
-from cotrail.models.commands.summarizing import VERSION
 from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.views.compared_values import MetricColumn, MetricColumns
 from cotrail.services.views.judges import Judge, verdict_scores
 from cotrail.services.views.scored_questions import scores_by_question
+from cotrail.services.views.summary_counts import is_current
 
 
 def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
@@ -25,7 +25,7 @@ def metric_columns(connection: Connection, record: RunRecord) -> MetricColumns:
 def summarized_columns(connection: Connection, record: RunRecord) -> MetricColumns:
     """The same from the summaries of a sealed run, where they are complete: nothing is scored anew."""
     row = read_summarized(connection, [record.id]).get(record.id)
-    if row is None or not (row["complete"] and row["version"] == VERSION and row["digest"] == record.digest):
+    if row is None or not (row["complete"] and is_current(row, record.digest)):
         return metric_columns(connection, record)
     return _columns(connection, record, read_scores_by_question(connection, record.id))
 

@@ -1,10 +1,12 @@
 """The gold paragraphs of a question: which were found, at which search, and which weren't."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from cotrail.core.paragraphs import Hit
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import (
@@ -57,19 +59,11 @@ def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, 
     """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
     fold = fold_of(scoring_of(dataset))
     once = {gold_key(each, fold): each for each in reversed(counted(question.gold, question.pinned))}
+    if not once:
+        return ()
     collected = set(chain.from_iterable(paragraph_keys(each, fold) for each in question.paragraphs))
-    hits = [
-        _KeyedHit(
-            keys=paragraph_keys(hit.paragraph, fold),
-            title=fold(hit.paragraph.title),
-            at=GoldSearch(
-                step=step.sequence, search=number, rank=hit.rank, query=step.query or "", paragraph_id=hit.paragraph.id
-            ),
-        )
-        for number, step in _searches(question)
-        for hit in step.hits
-    ]
-    return tuple(_found(gold, key, hits, fold, collected=key in collected) for key, gold in reversed(once.items()))
+    places = _first_found(question, fold)
+    return tuple(_found(gold, key, places, fold, collected=key in collected) for key, gold in reversed(once.items()))
 
 
 def where(gold: FoundGold) -> str:
@@ -86,28 +80,37 @@ def _search(search: GoldSearch) -> str:
     return f"search {search.search} (step {search.step}), rank {search.rank}"
 
 
-class _KeyedHit(Struct, frozen=True, kw_only=True):
-    """A paragraph that a search found: the keys of gold that it counts as, its folded title, and where it was found."""
-
-    keys: Container[Key]
-    title: str
-    at: GoldSearch
-
-
 def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
     """The steps that find paragraphs, numbered from 1."""
     return enumerate((step for step in question.steps if step.query is not None), start=1)
 
 
-def _found(gold: GoldParagraph, key: Key, hits: Sequence[_KeyedHit], fold: Fold, *, collected: bool) -> FoundGold:
-    title = fold(gold.title)
-    titled = (each.at for each in hits if gold.title and each.title == title)
-    place = next((each.at for each in hits if key in each.keys), None)
+def _first_found(question: TracedQuestion, fold: Fold) -> dict[Key, GoldSearch]:
+    """Where what counts as gold of each key was first found."""
+    places: dict[Key, GoldSearch] = {}
+    for number, step in _searches(question):
+        for hit in step.hits:
+            for key in paragraph_keys(hit.paragraph, fold) - places.keys():
+                places[key] = _at(number, step, hit)
+    return places
+
+
+def _found(
+    gold: GoldParagraph, key: Key, places: Mapping[Key, GoldSearch], fold: Fold, *, collected: bool
+) -> FoundGold:
+    place = places.get(key)
+    same_title = places.get(gold_key(replace(gold, by="title"), fold)) if gold.title and not place else None
     return FoundGold(
         id=gold.id or (place.paragraph_id if place else None),
         title=gold.title,
         text=gold.text,
         collected=collected,
         found=place,
-        same_title=None if place else next(titled, None),
+        same_title=same_title,
+    )
+
+
+def _at(number: int, step: TracedStep, hit: Hit) -> GoldSearch:
+    return GoldSearch(
+        step=step.sequence, search=number, rank=hit.rank, query=step.query or "", paragraph_id=hit.paragraph.id
     )

@@ -19,10 +19,15 @@ def ended(summary: RunSummary) -> int:
     return sum(summary.questions.values()) - open_ones
 
 
+def is_current(row: RowMapping, digest: str | None) -> bool:
+    """Whether a run's summaries are by today's rules, and of the run as it is sealed by this digest, or not yet."""
+    return bool(row["version"] == VERSION and row["digest"] == digest)
+
+
 def is_due(connection: Connection, summary: RunSummary) -> bool:
     """Whether questions of the run have ended that aren't summarized, or the run was sealed since."""
     row = read_summarized(connection, [summary.run.id]).get(summary.run.id)
-    if row is None or row["version"] != VERSION or row["digest"] != summary.run.digest:
+    if row is None or not is_current(row, summary.run.digest):
         return True
     return counts_in(row).questions != ended(summary) or (row["digest"] is not None and not row["complete"])
 

@@ -41,9 +41,8 @@ def show(run: str, question: str, turns: int = 0, fold: Fold | None = None, find
     times = questions.times(run, question)
     every = turns_of(shown.steps, {each.sequence: each.batch for each in times})
     pages = pages_of(every)
-    found = turns_with(find, every) if find.strip() else []
-    first = turns or next((turn.number for turn in found), 0)
-    current = _current(pages, first, is_open=shown.status == "open")
+    found = turns_with(find, every) if find.strip() else None
+    current = _current(pages, turns or (found[0].number if found else 0), is_open=shown.status == "open")
     on_page = {step.sequence for turn in current.turns for step in turn.steps} if current else set()
     seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
     values = {

@@ -67,6 +67,8 @@ def gold_fates(record: QuestionRecord) -> tuple[GoldFate, ...]:
     """The fates of the gold paragraphs that count in the paragraph recall, each paragraph once."""
     fold = fold_of(record.scoring)
     once = {gold_key(each, fold): each for each in reversed(counted(record.gold, record.pinned))}
+    if not once:
+        return ()
     found, words = dict(_first_found(record, fold)), ParagraphWords.of(record)
     keyed = [(each, paragraph_keys(each.paragraph, fold), fold(each.paragraph.title)) for each in record.seen]
     return tuple(

@@ -31,9 +31,6 @@ _MOST_CACHED = 2**18
 """Size of the caches of folded titles and texts that aren't plain: the runs of an experiment find mostly the same
 paragraphs."""
 
-_MOST_QUESTIONS = 2**10
-"""Size of the cache of what gold paragraphs are compared by."""
-
 Fold = Callable[[str], str]
 """Reduces a title or a text to the characters by which it is compared."""
 
@@ -273,12 +270,8 @@ def content_key(title: str, text: str) -> str:
 
 def is_gold(paragraph: Paragraph, gold: Sequence[GoldParagraph]) -> bool:
     """Return whether the dataset marks the paragraph as needed, as in the recall."""
-    return not _gold_keys(tuple(gold)).isdisjoint(paragraph_keys(paragraph, _whole))
-
-
-@lru_cache(maxsize=_MOST_QUESTIONS)
-def _gold_keys(gold: tuple[GoldParagraph, ...]) -> frozenset[Key]:
-    return frozenset(gold_key(each, _whole) for each in gold)
+    keys = paragraph_keys(paragraph, _whole)
+    return any(gold_key(each, _whole) in keys for each in gold)
 
 
 def _folded(otherwise: Fold, text: str) -> str:

@@ -90,8 +90,9 @@ def _first_found(question: TracedQuestion, fold: Fold) -> dict[Key, GoldSearch]:
     places: dict[Key, GoldSearch] = {}
     for number, step in _searches(question):
         for hit in step.hits:
-            for key in paragraph_keys(hit.paragraph, fold) - places.keys():
-                places[key] = _at(number, step, hit)
+            for key in paragraph_keys(hit.paragraph, fold):
+                if key not in places:
+                    places[key] = _at(number, step, hit)
     return places
 
 

@@ -43,8 +43,10 @@ $(VENV)/installed-dev: $(VENV)/installed
 demo: install
 	$(RUN)/cotrail demo $(DEMO)
 
+# SLOW=3 has the slow tests of that group as well (docs/testing.md).
 test: install-dev
-	$(RUN)/pytest -n $(JOBS) --dist loadfile $(TESTS)
+	$(RUN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+		$(if $(SLOW),-m 'not slow or slow(group=$(SLOW))') $(TESTS)
 
 # See docs/faults.md; more than an hour.
 chaos: install-dev

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,13 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.services.store import close_stores
 from cotrail.workers.stack.stack import Stack
 from tests import search_servers
+from tests.clusters import lay_cluster
+
+pytest_plugins = ["tests.durations", "tests.slow"]
+
+# Tests start hundreds of Python processes, and each would compile the whole package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 Eventually = Callable[..., None]
 
@@ -79,6 +87,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Starts a PostgreSQL and a Redis for the tests, from the wheels; yields the settings that point to them."""
     own = Settings(home=tmp_path_factory.mktemp("servers"), database_url=None, broker_url=None)
     stack = Stack(own)
+    lay_cluster(own.home)
     stack.start_servers()
     yield own
     stack.remove()

@@ -16,6 +16,7 @@ from cotrail.audit.verification import verify
 from cotrail.configuration.settings import Settings
 from cotrail.models.records.trail import read_trail
 from cotrail.workers.stack.stack import Stack
+from tests.clusters import lay_cluster
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
@@ -50,6 +51,8 @@ def stacked(home: Path, variables: Mapping[str, str] = {}, *, supervised: bool =
 
     def cotrail(*arguments: str) -> str:
         command = COTRAIL if supervised or arguments[0] != "up" else UNSUPERVISED
+        if arguments[0] == "up":
+            lay_cluster(home)
         done = subprocess.run([*command, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout

@@ -50,7 +50,7 @@ class Faults:
 
 @pytest.fixture(
     scope="module",
-    params=["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "mistral"))],
+    params=["openai", *(pytest.param(name, marks=pytest.mark.slow(group=3)) for name in ("anthropic", "mistral"))],
 )
 def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)

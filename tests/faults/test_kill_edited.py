@@ -62,8 +62,8 @@ def edits(engine: Engine, run: str) -> list[tuple[int, dict[str, str]]]:
     ("at", "part", "value", "worker"),
     [
         (1, "text", "The Drowned Bell is a novel.", "generation"),
-        pytest.param(2, "query", "Wendelmouth", "retrieval", marks=pytest.mark.slow),
-        pytest.param(1, "prompt", "Q: {question}\nA:", "generation", marks=pytest.mark.slow),
+        pytest.param(2, "query", "Wendelmouth", "retrieval", marks=pytest.mark.slow(group=4)),
+        pytest.param(1, "prompt", "Q: {question}\nA:", "generation", marks=pytest.mark.slow(group=4)),
     ],
 )
 def test_a_worker_that_is_killed_around_an_edited_step_leaves_the_same_steps(

@@ -83,7 +83,7 @@ def rows(engine: Engine, query: str, run: str) -> list[Any]:
         return [tuple(row) for row in connection.execute(text(query), {"run": run})]
 
 
-@pytest.mark.parametrize("rubric", ["faithful", pytest.param("preference", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rubric", ["faithful", pytest.param("preference", marks=pytest.mark.slow(group=4))])
 def test_a_judge_that_is_killed_at_every_step_gives_the_same_verdicts_once(
     rubric: str, home: Path, cotrail: Cotrail, engine: Engine, judged: list[str], eventually: Eventually
 ) -> None:

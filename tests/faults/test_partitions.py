@@ -80,7 +80,7 @@ def leader(net: Network, eventually: Eventually) -> Host:
 
 
 @pytest.mark.parametrize(
-    "lost", ["to it", *(pytest.param(lost, marks=pytest.mark.slow) for lost in ("to and from it", "from it"))]
+    "lost", ["to it", *(pytest.param(lost, marks=pytest.mark.slow(group=5)) for lost in ("to and from it", "from it"))]
 )
 def test_another_leads_where_the_leader_is_cut_off_from_the_database(
     net: Network, goes_on: Callable[[str], None], eventually: Eventually, lost: str
@@ -121,7 +121,7 @@ def test_a_worker_that_is_cut_off_keeps_no_other_from_its_work(
     goes_on("the one that was cut off works again")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(group=5)
 @pytest.mark.parametrize("server", SERVERS)
 def test_all_go_on_after_a_server_could_not_be_reached_by_anybody(
     net: Network, goes_on: Callable[[str], None], engine: Engine, eventually: Eventually, server: str

@@ -40,6 +40,10 @@ VARIABLES = {
 ONCE, AGAIN = ["finished"], ["expired", "finished"]
 """How the executions of a step end that isn't lost, and of one that is."""
 
+AT_A_WORKER = pytest.mark.slow(group=1)
+AT_ANOTHER = pytest.mark.slow(group=2)
+"""What dies at the other points loses just what it loses at one of those that are left."""
+
 Submit = Callable[[], str]
 
 
@@ -168,20 +172,20 @@ def losers(engine: Engine, run: str) -> set[int]:
 @pytest.mark.parametrize(
     ("point", "process", "outcomes", "executed"),
     [
-        (Point.TAKEN, "generation", ONCE, 1),
+        pytest.param(Point.TAKEN, "generation", ONCE, 1, marks=AT_A_WORKER),
         (Point.CLAIMING, "generation", ONCE, 1),
         (Point.CLAIMED, "generation", AGAIN, 1),
         (Point.SEARCHING, "retrieval", AGAIN, 2),
-        (Point.GENERATING, "generation", AGAIN, 2),
-        (Point.EXECUTED, "generation", AGAIN, 2),
+        pytest.param(Point.GENERATING, "generation", AGAIN, 2, marks=AT_A_WORKER),
+        pytest.param(Point.EXECUTED, "generation", AGAIN, 2, marks=AT_A_WORKER),
         (Point.COMMITTING, "generation", AGAIN, 2),
         (Point.COMMITTED, "generation", ONCE, 1),
-        (Point.SENDING, "generation", ONCE, 1),
-        (Point.SENT, "generation", ONCE, 1),
-        (Point.ADMITTING, "maintenance", ONCE, 1),
+        pytest.param(Point.SENDING, "generation", ONCE, 1, marks=AT_A_WORKER),
+        pytest.param(Point.SENT, "generation", ONCE, 1, marks=AT_A_WORKER),
+        pytest.param(Point.ADMITTING, "maintenance", ONCE, 1, marks=AT_ANOTHER),
         (Point.MARKED, "maintenance", ONCE, 1),
-        (Point.SENDING, "maintenance", ONCE, 1),
-        (Point.SENT, "maintenance", ONCE, 1),
+        pytest.param(Point.SENDING, "maintenance", ONCE, 1, marks=AT_ANOTHER),
+        pytest.param(Point.SENT, "maintenance", ONCE, 1, marks=AT_ANOTHER),
     ],
 )
 def test_a_process_that_dies_loses_what_the_point_says_and_nothing_else(
@@ -202,10 +206,10 @@ def test_a_process_that_dies_loses_what_the_point_says_and_nothing_else(
 @pytest.mark.parametrize(
     ("point", "mood", "outcomes"),
     [
-        (Point.RETRYING, Mood.FAILING, AGAIN),
+        pytest.param(Point.RETRYING, Mood.FAILING, AGAIN, marks=AT_ANOTHER),
         (Point.RETRIED, Mood.FAILING, ["retried", "finished"]),
         (Point.HOLDING, Mood.BUSY, AGAIN),
-        (Point.BEATING, Mood.SLOW, AGAIN),
+        pytest.param(Point.BEATING, Mood.SLOW, AGAIN, marks=AT_ANOTHER),
     ],
 )
 def test_a_worker_that_dies_while_the_model_is_in_a_mood_goes_on_when_that_is_over(
@@ -226,7 +230,7 @@ def test_a_worker_that_dies_while_the_model_is_in_a_mood_goes_on_when_that_is_ov
     goes_on(run, reached, outcomes, 2)
 
 
-@pytest.mark.parametrize("point", [Point.EXPIRING, Point.EXPIRED])
+@pytest.mark.parametrize("point", [Point.EXPIRED, pytest.param(Point.EXPIRING, marks=AT_ANOTHER)])
 def test_maintenance_that_dies_while_it_takes_steps_back_loses_none(
     point: Point,
     points: Points,
@@ -254,7 +258,9 @@ def test_a_submission_that_dies_before_its_end_leaves_nothing(
     assert after == before
 
 
-@pytest.mark.parametrize(("point", "command"), [(Point.CANCELLING, "cancel"), (Point.RESUMING, "resume")])
+@pytest.mark.parametrize(
+    ("point", "command"), [(Point.CANCELLING, "cancel"), pytest.param(Point.RESUMING, "resume", marks=AT_ANOTHER)]
+)
 def test_a_command_that_dies_before_its_end_changes_nothing(
     point: Point,
     command: str,

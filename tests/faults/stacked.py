@@ -49,11 +49,13 @@ def stacked(home: Path, variables: Mapping[str, str] = {}, *, supervised: bool =
     own = Settings(home=home, database_url=None, broker_url=None)
     environment = environment_of(home, variables)
 
-    def cotrail(*arguments: str) -> str:
+    def cotrail(*arguments: str, **changes: str) -> str:
         command = COTRAIL if supervised or arguments[0] != "up" else UNSUPERVISED
         if arguments[0] == "up":
             lay_cluster(home)
-        done = subprocess.run([*command, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, *arguments], env=environment | changes, cwd=ROOT, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 

@@ -1,11 +1,8 @@
 """Limits of hosted models from end to end: a real stack, and servers that hold limits or whose account is used up."""
 
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +14,7 @@ from cotrail.workers.served_models import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.integration.served import Served, answer, held
+from tests.leases import Lease
 
 QUESTIONS = 3
 MANY = THREAD_COUNT + 24
@@ -60,23 +58,19 @@ def providers(released: threading.Event) -> Iterator[dict[str, Served]]:
 
 
 @pytest.fixture(scope="module")
-def home(providers: dict[str, Served]) -> Iterator[Path]:
-    """A home with a scripted model and hosted ones, and questions."""
-    pytest.importorskip("httpx2", reason="httpx2 isn't installed")
-    folder = Path(tempfile.mkdtemp(prefix="ca-"))
-    (folder / "script.json").write_text('{"name": "s", "questions": {}, "default": {"answer": "x"}}')
-    tables = ['[models.scripted]\nengine = "scripted"\npath = "script.json"\n']
-    tables += [SERVED.format(name=name, url=server.url) + LIMITS.get(name, "") for name, server in providers.items()]
-    (folder / "models.toml").write_text("".join(tables))
+def cotrail(providers: dict[str, Served], lease: Lease) -> Cotrail:
+    """A stack with hosted models beside its scripted one, and questions."""
+    lease.add_models(
+        "".join(SERVED.format(name=name, url=server.url) + LIMITS.get(name, "") for name, server in providers.items())
+    )
     asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(MANY)]
-    (folder / "questions.jsonl").write_text("\n".join(asked))
-    yield folder
-    shutil.rmtree(folder)
+    (lease.folder / "questions.jsonl").write_text("\n".join(asked))
+    return lease.cotrail
 
 
-def submit(cotrail: Cotrail, home: Path, model: str, questions: int = QUESTIONS) -> str:
-    options = f"--system no-retrieval --dataset jsonl --questions {home}/questions.jsonl --model {model} --json"
-    return str(json.loads(cotrail("submit", *options.split(), "--limit", str(questions)).splitlines()[-1])["run"])
+def submit(lease: Lease, model: str, questions: int = QUESTIONS) -> str:
+    options = f"--system no-retrieval --dataset jsonl --questions {lease.folder}/questions.jsonl --model {model} --json"
+    return str(json.loads(lease.cotrail("submit", *options.split(), "--limit", str(questions)).splitlines()[-1])["run"])
 
 
 def waits(engine: Engine, run: str) -> tuple[Outage, ...]:
@@ -85,33 +79,33 @@ def waits(engine: Engine, run: str) -> tuple[Outage, ...]:
 
 
 def test_a_run_at_its_limits_says_so_goes_on_and_holds_up_no_other(
-    cotrail: Cotrail, engine: Engine, home: Path, eventually: Eventually
+    cotrail: Cotrail, lease: Lease, eventually: Eventually
 ) -> None:
-    run = submit(cotrail, home, "slow")
+    run = submit(lease, "slow")
     seen: list[Outage] = []
 
     def look() -> bool:
-        seen.extend(waits(engine, run))
+        seen.extend(waits(lease.engine, run))
         return bool(seen)
 
     eventually(look, "it is seen what the run waits for")
-    other = submit(cotrail, home, "scripted")
-    eventually(lambda: open_questions(engine, other) == 0, "another model's run has ended")
+    other = submit(lease, "scripted")
+    eventually(lambda: open_questions(lease.engine, other) == 0, "another model's run has ended")
     assert (seen[0].busy, seen[0].what) == (True, "the model server")
     line = outage_line(seen[0])
     assert "(waiting for the limits of gpt (slow): 6 requests a minute): " in line
     assert "the next is " in line
-    eventually(lambda: open_questions(engine, run) == 0, "the run has ended, however slowly")
+    eventually(lambda: open_questions(lease.engine, run) == 0, "the run has ended, however slowly")
     answered = "SELECT count(*) FROM questions WHERE run_id = :run AND status = 'finished'"
-    assert count(engine, run, answered) == QUESTIONS
-    assert waits(engine, run) == ()
+    assert count(lease.engine, run, answered) == QUESTIONS
+    assert waits(lease.engine, run) == ()
 
 
 def test_a_pause_that_a_provider_asks_for_is_waited_for_by_all_steps(
-    cotrail: Cotrail, engine: Engine, home: Path, providers: dict[str, Served], eventually: Eventually
+    cotrail: Cotrail, lease: Lease, providers: dict[str, Served], eventually: Eventually
 ) -> None:
-    run = submit(cotrail, home, "pausing")
-    eventually(lambda: [each for each in waits(engine, run) if each.steps == QUESTIONS], "all steps wait")
+    run = submit(lease, "pausing")
+    eventually(lambda: [each for each in waits(lease.engine, run) if each.steps == QUESTIONS], "all steps wait")
     [outage] = json.loads(cotrail("show", run, "--json"))["outages"]
     assert outage["busy"]
     assert outage["next_seconds"] > 200
@@ -122,25 +116,24 @@ def test_a_pause_that_a_provider_asks_for_is_waited_for_by_all_steps(
 
 def test_a_hosted_model_has_more_requests_under_way_than_a_worker_takes_steps_of_own_servers(
     cotrail: Cotrail,
-    engine: Engine,
-    home: Path,
+    lease: Lease,
     providers: dict[str, Served],
     released: threading.Event,
     eventually: Eventually,
 ) -> None:
-    run = submit(cotrail, home, "generous", MANY)
+    run = submit(lease, "generous", MANY)
     eventually(lambda: len(providers["generous"].generations) == MANY, "all requests are under way at once")
-    other = submit(cotrail, home, "scripted")
-    eventually(lambda: open_questions(engine, other) == 0, "another model's run has ended meanwhile")
+    other = submit(lease, "scripted")
+    eventually(lambda: open_questions(lease.engine, other) == 0, "another model's run has ended meanwhile")
     released.set()
-    eventually(lambda: open_questions(engine, run) == 0, "all are answered")
+    eventually(lambda: open_questions(lease.engine, run) == 0, "all are answered")
 
 
 def test_a_used_up_quota_blocks_the_run_with_its_cause(
-    cotrail: Cotrail, engine: Engine, home: Path, providers: dict[str, Served], eventually: Eventually
+    cotrail: Cotrail, lease: Lease, providers: dict[str, Served], eventually: Eventually
 ) -> None:
-    run = submit(cotrail, home, "empty")
-    eventually(lambda: open_questions(engine, run) == 0, "no question goes on")
+    run = submit(lease, "empty")
+    eventually(lambda: open_questions(lease.engine, run) == 0, "no question goes on")
     details: dict[str, Any] = json.loads(cotrail("show", run, "--json"))
     assert details["blocked"] == QUESTIONS
     [cause] = details["reasons"]

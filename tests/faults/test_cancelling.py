@@ -1,21 +1,20 @@
 """`cotrail cancel` in the middle of a generation: a real stack, and a server whose streams stop for a while."""
 
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from redis import Redis
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from cotrail.configuration.settings import Settings
 from cotrail.workers.served_models import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed
+from tests.leases import Lease
 
 QUEUED = 4
 """How many steps of the cancelled run wait: the worker has `THREAD_COUNT` under way, one of them the other run's."""
@@ -39,23 +38,17 @@ def held(released: threading.Event) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def home(held: Served) -> Iterator[Path]:
-    """A home with a served and a scripted model, and questions."""
-    pytest.importorskip("httpx2", reason="httpx2 isn't installed")
-    folder = Path(tempfile.mkdtemp(prefix="cc-"))
-    (folder / "script.json").write_text('{"name": "s", "questions": {}, "default": {"answer": "x"}}')
-    scripted = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
-    served = f'[models.served]\nengine = "openai"\nurl = "{held.url}"\nmodel = "m"\ncontext = 4096\n'
-    (folder / "models.toml").write_text(scripted + served)
+def cotrail(held: Served, lease: Lease) -> Cotrail:
+    """A stack with a model behind that server, and questions."""
+    lease.add_models(f'[models.held]\nengine = "openai"\nurl = "{held.url}"\nmodel = "m"\ncontext = 4096\n')
     asked = [json.dumps({"id": f"q{n}", "question": f"What is town {n}?"}) for n in range(THREAD_COUNT + QUEUED - 1)]
-    (folder / "questions.jsonl").write_text("\n".join(asked))
-    yield folder
-    shutil.rmtree(folder)
+    (lease.folder / "questions.jsonl").write_text("\n".join(asked))
+    return lease.cotrail
 
 
-def submit(cotrail: Cotrail, home: Path, model: str, questions: int) -> str:
-    options = f"--system no-retrieval --dataset jsonl --questions {home}/questions.jsonl --model {model} --json"
-    return str(json.loads(cotrail("submit", *options.split(), "--limit", str(questions)).splitlines()[-1])["run"])
+def submit(lease: Lease, model: str, questions: int) -> str:
+    options = f"--system no-retrieval --dataset jsonl --questions {lease.folder}/questions.jsonl --model {model} --json"
+    return str(json.loads(lease.cotrail("submit", *options.split(), "--limit", str(questions)).splitlines()[-1])["run"])
 
 
 def queued(home: Path) -> int:
@@ -67,32 +60,31 @@ def queued(home: Path) -> int:
 
 def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
     cotrail: Cotrail,
-    engine: Engine,
-    home: Path,
+    lease: Lease,
     held: Served,
     released: threading.Event,
     eventually: Eventually,
 ) -> None:
-    other = submit(cotrail, home, "served", 1)
+    other = submit(lease, "held", 1)
     eventually(lambda: len(held.generations) == 1, "the other run's generation is under way")
-    cancelled = submit(cotrail, home, "served", THREAD_COUNT - 1 + QUEUED)
+    cancelled = submit(lease, "held", THREAD_COUNT - 1 + QUEUED)
     eventually(lambda: len(held.generations) == THREAD_COUNT, "the worker has as many generations under way as it may")
-    eventually(lambda: queued(home) == QUEUED, "the other messages are queued")
+    eventually(lambda: queued(lease.home) == QUEUED, "the other messages are queued")
 
     cotrail("cancel", cancelled)
-    left = steps_of(engine, cancelled)
-    eventually(lambda: queued(home) == 0, "the messages are taken back")
-    quick = submit(cotrail, home, "scripted", 3)
-    eventually(lambda: open_questions(engine, quick) == 0, "the worker is free for another run")
-    assert open_questions(engine, other) == 1
+    left = steps_of(lease.engine, cancelled)
+    eventually(lambda: queued(lease.home) == 0, "the messages are taken back")
+    quick = submit(lease, "scripted", 3)
+    eventually(lambda: open_questions(lease.engine, quick) == 0, "the worker is free for another run")
+    assert open_questions(lease.engine, other) == 1
 
     released.set()
-    eventually(lambda: open_questions(engine, other) == 0, "the other run's generation goes on")
-    assert steps_of(engine, cancelled) == left
+    eventually(lambda: open_questions(lease.engine, other) == 0, "the other run's generation goes on")
+    assert steps_of(lease.engine, cancelled) == left
     assert len(held.generations) == THREAD_COUNT
     states = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'cancelled' AND result IS NULL"
-    assert count(engine, cancelled, states) == THREAD_COUNT - 1 + QUEUED
-    with engine.begin() as connection:
+    assert count(lease.engine, cancelled, states) == THREAD_COUNT - 1 + QUEUED
+    with lease.engine.begin() as connection:
         executions = text("SELECT outcome FROM attempts JOIN steps ON id = step_id WHERE run_id = :run")
         assert connection.execute(executions, {"run": cancelled}).scalars().all() == ["cancelled"] * (THREAD_COUNT - 1)
         answered = text("SELECT answer FROM questions WHERE run_id = :run")

@@ -5,10 +5,9 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -16,12 +15,11 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from cotrail.configuration.settings import Settings
-from cotrail.models.schema.database import connect
 from tests.conftest import wait_until
-from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of, stacked
+from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of
 from tests.integration.evaluators import COMPLETIONS, PROBABILITIES, RESPONSES
 from tests.integration.served import Served, delta, streamed
+from tests.leases import Lease
 
 SERVE = """
 import sys
@@ -32,11 +30,11 @@ uvicorn.run("cotrail.api.app:application", factory=True, port=int(sys.argv[1]))
 QUESTION = "Where was the composer of the ballet The Drowned Bell born?"
 ANSWER = "Ysborg"
 MODELS = """
-[models.scripted]
+[models.writer]
 engine = "scripted"
-path = "script.json"
+path = "{script}"
 
-[models.slow]
+[models.halting]
 engine = "openai"
 api = "chat"
 url = "{url}"
@@ -56,33 +54,29 @@ def slow() -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def home(slow: Served) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cl-") as folder:
-        made = Path(folder) / "home"
-        made.mkdir()
-        lines = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
-        written = {each["question"]: {"sentences": each["chain"][:-1], "answer": each["answers"][0]} for each in lines}
-        failing = {"default": {"answer": "nothing"}, "failures": {"Fail.": {"0": "permanent"}}}
-        (made / "script.json").write_text(json.dumps({"name": "writer", "questions": written, **failing}))
-        (made / "models.toml").write_text(MODELS.format(url=slow.url))
-        yield made
+def environment(lease: Lease) -> dict[str, str]:
+    """That of the commands, in which a model is the default one that knows the sample."""
+    return environment_of(lease.home, {"COTRAIL_MODEL": "writer"})
 
 
 @pytest.fixture(scope="module")
-def cotrail(home: Path) -> Iterator[Cotrail]:
-    with stacked(home) as run:
-        run("up")
-        run("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
-        yield run
+def cotrail(slow: Served, lease: Lease) -> Cotrail:
+    lines = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
+    written = {each["question"]: {"sentences": each["chain"][:-1], "answer": each["answers"][0]} for each in lines}
+    failing = {"default": {"answer": "nothing"}, "failures": {"Fail.": {"0": "permanent"}}}
+    script = lease.folder / "script.json"
+    script.write_text(json.dumps({"name": "writer", "questions": written, **failing}))
+    lease.add_models(MODELS.format(script=script, url=slow.url))
+    return partial(lease.cotrail, COTRAIL_MODEL="writer")
 
 
 @pytest.fixture(scope="module")
-def url(home: Path, cotrail: Cotrail) -> Iterator[str]:
+def url(environment: dict[str, str], cotrail: Cotrail) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     with subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(port)], env=environment_of(home), cwd=ROOT, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", SERVE, str(port)], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL
     ) as server:
         try:
             wait_until(lambda: _listens(port), "the server listens")
@@ -155,7 +149,7 @@ def test_what_a_question_has_no_use_for_is_refused(url: str) -> None:
     assert httpx2.post(f"{url}/v1/ask", json={"question": QUESTION, "corpus": "other"}).status_code == 404
 
 
-def test_text_is_told_while_it_is_written_and_who_hangs_up_cancels(home: Path, url: str, slow: Served) -> None:
+def test_text_is_told_while_it_is_written_and_who_hangs_up_cancels(lease: Lease, url: str, slow: Served) -> None:
     go_on = threading.Event()
 
     def writing() -> Iterator[object]:
@@ -166,24 +160,22 @@ def test_text_is_told_while_it_is_written_and_who_hangs_up_cancels(home: Path, u
     slow.cut.clear()
     slow.replies = [streamed(writing())]
     with httpx2.stream(
-        "POST", f"{url}/v1/ask", json={"question": QUESTION, "system": "direct", "model": "slow"}, timeout=60
+        "POST", f"{url}/v1/ask", json={"question": QUESTION, "system": "direct", "model": "halting"}, timeout=60
     ) as response:
         told = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: "))
         run = next(told)["run"]
         token = next(told)
         assert (token["event"], token["text"], token["thought"]) == ("token", "The river", False)
-    engine = connect(Settings(home=home, database_url=None, broker_url=None).database)
     try:
-        wait_until(lambda: count(engine, run, CANCELLED), "the run is cancelled")
+        wait_until(lambda: count(lease.engine, run, CANCELLED), "the run is cancelled")
     finally:
         go_on.set()
-        engine.dispose()
 
 
 def test_openai_s_client_gets_an_answer_with_sources_and_usage(client: OpenAI) -> None:
     assert {"ircot:sample", "direct"} <= {model.id for model in client.models.list()}
     completion: Any = client.chat.completions.create(
-        model="ircot:sample:scripted", messages=[user("Hello"), user(QUESTION)], temperature=0, max_tokens=7
+        model="ircot:sample:writer", messages=[user("Hello"), user(QUESTION)], temperature=0, max_tokens=7
     )
     [choice] = completion.choices
     assert (choice.message.content, choice.finish_reason) == (ANSWER, "stop")
@@ -241,7 +233,7 @@ def test_a_response_in_the_background_is_cancelled(client: OpenAI, slow: Served)
         yield delta("stop", content=" end.")
 
     slow.replies = [streamed(writing())]
-    response = client.responses.create(model="direct::slow", input=QUESTION, background=True)
+    response = client.responses.create(model="direct::halting", input=QUESTION, background=True)
     try:
         wait_until(lambda: client.responses.retrieve(response.id).status == "in_progress", "it is in progress")
         assert client.responses.cancel(response.id).status == "cancelled"
@@ -275,7 +267,7 @@ def test_errors_are_openai_s(client: OpenAI) -> None:
 
 
 def posted(url: str, route: str, body: dict[str, Any]) -> httpx2.Response:
-    content = json.dumps({"model": "ircot:sample:scripted", **body}).replace("QUESTION", QUESTION)
+    content = json.dumps({"model": "ircot:sample:writer", **body}).replace("QUESTION", QUESTION)
     return httpx2.post(f"{url}/v1/{route}", content=content, headers={"Content-Type": "application/json"}, timeout=60)
 
 
@@ -292,11 +284,9 @@ def test_programs_that_evaluate_models_are_answered(url: str) -> None:
         assert "no log probabilities" in refused.json()["error"]["message"]
 
 
-def test_a_failed_question_is_not_asked_again_by_the_client(client: OpenAI, home: Path) -> None:
-    engine = connect(Settings(home=home, database_url=None, broker_url=None).database)
+def test_a_failed_question_is_not_asked_again_by_the_client(client: OpenAI, lease: Lease) -> None:
     asked = "SELECT count(*) FROM questions WHERE text = 'Fail.' AND run_id <> :run"
-    before = count(engine, "", asked)
+    before = count(lease.engine, "", asked)
     with pytest.raises(openai.UnprocessableEntityError):
         client.chat.completions.create(model="ircot", messages=[user("Fail.")])
-    assert count(engine, "", asked) == before + 1
-    engine.dispose()
+    assert count(lease.engine, "", asked) == before + 1

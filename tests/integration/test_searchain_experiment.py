@@ -1,41 +1,33 @@
 """The protocol of Search-in-the-Chain on a real stack, from one file: all its runs, their trees and its tables."""
 
 import json
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from cotrail.configuration.settings import Settings
-from cotrail.models.schema.database import connect
-from tests.faults.stacked import Cotrail, stacked
+from tests.faults.stacked import Cotrail
 from tests.integration.three_trees import write_three_trees
+from tests.leases import Lease
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="ct-"))
-    write_three_trees(folder)
-    yield folder
-    shutil.rmtree(folder)
+def cotrail(lease: Lease) -> Cotrail:
+    write_three_trees(lease.folder)
+    scripts = {"models.trees": "script.json", "extractors.reader": "reader.json"}
+    lease.add_models(
+        "".join(f'[{name}]\nengine = "scripted"\npath = "{lease.folder / file}"\n' for name, file in scripts.items())
+    )
+    experiment = lease.folder / "trees.toml"
+    experiment.write_text(experiment.read_text().replace('models = ["scripted"]', 'models = ["trees"]'))
+    lease.cotrail("index", str(lease.folder / "corpus.jsonl"), "--name", "wikipedia")
+    return lease.cotrail
 
 
 @pytest.fixture(scope="module")
-def cotrail(home: Path) -> Iterator[Cotrail]:
-    with stacked(home) as run:
-        run("index", str(home / "corpus.jsonl"), "--name", "wikipedia")
-        run("up")
-        yield run
-
-
-@pytest.fixture(scope="module")
-def own(home: Path, cotrail: Cotrail) -> dict[str, list[dict[str, Any]]]:
+def own(lease: Lease, cotrail: Cotrail) -> dict[str, list[dict[str, Any]]]:
     """The tables of the experiment, by their names, without published rows."""
-    report = json.loads(cotrail("experiment", "run", str(home / "trees.toml"), "--json").splitlines()[-1])
+    report = json.loads(cotrail("experiment", "run", str(lease.folder / "trees.toml"), "--json").splitlines()[-1])
     assert (report["runs"], report["planned"], report["stuck"]) == (4, 4, [])
     return {
         table["name"]: [row["values"] for row in table["rows"] if not row["published"]] for table in report["tables"]
@@ -43,7 +35,7 @@ def own(home: Path, cotrail: Cotrail) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_each_run_has_its_score(own: dict[str, list[dict[str, Any]]]) -> None:
-    assert {row["run"].removeprefix("musique/scripted/"): round(3 * row["score"]) for row in own["runs"]} == {
+    assert {row["run"].removeprefix("musique/trees/"): round(3 * row["score"]) for row in own["runs"]} == {
         "searchain": 2,
         "searchain/without-retrieval": 1,
         "searchain/without-verification": 2,
@@ -66,7 +58,7 @@ def test_the_tables_are_those_of_the_trees(own: dict[str, list[dict[str, Any]]])
 
 
 def test_words_count_once_and_in_every_call(own: dict[str, list[dict[str, Any]]]) -> None:
-    rows = {row["run"].removeprefix("musique/scripted/searchain"): row for row in own["efficiency"]}
+    rows = {row["run"].removeprefix("musique/trees/searchain"): row for row in own["efficiency"]}
     assert {name: round(3 * row["rounds"]) for name, row in rows.items()} == {
         "": 6,
         "/without-retrieval": 3,
@@ -79,11 +71,11 @@ def test_words_count_once_and_in_every_call(own: dict[str, list[dict[str, Any]]]
 
 
 def test_a_trace_draws_what_happened_and_sql_reads_it(
-    home: Path, cotrail: Cotrail, own: dict[str, list[dict[str, Any]]]
+    lease: Lease, cotrail: Cotrail, own: dict[str, list[dict[str, Any]]]
 ) -> None:
     assert own
     runs = json.loads(cotrail("experiment", "show", "trees", "--json").splitlines()[-1])["runs"]
-    run = runs["musique/scripted/searchain"]["run"]
+    run = runs["musique/trees/searchain"]["run"]
     said = cotrail("trace", run, "2hop__1")
     assert "[2] Where does Vell water end? → Amber Sea" in said
     assert "corrected · the model: In the Grey Sea. · the reader: Amber Sea (2.50) · in" in said
@@ -92,8 +84,6 @@ def test_a_trace_draws_what_happened_and_sql_reads_it(
     assert heads == ["round 1", "round 2", "final content"]
     assert "scores EM 1, F1 1.00" in " ".join(said.split())
     assert "marks          Ostmark is crossed by the Vell → [1] Ostmark" in said
-    engine = connect(Settings(home=home, database_url=None).database)
-    with engine.connect() as connection:
+    with lease.engine.connect() as connection:
         read = connection.execute(text(f"SELECT source, query FROM reasoning_nodes WHERE run_id = '{run}'"))
         assert ("completed", "Who is the novel Salt by?") in [tuple(row) for row in read]
-    engine.dispose()

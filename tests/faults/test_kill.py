@@ -72,7 +72,15 @@ def undisturbed(engine: Engine, submit: Callable[[], str], eventually: Eventuall
     return found
 
 
-@pytest.mark.parametrize("name", ["generation", "retrieval", "maintenance", "redis", "postgres"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "generation",
+        "redis",
+        "postgres",
+        *(pytest.param(name, marks=pytest.mark.slow(group=6)) for name in ("retrieval", "maintenance")),
+    ],
+)
 def test_a_run_goes_on_after_kill_9_and_up(
     name: str,
     cotrail: Cotrail,

@@ -96,7 +96,9 @@ def test_all_look_ups_of_a_question_are_in_the_queue_at_once(engine: Engine, und
     assert count(engine, "", staggered) == 0
 
 
-@pytest.mark.parametrize("name", ["generation", "retrieval", "evidence"])
+@pytest.mark.parametrize(
+    "name", ["evidence", *(pytest.param(name, marks=pytest.mark.slow(group=7)) for name in ("generation", "retrieval"))]
+)
 def test_a_run_goes_on_after_kill_9_and_up(
     name: str,
     cotrail: Cotrail,

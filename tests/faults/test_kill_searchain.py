@@ -73,7 +73,7 @@ def test_every_chain_is_corrected_then_completed_and_traced(engine: Engine, undi
         assert every_tree_has_all(connection) == []
 
 
-@pytest.mark.parametrize("name", ["generation", "retrieval"])
+@pytest.mark.parametrize("name", ["generation", pytest.param("retrieval", marks=pytest.mark.slow(group=7))])
 def test_a_run_goes_on_after_kill_9_and_up(
     name: str,
     cotrail: Cotrail,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_incrementing
 
 from cotrail.configuration.settings import Settings, settings
 from cotrail.services.store import close_stores
@@ -70,7 +70,7 @@ def wait_until(condition: Callable[[], object], what: str = "what was waited for
 
     looking = Retrying(
         retry=retry_if_result(lambda holds: not holds),
-        wait=wait_fixed(0.02),
+        wait=wait_incrementing(start=0.02, increment=0.002, max=0.1),  # looking takes from what is waited for
         stop=stop_after_delay(seconds),
         retry_error_callback=late,
     )

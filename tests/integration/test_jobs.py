@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,16 +42,28 @@ threading.Event().wait()
 """
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[tuple[Path, Server]]:
+    """A server with its home."""
+    folder = tmp_path_factory.mktemp("jobs")
+    own = {"COTRAIL_HOME": str(folder / "home"), "COTRAIL_DATABASE_URL": database.replace("+psycopg", "")}
+    with serving(os.environ | own, folder / "log") as server:
+        yield folder / "home", server
 
 
 @pytest.fixture
-def server(home: Path, cotrail: Cotrail, tmp_path: Path) -> Iterator[Server]:
-    with serving(os.environ, tmp_path / "log") as server:
-        yield server
+def home(served: tuple[Path, Server], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The server's home, in which there is nothing at first."""
+    path, _ = served
+    monkeypatch.setenv("COTRAIL_HOME", str(path))
+    yield path
+    for folder in path.glob("*/"):
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def server(home: Path, cotrail: Cotrail, served: tuple[Path, Server]) -> Server:
+    return served[1]
 
 
 @pytest.fixture

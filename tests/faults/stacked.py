@@ -17,6 +17,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.records.trail import read_trail
 from cotrail.workers.stack.stack import Stack
 from tests.clusters import lay_cluster
+from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
@@ -88,6 +89,20 @@ def process(cotrail: Cotrail, name: str) -> psutil.Process:
     services = json.loads(cotrail("stack", "--json"))
     services = services["services"] if isinstance(services, dict) else services
     return psutil.Process(next(service["pid"] for service in services if service["name"] == name))
+
+
+def kill_in_mid_run(cotrail: Cotrail, engine: Engine, name: str, submit: Callable[[], str], steps: int) -> str:
+    """Submits a run, kills a process when a quarter of so many steps are finished, and brings it back until the end."""
+    victim = process(cotrail, name)
+    run = submit()
+    wait_until(lambda: finished_steps(engine, run) > steps // 4, "a quarter of the steps are finished")
+    assert open_questions(engine, run) > 0, "the run was over before the kill: ask more questions"
+    victim.kill()
+    victim.wait(10)
+    engine.dispose()
+    cotrail("up")
+    wait_until(lambda: open_questions(engine, run) == 0, "the run is finished")
+    return run
 
 
 def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:

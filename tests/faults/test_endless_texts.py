@@ -1,8 +1,6 @@
 """A server that writes digits without end: a real stack records them, keeps its leases and answers what follows."""
 
 import json
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from sqlalchemy import Engine, text
 
 from tests.conftest import Eventually
 from tests.faults.stacked import SAMPLE, Cotrail, count, open_questions
+from tests.homes import SCRIPTED, home_of
 from tests.integration.served import Served, paused, piece, streamed
 
 AT_ONCE = "1" * 6_000
@@ -58,19 +57,17 @@ def endless(released: threading.Event) -> Iterator[Served]:
 def home(endless: Served) -> Iterator[Path]:
     """A home with that server's model and a run of two questions."""
     pytest.importorskip("httpx2", reason="httpx2 isn't installed")
-    folder = Path(tempfile.mkdtemp(prefix="ce-"))
-    (folder / "script.json").write_text('{"name": "s", "questions": {}}')
-    scripted = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
-    model = f'[models.served]\nengine = "openai"\nurl = "{endless.url}"\nmodel = "m"\ncontext = 100_000_000\n'
-    (folder / "models.toml").write_text(scripted + model)
-    (folder / "run.toml").write_text(SETTINGS)
-    shutil.copy(SAMPLE / "demonstrations.txt", folder)
-    questions = (SAMPLE / "questions.jsonl").read_text().splitlines(keepends=True)[:2]
-    (folder / "questions.jsonl").write_text("".join(questions))
-    with pytest.MonkeyPatch.context() as patch:
+    served = f'[models.served]\nengine = "openai"\nurl = "{endless.url}"\nmodel = "m"\ncontext = 100_000_000\n'
+    files = {
+        "script.json": {"name": "s", "questions": {}},
+        "models.toml": SCRIPTED + served,
+        "run.toml": SETTINGS,
+        "demonstrations.txt": (SAMPLE / "demonstrations.txt").read_text(),
+        "questions.jsonl": "".join((SAMPLE / "questions.jsonl").read_text().splitlines(keepends=True)[:2]),
+    }
+    with home_of(files) as made, pytest.MonkeyPatch.context() as patch:
         patch.setenv("COTRAIL_GENERATION_SLOTS", "1")
-        yield folder
-    shutil.rmtree(folder)
+        yield made
 
 
 def test_endless_digits_are_recorded_while_the_lease_is_renewed_and_both_questions_are_answered(

@@ -5,10 +5,6 @@ very steps that an undisturbed run left.
 """
 
 import json
-import os
-import shutil
-import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,10 +22,12 @@ from tests.faults.stacked import (
     count,
     finished_steps,
     is_as_undisturbed,
+    kill_in_mid_run,
     open_questions,
     process,
     steps_of,
 )
+from tests.homes import SCRIPTED, asked_often, home_of
 
 ROUNDS = 5
 """How often the sample's 32 questions are asked in one run: enough that a kill comes in the middle."""
@@ -37,16 +35,14 @@ ROUNDS = 5
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """A home with the sample indexed and asked many times over, and a scripted model that knows the answers."""
-    folder = Path(tempfile.mkdtemp(prefix="ck-"))
+    """A home with the sample asked many times over, and a scripted model that knows the answers."""
     sample = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
     chains = {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample}
-    (folder / "script.json").write_text(json.dumps({"name": "sample", "questions": chains}))
-    (folder / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
-    asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(ROUNDS) for q in sample]
-    (folder / "questions.jsonl").write_text("\n".join(json.dumps(q) for q in asked))
-    yield folder
-    shutil.rmtree(folder)
+    script = {"name": "sample", "questions": chains}
+    with home_of(
+        {"script.json": script, "models.toml": SCRIPTED, "questions.jsonl": asked_often(sample, ROUNDS)}
+    ) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -82,22 +78,9 @@ def undisturbed(engine: Engine, submit: Callable[[], str], eventually: Eventuall
     ],
 )
 def test_a_run_goes_on_after_kill_9_and_up(
-    name: str,
-    cotrail: Cotrail,
-    engine: Engine,
-    submit: Callable[[], str],
-    undisturbed: list[Any],
-    eventually: Eventually,
+    name: str, cotrail: Cotrail, engine: Engine, submit: Callable[[], str], undisturbed: list[Any]
 ) -> None:
-    victim = process(cotrail, name)
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
-    assert open_questions(engine, run) > 0, "the run was over before the kill: ask more questions"
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait(10)
-    engine.dispose()
-    cotrail("up")
-    eventually(lambda: open_questions(engine, run) == 0, "the run is finished", 120)
+    run = kill_in_mid_run(cotrail, engine, name, submit, len(undisturbed))
     is_as_undisturbed(engine, run, undisturbed)
 
 

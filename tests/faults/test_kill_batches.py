@@ -5,19 +5,19 @@ result of an undisturbed run, and every request was sent once.
 import json
 import os
 import random
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomli_w
 from sqlalchemy import Engine
 
 from tests.batch_provider import Body, Provider
 from tests.conftest import Eventually
 from tests.faults.scripts import sample
 from tests.faults.stacked import Cotrail, count, is_as_undisturbed, open_questions, process, steps_of
+from tests.homes import home_of
 
 SECONDS = 300
 SEED = 7
@@ -65,16 +65,11 @@ def provider(form: str) -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def home(form: str, provider: Provider) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="cb-"))
     api = "anthropic" if form == "anthropic" else "chat"
-    table = {"engine": "openai", "url": provider.url, "model": "m", "api": api, "context": 8192}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in table.items()]
-    (folder / "models.toml").write_text(
-        "\n".join(["[models.scripted]", *lines, 'omits = ["stream"]', f'batch = "{form}"'])
-    )
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
-    yield folder
-    shutil.rmtree(folder)
+    table = {"engine": "openai", "url": provider.url, "model": "m", "api": api, "context": 8192, "batch": form}
+    models = {"models": {"scripted": table | {"omits": ["stream"]}}}
+    with home_of({"models.toml": tomli_w.dumps(models), "questions.jsonl": QUESTIONS}) as made:
+        yield made
 
 
 def submit(cotrail: Cotrail, home: Path, *options: str) -> str:

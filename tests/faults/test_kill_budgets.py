@@ -4,9 +4,7 @@ begins nothing more, whoever adds up what was taken.
 
 import json
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from cotrail.systems.registry import find_system
 from tests.conftest import Eventually
 from tests.faults.scripts import MODELS, sample, scripts
 from tests.faults.stacked import Cotrail, finished_steps, is_as_undisturbed, open_questions, process, steps_of
+from tests.homes import asked_often, home_of
 
 ROUNDS = 3
 """How often the sample's questions are asked."""
@@ -31,14 +30,8 @@ CONSUMED = "SELECT steps FROM run_consumption WHERE run_id = :run"
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A home with all that the run needs but its corpus."""
-    folder = Path(tempfile.mkdtemp(prefix="cb-"))
-    for name, content in scripts().items():
-        (folder / name).write_text(json.dumps(content))
-    (folder / "models.toml").write_text(MODELS)
-    asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(ROUNDS) for q in sample()]
-    (folder / "questions.jsonl").write_text("\n".join(json.dumps(q) for q in asked))
-    yield folder
-    shutil.rmtree(folder)
+    with home_of(scripts() | {"models.toml": MODELS, "questions.jsonl": asked_often(sample(), ROUNDS)}) as made:
+        yield made
 
 
 def submit(cotrail: Cotrail, home: Path, *budget: str) -> str:

@@ -3,8 +3,6 @@ the edit as it was made. The model is scripted, the search real.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import chain, repeat
 from pathlib import Path
@@ -17,6 +15,7 @@ from tests.faults import inner
 from tests.faults.inner.points import Point, Points
 from tests.faults.scripts import MODELS, sample, scripts
 from tests.faults.stacked import SAMPLE, Cotrail, count, is_as_undisturbed, open_questions, stacked, steps_of
+from tests.homes import home_of
 
 EDITS = "SELECT sequence, edit FROM steps WHERE run_id = :run AND edit IS NOT NULL"
 SEALED = "SELECT count(*) FROM runs WHERE id = :run AND digest IS NOT NULL"
@@ -25,13 +24,8 @@ SEALED = "SELECT count(*) FROM runs WHERE id = :run AND digest IS NOT NULL"
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A home with all that the run needs but its corpus."""
-    folder = Path(tempfile.mkdtemp(prefix="ce-"))
-    for name, content in scripts().items():
-        (folder / name).write_text(json.dumps(content))
-    (folder / "models.toml").write_text(MODELS)
-    (folder / "questions.jsonl").write_text(json.dumps(sample()[0]))
-    yield folder
-    shutil.rmtree(folder)
+    with home_of(scripts() | {"models.toml": MODELS, "questions.jsonl": sample()[:1]}) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

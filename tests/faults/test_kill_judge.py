@@ -3,8 +3,6 @@ once each, and the judged run as it was. The model is scripted, and asked claim 
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -18,6 +16,7 @@ from tests.faults import inner
 from tests.faults.inner.points import Point, Points
 from tests.faults.scripts import MODELS, sample, scripts
 from tests.faults.stacked import SAMPLE, Cotrail, count, is_as_undisturbed, open_questions, stacked, steps_of
+from tests.homes import home_of
 
 ASKED = 1
 """How many of the sample's questions are judged: each verdict takes several steps, and each step a death or two."""
@@ -46,16 +45,12 @@ def judging() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A home with all that the runs need but their corpus."""
-    folder = Path(tempfile.mkdtemp(prefix="cj-"))
-    for name, content in (scripts() | judging()).items():
-        (folder / name).write_text(json.dumps(content))
-    tables = "".join(
+    judges = "".join(
         f'\n[models.{name}]\nengine = "scripted"\npath = "{name}.json"\n' for name in ("judge", "preferring")
     )
-    (folder / "models.toml").write_text(MODELS + tables)
-    (folder / "questions.jsonl").write_text("\n".join(json.dumps(question) for question in sample()[:ASKED]))
-    yield folder
-    shutil.rmtree(folder)
+    files = {"models.toml": MODELS + judges, "questions.jsonl": sample()[:ASKED]}
+    with home_of(scripts() | judging() | files) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

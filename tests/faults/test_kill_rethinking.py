@@ -3,10 +3,6 @@ undisturbed run has, each step once. The models are scripted, the searches real.
 """
 
 import json
-import os
-import shutil
-import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +16,12 @@ from tests.faults.stacked import (
     SAMPLE,
     Cotrail,
     count,
-    finished_steps,
     is_as_undisturbed,
+    kill_in_mid_run,
     open_questions,
-    process,
     steps_of,
 )
+from tests.homes import asked_often, home_of
 
 ROUNDS = 2
 """How often the sample's questions are asked."""
@@ -36,15 +32,9 @@ Undisturbed = tuple[list[Any], list[Any]]
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A home with all that the run needs but its corpus."""
-    folder = Path(tempfile.mkdtemp(prefix="cr-"))
-    for name, content in scripts().items():
-        (folder / name).write_text(json.dumps(content))
-    (folder / "models.toml").write_text(MODELS)
-    (folder / "run.toml").write_text(RUN)
-    asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(ROUNDS) for q in sample()]
-    (folder / "questions.jsonl").write_text("\n".join(json.dumps(q) for q in asked))
-    yield folder
-    shutil.rmtree(folder)
+    files = {"models.toml": MODELS, "run.toml": RUN, "questions.jsonl": asked_often(sample(), ROUNDS)}
+    with home_of(scripts() | files) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -100,21 +90,9 @@ def test_all_look_ups_of_a_question_are_in_the_queue_at_once(engine: Engine, und
     "name", ["evidence", *(pytest.param(name, marks=pytest.mark.slow(group=7)) for name in ("generation", "retrieval"))]
 )
 def test_a_run_goes_on_after_kill_9_and_up(
-    name: str,
-    cotrail: Cotrail,
-    engine: Engine,
-    submit: Callable[[], str],
-    undisturbed: Undisturbed,
-    eventually: Eventually,
+    name: str, cotrail: Cotrail, engine: Engine, submit: Callable[[], str], undisturbed: Undisturbed
 ) -> None:
     steps, answers = undisturbed
-    victim = process(cotrail, name)
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(steps) // 4, "a quarter of the steps are finished")
-    assert open_questions(engine, run) > 0, "the run was over before the kill: ask more questions"
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait(10)
-    cotrail("up")
-    eventually(lambda: open_questions(engine, run) == 0, "the run is finished", 120)
+    run = kill_in_mid_run(cotrail, engine, name, submit, len(steps))
     is_as_undisturbed(engine, run, steps)
     assert answers_of(engine, run) == answers

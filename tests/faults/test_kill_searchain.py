@@ -4,10 +4,6 @@ real.
 """
 
 import json
-import os
-import shutil
-import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +14,14 @@ from sqlalchemy import Engine, text
 from tests.chaos.checks import every_tree_has_all
 from tests.conftest import Eventually
 from tests.faults.scripts import MODELS, sample, scripts
-from tests.faults.stacked import Cotrail, finished_steps, is_as_undisturbed, open_questions, process, steps_of
+from tests.faults.stacked import (
+    Cotrail,
+    is_as_undisturbed,
+    kill_in_mid_run,
+    open_questions,
+    steps_of,
+)
+from tests.homes import asked_often, home_of
 
 ROUNDS = 2
 """How often the sample's questions are asked."""
@@ -29,14 +32,8 @@ Undisturbed = tuple[list[Any], list[Any]]
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """A home with all that the run needs but its corpus."""
-    folder = Path(tempfile.mkdtemp(prefix="ch-"))
-    for name, content in scripts().items():
-        (folder / name).write_text(json.dumps(content))
-    (folder / "models.toml").write_text(MODELS)
-    asked = [{**q, "id": f"{q['id']}-{number}"} for number in range(ROUNDS) for q in sample()]
-    (folder / "questions.jsonl").write_text("\n".join(json.dumps(q) for q in asked))
-    yield folder
-    shutil.rmtree(folder)
+    with home_of(scripts() | {"models.toml": MODELS, "questions.jsonl": asked_often(sample(), ROUNDS)}) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -75,21 +72,9 @@ def test_every_chain_is_corrected_then_completed_and_traced(engine: Engine, undi
 
 @pytest.mark.parametrize("name", ["generation", pytest.param("retrieval", marks=pytest.mark.slow(group=7))])
 def test_a_run_goes_on_after_kill_9_and_up(
-    name: str,
-    cotrail: Cotrail,
-    engine: Engine,
-    submit: Callable[[], str],
-    undisturbed: Undisturbed,
-    eventually: Eventually,
+    name: str, cotrail: Cotrail, engine: Engine, submit: Callable[[], str], undisturbed: Undisturbed
 ) -> None:
     steps, answers = undisturbed
-    victim = process(cotrail, name)
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(steps) // 4, "a quarter of the steps are finished")
-    assert open_questions(engine, run) > 0, "the run was over before the kill: ask more questions"
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait(10)
-    cotrail("up")
-    eventually(lambda: open_questions(engine, run) == 0, "the run is finished", 120)
+    run = kill_in_mid_run(cotrail, engine, name, submit, len(steps))
     is_as_undisturbed(engine, run, steps)
     assert answers_of(engine, run) == answers

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from pydantic import SecretStr
 from sqlalchemy import Engine, create_engine, select, text
 from sqlalchemy.engine import make_url
 from typer.testing import CliRunner, Result
@@ -26,8 +27,11 @@ from cotrail.models.schema.seals import amending
 from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.models.schema.tables import runs
+from cotrail.systems.registry import find_system
+from cotrail.tasks.runtime import Runtime
 from tests import search_servers
 from tests.integration.served import KEY, Served
+from tests.integration.stepping import working_here
 
 Query = Callable[[Any], list[dict[str, Any]]]
 Cotrail = Callable[..., Result]
@@ -184,6 +188,22 @@ def verified(engine: Engine, request: pytest.FixtureRequest) -> Iterator[None]:
 def sent() -> list[Dispatch]:
     """The messages that a worker in this process sends."""
     return []
+
+
+@pytest.fixture
+def here(
+    home: Path,
+    database: str,
+    servers: Settings,
+    sent: list[Dispatch],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> Iterator[Runtime]:
+    """A worker in this process, in the home of a module; it knows the systems that the module's `find` finds."""
+    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
+    find = getattr(request.module, "find", find_system)
+    with working_here(servers.model_copy(update=own), sent, monkeypatch, find) as made:
+        yield made
 
 
 @pytest.fixture

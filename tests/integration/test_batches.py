@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 import tomli_w
 from msgspec import Struct
-from pydantic import SecretStr
 from sqlalchemy import Engine, select, text
 
-from cotrail.configuration.settings import Settings
 from cotrail.core.actions.generate import Read
 from cotrail.core.prompts import Prompt, user
 from cotrail.core.questions import Question
@@ -21,7 +19,6 @@ from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.errors import InputError, TransientStepError
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.queries.batches import RunBatches, read_batches
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
 from cotrail.models.schema.batch_tables import batches
 from cotrail.models.schema.tables import attempts, questions, steps
@@ -37,7 +34,7 @@ from cotrail.workers.leading import Session, session
 from tests.batch_provider import Body, Provider, expired
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -93,15 +90,6 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prov
     asked = [{"id": f"q{number}", "question": f"What is {number}?", "answers": ["x"]} for number in range(COUNT)]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch, find) as made:
-        yield made
 
 
 class Driver:

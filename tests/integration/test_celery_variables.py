@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cotrail.workers.ready import VARIABLE
 from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, SAMPLE, environment_of, stacked
+from tests.homes import SCRIPTED, answering, home_of
 
 NOWHERE = "redis://127.0.0.1:1/0"
 """A broker that nobody reaches."""
@@ -44,11 +44,8 @@ LEFT_ALONE = {"DJANGO_SETTINGS_MODULE": "another.settings"}
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cc-") as made:
-        home = Path(made)
-        (home / "script.json").write_text(json.dumps({"name": "writer", "questions": {}, "default": {"answer": "A"}}))
-        (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
-        yield home
+    with home_of({"script.json": answering("A"), "models.toml": SCRIPTED}) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

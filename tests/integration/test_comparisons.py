@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults.stacked import ROOT, SAMPLE, Cotrail, stacked
+from tests.homes import SCRIPTED, home_of
 
 DATASET = """
 [datasets.sample]
@@ -41,19 +41,14 @@ MADE_UP = f'protocol = "made-up"\nname = "ours"\n{DATASET}'
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="cg-"))
     sample = [json.loads(line) for line in (SAMPLE / "questions.jsonl").read_text().splitlines()]
     chains = {q["question"]: {"sentences": q["chain"], "answer": q["answers"][0]} for q in sample}
-    (folder / "script.json").write_text(json.dumps({"name": "sample", "questions": chains}))
-    (folder / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
-    for name in ("questions.jsonl", "demonstrations.txt"):
-        shutil.copy(SAMPLE / name, folder / name)
-    (folder / "free.toml").write_text(FREE)
-    (folder / "ours.toml").write_text(MADE_UP)
-    (folder / "extensions").mkdir()
-    shutil.copy(ROOT / "tests" / "extensions" / "made_paper.py", folder / "extensions")
-    yield folder
-    shutil.rmtree(folder)
+    given = {name: (SAMPLE / name).read_text() for name in ("questions.jsonl", "demonstrations.txt")}
+    files = {"script.json": {"name": "sample", "questions": chains}, "models.toml": SCRIPTED}
+    with home_of(given | files | {"free.toml": FREE, "ours.toml": MADE_UP}) as made:
+        (made / "extensions").mkdir()
+        shutil.copy(ROOT / "tests" / "extensions" / "made_paper.py", made / "extensions")
+        yield made
 
 
 @pytest.fixture(scope="module")

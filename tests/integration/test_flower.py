@@ -1,7 +1,6 @@
 """What Flower shows of steps: which they are, and what became of them."""
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from cotrail.workers.stack.flower import read_access
 from cotrail.workers.stack.stack import Stack
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, stacked
+from tests.homes import answering, home_of
 from tests.integration.flower_controls import fetch
 
 QUESTION = "Where is Marlow?"
@@ -22,15 +22,12 @@ QUESTION = "Where is Marlow?"
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cf-") as made:
-        home = Path(made)
-        for name in ("kept", "removed"):
-            script = {"name": name, "questions": {}, "default": {"answer": "Marlow"}}
-            (home / f"{name}.json").write_text(json.dumps(script))
-        entries = [f'[models.{name}]\nengine = "scripted"\npath = "{name}.json"\n' for name in ("kept", "removed")]
-        (home / "models.toml").write_text("\n".join(entries))
-        (home / "questions.jsonl").write_text(json.dumps({"id": "<town> 1", "question": QUESTION}))
-        yield home
+    names = ("kept", "removed")
+    entries = [f'[models.{name}]\nengine = "scripted"\npath = "{name}.json"\n' for name in names]
+    scripts = {f"{name}.json": answering("Marlow") | {"name": name} for name in names}
+    asked = [{"id": "<town> 1", "question": QUESTION}]
+    with home_of({**scripts, "models.toml": "\n".join(entries), "questions.jsonl": asked}) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

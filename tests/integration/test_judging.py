@@ -1,18 +1,16 @@
 """Judges' runs over recorded runs, whose record stays as it is: in-process workers, a real store, scripted models."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from sqlalchemy import Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
 from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.verification import verify
-from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.execution.ledger import Ledger
@@ -30,7 +28,7 @@ from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import LEASE, close_runs, run_to_end, unsent, working_here
+from tests.integration.stepping import LEASE, close_runs, run_to_end, unsent
 from tests.integration.stepping import begin as begin_costless
 
 pytestmark = pytest.mark.usefixtures("verified")
@@ -90,16 +88,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    """A worker."""
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch) as made:
-        yield made
 
 
 Work = Callable[[str], str]

@@ -1,18 +1,15 @@
 """Runs that open pages, rate and extract: from their submission to forks, with scripted engines that they name."""
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
-from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
-from cotrail.configuration.settings import Settings
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
@@ -39,7 +36,7 @@ from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -120,16 +117,6 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "q", "question": QUESTION, "answers": ["Amber Sea"]}))
     assert cotrail("index", tmp_path / "corpus.jsonl", "--name", "rivers").exit_code == 0
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    """A worker that knows the system."""
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch, find) as made:
-        yield made
 
 
 def request(home: Path, **changes: Any) -> dict[str, Any]:

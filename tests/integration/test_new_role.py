@@ -4,18 +4,16 @@ What `made_up` has is what a file and a line in each registry would hold.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from msgspec import Struct
-from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
-from cotrail.configuration.settings import Settings
 from cotrail.core.actions.generate import Judge, Reason
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
@@ -46,7 +44,7 @@ from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("made_up", "verified")
 
@@ -219,16 +217,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.json").write_text(json.dumps(script))
     (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "q", "question": QUESTION, "answers": ["Amber Sea"]}))
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    """A worker that knows the system."""
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch, find) as made:
-        yield made
 
 
 def begin(engine: Engine, home: Path, **changes: Any) -> str:

@@ -1,15 +1,12 @@
 """Search-in-the-Chain from its submission to its trace: in the store, with scripted engines."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
-from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.records.dispatch import Dispatch
@@ -21,7 +18,7 @@ from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -60,15 +57,6 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "prompt.txt").write_text("Plan queries for this question: {question}")
     assert cotrail("index", tmp_path / "corpus.jsonl", "--name", "towns").exit_code == 0
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from redis import Redis
 from sqlalchemy import Engine, func, select, update
 
@@ -30,7 +29,7 @@ from tests.conftest import Eventually
 from tests.faults.stacked import SAMPLE
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.served import KEY, Reply, Served, answer, computed, held
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 from tests.integration.test_searchain import BRENN, FIRST, QUESTION, RIVER, SEA, VELL
 from tests.integration.text_servers import openai_embeddings, reranked, score_of, similarity_of
 
@@ -75,15 +74,6 @@ def home(cotrail: Cotrail, served: Served, tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "prompt.txt").write_text("Plan queries for this question: {question}")
     assert cotrail("index", tmp_path / "corpus.jsonl", "--name", "towns").exit_code == 0
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,19 +1,17 @@
 """Runs over several corpora, each with the engine that its index names: from indexing to the record."""
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
-from pydantic import SecretStr
 from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
 from cotrail.configuration.corpora import corpora_of
-from cotrail.configuration.settings import Settings, settings
+from cotrail.configuration.settings import settings
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
@@ -40,7 +38,7 @@ from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.extensions.overlap import OVERLAP
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent, working_here
+from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -100,16 +98,6 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         indexed = cotrail("index", tmp_path / f"{name}.jsonl", "--name", name, *engine)
         assert indexed.exit_code == 0, indexed.output
     return tmp_path
-
-
-@pytest.fixture
-def here(
-    home: Path, database: str, servers: Settings, sent: list[Dispatch], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Runtime]:
-    """A worker that knows the system."""
-    own = {"home": home, "database_url": SecretStr(database), "broker_url": SecretStr(servers.broker)}
-    with working_here(servers.model_copy(update=own), sent, monkeypatch, find) as made:
-        yield made
 
 
 def request(home: Path, **changes: Any) -> dict[str, Any]:

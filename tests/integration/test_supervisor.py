@@ -1,8 +1,6 @@
 """What `cotrail up` started is started again when it dies, whatever dies and however much of it at once."""
 
-import json
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +14,7 @@ from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import NAMES, SUPERVISORS, State, Status
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
+from tests.homes import SCRIPTED, answering, home_of
 
 SERVICES = [name for name in NAMES if name not in SUPERVISORS]
 EACH = ("postgres", "generation", "flower", *SUPERVISORS)
@@ -24,11 +23,8 @@ EACH = ("postgres", "generation", "flower", *SUPERVISORS)
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cv-") as made:
-        home = Path(made)
-        (home / "script.json").write_text(json.dumps({"name": "writer", "questions": {}, "default": {"answer": "A"}}))
-        (home / "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
-        yield home
+    with home_of({"script.json": answering("A"), "models.toml": SCRIPTED}) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from tests.conftest import wait_until
 from tests.faults import inner
 from tests.faults.inner import executions
 from tests.faults.scripts import sample
-from tests.faults.stacked import SAMPLE, Cotrail, open_questions, stacked, steps_of
+from tests.faults.stacked import SAMPLE, Cotrail, open_questions, process, stacked, steps_of, suspended
 
 PART = 0.4
 """The share of the steps that is finished when the power is cut."""
@@ -73,7 +73,8 @@ def _cut(home: Home, cotrail: Cotrail, engine: Engine, asked: int) -> Cut:
     cut = Cut(questions=asked)
     undisturbed = _undisturbed(home, cotrail, engine)
     per_question = sum(map(len, undisturbed.values())) / len(undisturbed)
-    run = home.submit(cotrail, "ircot", home.questions(asked // len(sample()) + 1, asked), model="scripted")
+    with suspended(process(cotrail, "generation")):  # so that the run isn't over when the command has ended
+        run = home.submit(cotrail, "ircot", home.questions(asked // len(sample()) + 1, asked), model="scripted")
     before: Results = set()
 
     def enough() -> bool:

@@ -1,5 +1,7 @@
 """The short version of the suite, with schedules that are always the same; `make chaos` is the long one."""
 
+import pytest
+
 from tests.chaos.beside import search_of
 from tests.chaos.schedule import ROUND, Kind, schedule
 from tests.chaos.suite import SYSTEMS, suite
@@ -20,6 +22,7 @@ def test_every_round_of_a_schedule_has_every_kind_of_fault() -> None:
         assert {fault.kind for fault in faults[start : start + len(ROUND)]} == set(Kind)
 
 
+@pytest.mark.timeout(1800)
 def test_a_stack_under_faults_of_every_kind_does_what_it_would_have_done() -> None:
     said: list[str] = []
     faults, search = schedule(SEED, len(ROUND)), search_of(SEED)

@@ -91,12 +91,30 @@ def process(cotrail: Cotrail, name: str) -> psutil.Process:
     return psutil.Process(next(service["pid"] for service in services if service["name"] == name))
 
 
-def kill_in_mid_run(cotrail: Cotrail, engine: Engine, name: str, submit: Callable[[], str], steps: int) -> str:
-    """Submits a run, kills a process when a quarter of so many steps are finished, and brings it back until the end."""
-    victim = process(cotrail, name)
-    run = submit()
+@contextmanager
+def suspended(process: psutil.Process) -> Iterator[None]:
+    """Keeps a process from its work meanwhile."""
+    process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
+def begun(cotrail: Cotrail, engine: Engine, submit: Callable[[], str], steps: int) -> str:
+    """Submits a run; returns its id when a quarter of so many steps are finished, and the others aren't."""
+    # While the command comes to its end, which takes long on a busy machine, the run would come to its own.
+    with suspended(process(cotrail, "generation")):
+        run = submit()
     wait_until(lambda: finished_steps(engine, run) > steps // 4, "a quarter of the steps are finished")
     assert open_questions(engine, run) > 0, "the run was over before the kill: ask more questions"
+    return run
+
+
+def kill_in_mid_run(cotrail: Cotrail, engine: Engine, name: str, submit: Callable[[], str], steps: int) -> str:
+    """Kills a process in the middle of a run, and brings it back; returns the run's id at its end."""
+    victim = process(cotrail, name)
+    run = begun(cotrail, engine, submit, steps)
     victim.kill()
     victim.wait(10)
     engine.dispose()

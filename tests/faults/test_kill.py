@@ -19,8 +19,8 @@ from tests.conftest import Eventually
 from tests.faults.stacked import (
     SAMPLE,
     Cotrail,
+    begun,
     count,
-    finished_steps,
     is_as_undisturbed,
     kill_in_mid_run,
     open_questions,
@@ -85,10 +85,14 @@ def test_a_run_goes_on_after_kill_9_and_up(
 
 
 def test_an_emptied_redis_is_refilled_without_anybodys_help(
-    home: Path, engine: Engine, submit: Callable[[], str], undisturbed: list[Any], eventually: Eventually
+    home: Path,
+    cotrail: Cotrail,
+    engine: Engine,
+    submit: Callable[[], str],
+    undisturbed: list[Any],
+    eventually: Eventually,
 ) -> None:
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
+    run = begun(cotrail, engine, submit, len(undisturbed))
     socket = Settings(home=home, broker_url=None).socket_path / "redis.sock"
     with Redis(unix_socket_path=str(socket)) as server:
         server.flushall()
@@ -100,8 +104,7 @@ def test_workers_that_are_told_to_end_give_back_what_they_hold(
     cotrail: Cotrail, engine: Engine, submit: Callable[[], str], undisturbed: list[Any], eventually: Eventually
 ) -> None:
     workers = [process(cotrail, name) for name in ("generation", "retrieval")]
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
+    run = begun(cotrail, engine, submit, len(undisturbed))
     for worker in workers:
         worker.terminate()
     for worker in workers:
@@ -119,8 +122,7 @@ def test_a_frozen_worker_loses_its_steps_and_what_it_brings_late_changes_nothing
     cotrail: Cotrail, engine: Engine, submit: Callable[[], str], undisturbed: list[Any], eventually: Eventually
 ) -> None:
     worker = process(cotrail, "generation")
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
+    run = begun(cotrail, engine, submit, len(undisturbed))
     expired = "SELECT count(*) FROM attempts JOIN steps ON step_id = id WHERE run_id = :run AND outcome = 'expired'"
     held = "SELECT count(*) FROM steps WHERE run_id = :run AND state = 'running' AND kind <> 'retrieve'"
 
@@ -149,8 +151,7 @@ def test_a_corpus_indexed_anew_under_a_run_blocks_it_until_the_former_is_back(
     undisturbed: list[Any],
     eventually: Eventually,
 ) -> None:
-    run = submit()
-    eventually(lambda: finished_steps(engine, run) > len(undisturbed) // 4, "a quarter of the steps are finished")
+    run = begun(cotrail, engine, submit, len(undisturbed))
     pause(engine, run)  # at once: while the command starts the run may end
     other = home / "other.jsonl"
     other.write_text('{"id": "o1", "title": "Ostreva", "text": "Another paragraph of the same name."}\n')

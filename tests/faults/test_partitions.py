@@ -27,7 +27,7 @@ PROGRESS = 600
 """How many steps have to be finished for it to count as progress: more than the questions have that were begun."""
 
 SECONDS = 30
-"""How long it may take until there is progress, wherever somebody healthy is left."""
+"""How long it may take until a step is finished, wherever somebody healthy is left."""
 
 Cut = Callable[[Network], None]
 
@@ -55,8 +55,9 @@ def engine(net: Network) -> Iterator[Engine]:
 @pytest.fixture
 def goes_on(engine: Engine, eventually: Eventually) -> Callable[[str], None]:
     def progress(what: str) -> None:
-        before = finished_steps(engine, RUN)
-        eventually(lambda: finished_steps(engine, RUN) > before + PROGRESS, what, SECONDS)
+        goal = finished_steps(engine, RUN) + PROGRESS
+        while (done := finished_steps(engine, RUN)) < goal:
+            eventually(lambda least=done: finished_steps(engine, RUN) > least, what, SECONDS)
 
     return progress
 

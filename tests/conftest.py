@@ -16,7 +16,7 @@ from cotrail.workers.stack.stack import Stack
 from tests import search_servers
 from tests.clusters import lay_cluster
 
-pytest_plugins = ["tests.durations", "tests.leases", "tests.slow"]
+pytest_plugins = ["tests.durations", "tests.heap", "tests.leases", "tests.slow"]
 
 # Tests start hundreds of Python processes, and each would compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,6 +28,7 @@ from cotrail.core.system import Action
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec
+from tests.cases import each_case
 
 DIVERGING = {
     "another kind": "another kind",
@@ -153,7 +153,7 @@ def history(name: str) -> History:
     return msgspec.convert(written, History)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_what_follows_a_record_stays_the_same(name: str) -> None:
     recorded = history(name)
     assert recorded.follow() == recorded.expected, (
@@ -163,7 +163,7 @@ def test_what_follows_a_record_stays_the_same(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "_bad_" not in name])
+@each_case("name", [name for name in FILES if "_bad_" not in name])
 def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
     recorded = history(name)
     for length, step in enumerate(recorded.history):
@@ -173,7 +173,7 @@ def test_every_prefix_of_a_record_leads_to_its_next_step(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "_bad_" not in name])
+@each_case("name", [name for name in FILES if "_bad_" not in name])
 def test_a_system_declares_what_its_steps_need(name: str) -> None:
     recorded = history(name)
     for action in recorded.asked():
@@ -184,21 +184,21 @@ def test_a_system_declares_what_its_steps_need(name: str) -> None:
             assert recorded.needs.corpus
 
 
-@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+@each_case("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
 def test_every_version_of_a_system_has_a_record_of_an_answer_and_a_bad_one(spec: SystemSpec) -> None:
     ends = {next(iter(history(name).expected)) for name in FILES if name.startswith(f"{spec.name}_v{spec.version}_")}
     assert ends >= {"answer", "mismatch"}, "record them: `python -m tests.replay.recording SYSTEM`"
 
 
-@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+@each_case("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
 def test_a_system_that_searches_does_so_in_its_record(spec: SystemSpec) -> None:
     recorded = history(f"{spec.name}_v{spec.version}_answered")
     kinds = {step.kind for step in recorded.history}
     assert not recorded.needs.corpus or kinds & {"retrieve", "open"}
 
 
-@pytest.mark.parametrize(("sort", "said"), DIVERGING.items())
-@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
+@each_case(("sort", "said"), DIVERGING.items())
+@each_case("spec", SYSTEMS, ids=lambda spec: f"{spec.name}_v{spec.version}")
 def test_every_version_of_a_system_notices_each_sort_of_divergence(spec: SystemSpec, sort: str, said: str) -> None:
     recorded = history(f"{spec.name}_v{spec.version}_answered")
     *earlier, last = recorded.history
@@ -213,7 +213,7 @@ def test_every_version_of_a_system_notices_each_sort_of_divergence(spec: SystemS
     assert said in f"{mismatch['recorded']}: {mismatch['yielded']}"
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_a_file_is_named_for_what_it_holds(name: str) -> None:
     recorded = history(name)
     assert name.startswith(f"{recorded.system}_v{recorded.version}_")

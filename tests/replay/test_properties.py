@@ -31,6 +31,7 @@ from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import SystemSpec
+from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, MadeUp, World, found, live, record, replayed, search
 
 
@@ -191,8 +192,8 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.name)
+@each_case("world", WORLDS)
+@each_case("opened", OPENED, ids=lambda opened: opened.name)
 def test_every_system_replays_as_it_runs(opened: Opened, world: str) -> None:
     trace, ended = replayed(opened, WORLDS[world])
     assert (trace, ended) == live(opened(), WORLDS[world])
@@ -203,7 +204,7 @@ def test_every_system_replays_as_it_runs(opened: Opened, world: str) -> None:
         assert following.steps[0].fingerprint == expected.fingerprint
 
 
-@pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.name)
+@each_case("opened", OPENED, ids=lambda opened: opened.name)
 def test_no_system_goes_on_after_a_step_that_was_set_aside(opened: Opened) -> None:
     poisoned = Failure(type="PoisonedStep", message="again and again")
     undisturbed = WORLDS["undisturbed"]

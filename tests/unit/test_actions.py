@@ -2,7 +2,6 @@ import json
 from hashlib import sha256
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from cotrail.core.results import Failure
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action, StepFailed
 from cotrail.models.records.runs import RunPlan
+from tests.cases import each_case
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpora={"hp": "hp@9a2b"})
 FIELDS: dict[str, Any] = {
@@ -133,7 +133,7 @@ def test_a_binding_is_read_as_it_was_recorded_and_one_corpus_as_it_always_was() 
     assert read_binding(none).corpora == {}
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@each_case("name", GOLDEN)
 def test_a_fingerprint_never_changes(name: str) -> None:
     action, golden = GOLDEN[name]
     assert fingerprint(action, BINDING) == golden, (
@@ -158,7 +158,7 @@ def test_a_fingerprint_is_the_hash_of_the_canonical_json_of_what_decides() -> No
     assert fingerprint(READ, BINDING) == sha256(text.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"query": "Ada's  bridge"},
@@ -174,7 +174,7 @@ def test_whatever_decides_a_search_is_in_its_fingerprint(change: dict[str, objec
     assert fingerprint(replace(RETRIEVE, **change), BINDING) != fingerprint(RETRIEVE, BINDING)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "change"),
     [
         (LOOKUP, {"source": "conceptnet"}),
@@ -215,8 +215,8 @@ def test_what_an_action_says_of_sampling_goes_before_what_the_run_says() -> None
     assert fingerprint(sampled, BINDING) != fingerprint(replace(sampled, temperature=0.8), BINDING)
 
 
-@pytest.mark.parametrize("action", [REASON, READ])
-@pytest.mark.parametrize(
+@each_case("action", [REASON, READ])
+@each_case(
     "change",
     [
         {"prompt": another(question="Who built it? ")},
@@ -251,7 +251,7 @@ def test_what_says_where_a_sentence_ends_is_in_the_fingerprint() -> None:
     assert len({fingerprint(replace(REASON, splitter=splitter), BINDING) for splitter in splitters}) == 3
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "concerns"),
     [
         ({"corpora": {"hp": "hp@0000"}}, {"retrieve", "open"}),
@@ -299,7 +299,7 @@ def test_every_field_is_covered_above() -> None:
     assert set(Open.__struct_fields__) == {"title", "corpus"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "same",
     [
         another(max_paragraph_words=349),

@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 
 from cotrail.common.server_addresses import read_address
 from cotrail.engines.retrieval.search_server import check_node
+from tests.cases import each_case
 
 PASSWORDS = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1) | st.text(
     "/@:#?%[]az19 ,;", min_size=1
@@ -56,7 +57,7 @@ def test_nothing_of_what_is_refused_is_quoted(hostile: str, word: str) -> None:
         assert f"{word}x" not in f"{refused.value!r}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "",
@@ -88,7 +89,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         read_address(url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "shown", "secrets"),
     [
         ("https://bob:s3cret@host:9200/a", "https://host:9200/a", ("s3cret", "bob:s3cret")),
@@ -110,7 +111,7 @@ def test_a_scheme_may_be_asked_for() -> None:
         read_address("ftp://host", ("http", "https"))
 
 
-@pytest.mark.parametrize("url", ["http://token@host:9200", "http://host?a=b", "http:///path", "redis://host"])
+@each_case("url", ["http://token@host:9200", "http://host?a=b", "http:///path", "redis://host"])
 def test_a_search_server_is_reached_over_http_by_user_and_password(url: str) -> None:
     with pytest.raises(ValueError, match=r"it |must") as refused:
         check_node(url)

@@ -25,6 +25,7 @@ from cotrail.services.runs.submission import prepare
 from cotrail.services.views.exporting import lines as lines_of
 from cotrail.services.views.gold_paragraphs import gold_paragraphs
 from cotrail.services.views.scored_questions import scores_of
+from tests.cases import each_case
 from tests.unit.commands import Given
 from tests.unit.made_runs import question as made_question
 from tests.unit.made_runs import record
@@ -127,7 +128,7 @@ def test_frames_has_the_pages_linked_as_gold_and_its_kinds(form: str, tmp_path: 
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "titles"),
     [
         ("https://en.wikipedia.org/wiki/Ink", ["Ink"]),

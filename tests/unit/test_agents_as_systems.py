@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Reason
@@ -18,6 +17,7 @@ from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.systems.parts.in_parallel import in_parallel
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, live, replayed
 from tests.unit.test_encoding import reopened
 
@@ -136,7 +136,7 @@ def messages(prompt: str) -> list[dict[str, Any]]:
     return msgspec.json.decode(prompt)["messages"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
+@each_case("tags", TAGS.values(), ids=TAGS)
 def test_a_message_goes_on_behind_what_was_found(tags: Tags) -> None:
     (opened, closed), (before, behind), (stated, concluded) = tags.query, tags.found, tags.answer
     said = [

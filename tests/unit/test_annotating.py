@@ -24,6 +24,7 @@ from cotrail.evaluation.metrics.factual_errors import (
 )
 from cotrail.models.queries.annotations import Chain
 from cotrail.services.views.annotations import SentenceRow, checked_marks, rows_of
+from tests.cases import each_case
 
 Filled = Callable[..., Path]
 
@@ -46,7 +47,7 @@ def annotated(*marks: SentenceMark, sentences: int = 2) -> AnnotatedChain:
     return AnnotatedChain(question_id="q", sentences=chain, marks=marks)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentences", "positions"),
     [
         (("A.", "B.", STATES), (0, 1)),
@@ -63,7 +64,7 @@ def test_the_facts_are_the_sentences_before_the_final_one_that_states_the_answer
     assert facts(sentences) == positions
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "sentences"),
     [
         (f"Ink stains. Paper is pulp. {STATES}", ("Ink stains.", "Paper is pulp.", STATES)),
@@ -83,7 +84,7 @@ def test_no_word_is_lost_between_sentences(chain: str) -> None:
     assert "".join("".join(sentences_of(chain)).split()) == "".join(chain.split())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("marks", "errors"),
     [
         ((mark(0, "true"), mark(1, "true")), {"q": False}),
@@ -99,7 +100,7 @@ def test_a_chain_has_a_factual_error_if_one_fact_is_untrue(
     assert factual_errors([annotated(*marks)]) == errors
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verdicts", "errors"),
     [
         (("true", "true", "untrue"), {"q": False}),

@@ -2,11 +2,11 @@
 
 from hashlib import sha256
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.audit.merkle_tree import MerkleTree
+from tests.cases import each_case
 
 LEAVES = ["", "\0", "\x10", " !", "01", "@ABC", "PQRSTUVW", "`abcdefghijklmno"]
 ROOTS = [
@@ -23,7 +23,7 @@ ROOTS = [
 """What Google's certificate-transparency tests its trees with: leaves, and the root over the first so many of them."""
 
 
-@pytest.mark.parametrize("size", range(len(ROOTS)))
+@each_case("size", range(len(ROOTS)))
 def test_the_roots_are_those_of_certificate_transparency(size: int) -> None:
     assert root(LEAVES[:size]) == ROOTS[size]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.api.breaking import broken
+from tests.cases import each_case
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -71,9 +71,7 @@ BROKEN_IN_REQUESTS: tuple[tuple[Any, Any, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"), BROKEN_IN_REQUESTS, ids=lambda each: each if isinstance(each, str) else ""
-)
+@each_case(("old", "new", "said"), BROKEN_IN_REQUESTS, ids=lambda each: each if isinstance(each, str) else "")
 def test_requests_that_were_taken_and_are_refused_are_named(old: Any, new: Any, said: str) -> None:
     assert sent(old, new) == [f"POST /x: {said}"]
     assert sent(old, old) == sent(new, new) == []
@@ -89,9 +87,7 @@ BROKEN_IN_ANSWERS: tuple[tuple[Any, Any, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"), BROKEN_IN_ANSWERS, ids=lambda each: each if isinstance(each, str) else ""
-)
+@each_case(("old", "new", "said"), BROKEN_IN_ANSWERS, ids=lambda each: each if isinstance(each, str) else "")
 def test_answers_that_are_no_longer_what_they_were_are_named(old: Any, new: Any, said: str) -> None:
     assert answered(old, new) == [f"POST /x: {said}"]
 

@@ -27,6 +27,7 @@ from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.rethinking.system import rethinking
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.system import searchain
+from tests.cases import each_case
 from tests.replay.driving import BINDING, found, search
 from tests.replay.driving import record as recorded
 from tests.unit.test_systems import QUESTION, SHOTS, wrote
@@ -82,7 +83,7 @@ def kinds(asked: list[Action]) -> list[str]:
     return [kind_of(action).name for action in asked]
 
 
-@pytest.mark.parametrize("after", range(1, 7))
+@each_case("after", range(1, 7))
 def test_the_reader_is_asked_once_with_what_was_found(after: int) -> None:
     asked, answer = driven(ircot_of(), after)
     unlimited, _ = driven(ircot_of(), None)
@@ -110,7 +111,7 @@ def test_what_ends_before_its_limit_ends_as_it_would_without_one() -> None:
     assert unlimited[1].limit == "sentences"
 
 
-@pytest.mark.parametrize("tracing", [True, False])
+@each_case("tracing", [True, False])
 def test_search_in_the_chain_writes_its_final_content_from_the_path_so_far(tracing: bool) -> None:  # noqa: FBT001
     settings = SearChainSettings(reader="extractor", verify=False, tracing=tracing)
     asked, answer = driven(lambda: searchain(QUESTION, SHOTS, settings), 2, chained)
@@ -181,7 +182,7 @@ def test_a_run_s_limit_is_named_as_such() -> None:
     assert budgets.reached(Consumed(), Consumed(money=Decimal("0.99"))) == ""
 
 
-@pytest.mark.parametrize("given", [{"tokens": 0}, {"money": 0}, {"seconds": -1}, {"steps": 1.5}, {"dollars": 1}])
+@each_case("given", [{"tokens": 0}, {"money": 0}, {"seconds": -1}, {"steps": 1.5}, {"dollars": 1}])
 def test_a_budget_is_checked(given: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(given, Budget)

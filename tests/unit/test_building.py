@@ -20,6 +20,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.iirc_articles import text_of
 from cotrail.data.datasets.registry import RECIPES
 from cotrail.errors import CorpusError, UnknownNameError
+from tests.cases import each_case
 
 Make = Callable[[Path], list[Path]]
 
@@ -147,7 +148,7 @@ def test_an_iirc_page_gives_its_long_lines_without_tags_in_an_order_made_by_titl
     assert positions[0] != positions[1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("html", "expected"),
     [
         ("<p>One\nTwo", "One\nTwo"),

@@ -27,6 +27,7 @@ from cotrail.data.demonstrations.building import (
 from cotrail.data.demonstrations.chains import read_chains, with_chains
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
+from tests.cases import each_case
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -181,7 +182,7 @@ def test_this_seed_gives_these_bytes() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("style", "form", "question", "answer"),
     [
         ("codex", AnswerForm.COT, VELL.question.text, " ".join(VELL.chain)),
@@ -206,7 +207,7 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("style", "question", "answer"),
     [
         ("codex", ASKED, '["Ada Berg", "Jon Lund"]'),
@@ -220,8 +221,8 @@ def test_title_demonstrations_show_the_pinned_passage_and_name_each_gold_page_on
     assert (titles(made), made.question, made.answer) == (["Holm"], question, answer)
 
 
-@pytest.mark.parametrize(("style", "place"), [("codex", 0), ("flan_t5", -1)])
-@pytest.mark.parametrize("distractors", DISTRACTORS)
+@each_case(("style", "place"), [("codex", 0), ("flan_t5", -1)])
+@each_case("distractors", DISTRACTORS)
 def test_the_pinned_passage_stands_where_the_released_files_have_it(style: Style, place: int, distractors: int) -> None:
     for seed in range(10):
         made = titles(built(HOLM, shape(style=style, distractors=distractors), seed))
@@ -229,7 +230,7 @@ def test_the_pinned_passage_stands_where_the_released_files_have_it(style: Style
         assert len(made) == (5 if distractors else 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "problem"),
     [
         (VELL, "question v1 pins no passage"),
@@ -243,7 +244,7 @@ def test_titles_are_only_for_questions_with_a_passage_and_other_pages(
         built(question, shape(AnswerForm.TITLES))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("broken", "problem"),
     [
         (replace(VELL, chain=()), "question v1: the chain .* empty"),
@@ -275,7 +276,7 @@ def sentence(words: int) -> str:
     return " ".join(["word"] * (words - 1) + ["end."])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lengths", "kept"),
     [
         ((100, 100, 49), (100, 100, 49)),

@@ -1,9 +1,9 @@
 """Calls of tools, as systems read and number them."""
 
-import pytest
 from msgspec import Struct
 
 from cotrail.core.calls import Call, numbered
+from tests.cases import each_case
 
 
 class Page(Struct, frozen=True):
@@ -11,7 +11,7 @@ class Page(Struct, frozen=True):
     count: int = 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "read"),
     [
         ('{"title": "Sild"}', Page("Sild")),

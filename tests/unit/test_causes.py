@@ -19,13 +19,14 @@ from cotrail.evaluation.causes.label_agreement import label_agreements
 from cotrail.evaluation.causes.plain_words import plain
 from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.answer_scores import answer_scores
+from tests.cases import each_case
 from tests.unit.made_causes import MadeRecord, made_records
 
 RECORDS = tuple(made_records())
 ORDER = list(Cause)
 
 
-@pytest.mark.parametrize("made", RECORDS, ids=lambda made: made.name)
+@each_case("made", RECORDS, ids=lambda made: made.name)
 def test_a_record_made_for_a_cause_shows_it_and_the_others_that_apply(made: MadeRecord) -> None:
     explanation = explain(made.record)
     assert explanation is not None
@@ -34,7 +35,7 @@ def test_a_record_made_for_a_cause_shows_it_and_the_others_that_apply(made: Made
     assert made.says in explanation.facts
 
 
-@pytest.mark.parametrize("made", RECORDS, ids=lambda made: made.name)
+@each_case("made", RECORDS, ids=lambda made: made.name)
 def test_no_record_is_right_by_its_metric_already(made: MadeRecord) -> None:
     scores = answer_scores(made.record.scoring, made.record.short, made.record.answers)
     assert scores is not None
@@ -111,7 +112,7 @@ def test_what_is_found_and_shown_besides_makes_nothing_missing(record: QuestionR
 # Forms of answers
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("21 km", "21 kilometre"),
@@ -141,7 +142,7 @@ def test_the_plain_form_is_made_of_any_text(text: str) -> None:
     assert plain(text) == " ".join(plain(text).split())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "published", "is_form"),
     [
         ("not Marl", "Marl", False),

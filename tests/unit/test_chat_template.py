@@ -6,6 +6,7 @@ from cotrail.core.prompts import Asked, Prompt, Written, assistant, system, tool
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.segments import Segment
 from cotrail.errors import InputError, StepError
+from tests.cases import each_case
 
 CHATML = """
 {%- for message in messages %}
@@ -29,7 +30,7 @@ def test_a_turn_of_the_models_is_opened_behind_the_others() -> None:
     ]
 
 
-@pytest.mark.parametrize("written", ["", "Because ", "\nBecause"])
+@each_case("written", ["", "Because ", "\nBecause"])
 def test_the_assistants_last_turn_stays_open_behind_its_last_character(written: str) -> None:
     prompt = Prompt(turns=(user("Why?"), assistant(written)))
     assert shown(CHATML, prompt) == f"<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n{written}"
@@ -79,7 +80,7 @@ def test_a_template_knows_what_templates_of_hugging_face_use() -> None:
     assert shown(source, Prompt(turns=(user("a"), user("b")))) == "<s>a26 Jul 2024</s>"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "reason"),
     [
         ("{{ raise_exception('Roles must alternate') }}", "refuses the conversation: Roles must alternate"),
@@ -103,7 +104,7 @@ def test_what_is_no_template_is_refused() -> None:
         ChatTemplate("{% for %}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "lacks"),
     [
         (None, {"turns", "continue", "tools"}),

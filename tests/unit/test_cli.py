@@ -25,6 +25,7 @@ from cotrail.common.printable_text import cut
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from cotrail.services.runs.requests import make_request, read_run_file
 from cotrail.services.runs.submission import prepare
+from tests.cases import each_case
 from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
@@ -166,7 +167,7 @@ def test_a_reader_that_has_seen_enough_causes_no_complaint(home: Path) -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "code"),
     [(CorpusError("x"), 2), (UnknownNameError("x"), 2), (UnavailableError("x"), 3), (BlockedError("x"), 1)],
 )
@@ -251,7 +252,7 @@ def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> 
     assert cotrail("submit", *options(given(model="unknown"))).returncode == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("seconds", "shown"),
     [
         (0.0123, "12 ms"),
@@ -270,7 +271,7 @@ def test_durations_read_as_people_say_them(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("bytes_", "shown"),
     [(0, "0 bytes"), (1, "1 byte"), (1023, "1,023 bytes"), (1024, "1 KiB"), (40_000, "39 KiB"), (3 * 2**20, "3.0 MiB")],
 )
@@ -278,9 +279,7 @@ def test_sizes_have_a_unit_that_leaves_digits(bytes_: int, shown: str) -> None:
     assert size(bytes_) == shown
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0, "0.0"), (0.0244, "0.024"), (0.999, "1"), (3.14, "3.1"), (1204, "1,204")]
-)
+@each_case(("value", "shown"), [(0, "0.0"), (0.0244, "0.024"), (0.999, "1"), (3.14, "3.1"), (1204, "1,204")])
 def test_slow_rates_keep_two_digits(value: float, shown: str) -> None:
     assert rate(value) == shown
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import Retrieved
 from cotrail.systems.ircot import IRCoTSettings, is_reasoning, next_query
 from cotrail.systems.parts.retrieval import RetrievalSettings, collect, query_of
+from tests.cases import each_case
 
 QUESTION = "Where is the bridge that Ada built ?"
 QUERY = "the bridge that Ada built ?"
@@ -38,7 +37,7 @@ def test_queries_are_without_the_words_that_only_ask() -> None:
     assert query_of("Which is which", RETRIEVAL) == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "Thus it is old.", "thus, it is.", "So it is.", "So, it is.", "SO IT IS.", "That is, it is.",
@@ -50,7 +49,7 @@ def test_a_sentence_that_merely_concludes_is_passed_over(sentence: str) -> None:
     assert is_reasoning(sentence, IRCoTSettings().reasoning_openings)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "Sofia is old.", "Thusly it is.", "That is old.", "It is so.", "It is, therefore, old.", " So it is.",
@@ -62,7 +61,7 @@ def test_any_other_sentence_is_a_query(sentence: str) -> None:
     assert not is_reasoning(sentence, IRCoTSettings().reasoning_openings)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentences", "query"),
     [
         ((), QUERY),
@@ -97,7 +96,7 @@ def test_at_most_15_are_collected() -> None:
     assert collected(PEOPLE, settings=RetrievalSettings(max_paragraphs=3)) == PEOPLE[:3]
 
 
-@pytest.mark.parametrize(("words", "kept"), [(600, 1), (601, 0)])
+@each_case(("words", "kept"), [(600, 1), (601, 0)])
 def test_paragraphs_of_over_600_words_are_discarded(words: int, kept: int) -> None:
     long = paragraph("Long", " ".join(["word"] * words))
     assert collected([long, PEOPLE[0]]) == (long, PEOPLE[0])[1 - kept :]
@@ -108,7 +107,7 @@ NINETY = "abcdefghiX"  # 2 * 9 / 20: exactly 90 % alike
 LESS = "abcdefghXY"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("other", "skipped"),
     [
         (paragraph("abcdefghij", "0123456789"), "skipped"),

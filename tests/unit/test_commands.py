@@ -9,24 +9,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_type_hints
 
-import pytest
 import typer
 
 from cotrail.cli.command_table import COMMANDS, Entry
 from cotrail.cli.lazy_group import load
 from cotrail.cli.signatures import signatures
 from cotrail.models.queries.run_filters import KEYS
+from tests.cases import each_case
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 
 
-@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+@each_case("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_the_help_of_all_commands_has_the_first_words_of_each_one(entry: Entry) -> None:
     first, *_ = load(entry).help.split("\n\n")
     assert " ".join(first.split()) == entry.summary
 
 
-@pytest.mark.parametrize("word", ["--help", "--version"])
+@each_case("word", ["--help", "--version"])
 def test_what_is_asked_first_imports_no_command_and_no_library_of_theirs(word: str) -> None:
     code = f"import sys; sys.argv = ['cotrail', '{word}']; import atexit; atexit.register(lambda: print(*sys.modules))"
     shown = subprocess.run(
@@ -97,7 +97,7 @@ def test_the_help_and_the_options_of_a_command_import_little_more_than_the_help_
             assert not HEAVY.intersection(imported), words
 
 
-@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+@each_case("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_a_signature_is_that_of_the_command(entry: Entry) -> None:
     place, name = entry.place.split(":")
     module = f"cotrail.cli.commands.{place}"

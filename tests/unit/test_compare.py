@@ -27,6 +27,7 @@ from cotrail.evaluation.experiments.stages import GridCell, Stage
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.schedule import Schedule
 from cotrail.services.runs.requests import RunRequest, make_request
+from tests.cases import each_case
 from tests.integration.three_trees import write_three_trees
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
@@ -50,7 +51,7 @@ def cell(method: str) -> GridCell:
     return GridCell(dataset="d", model="m", method=method)
 
 
-@pytest.mark.parametrize("protocol", PAPERS)
+@each_case("protocol", PAPERS)
 def test_each_line_is_a_paper_of_that_protocol(protocol: str) -> None:
     assert paper_of(protocol).file.__struct_config__.tag == protocol
 

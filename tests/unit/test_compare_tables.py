@@ -33,6 +33,7 @@ from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportT
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.registry import SYSTEMS, find_system
+from tests.cases import each_case
 
 COST = Cost(asked=Work(steps=3), adopted=Work(), made=Work(steps=3), limited=0, lost={}, lost_seconds=0.0)
 SOURCES = (ircot(), *filed_sources())
@@ -125,7 +126,7 @@ def test_a_run_is_read_with_what_its_tables_need() -> None:
     assert result.retrieval_count is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("system", "settings", "count"),
     [("one-step", {"retrieval": {"retrieval_count": 3}}, 3), ("search-r1", {"search": {"count": 2}}, 2)],
 )
@@ -191,7 +192,7 @@ def test_systems_retrievers_and_variations_have_rows_of_their_own_and_datasets_c
     assert len(found) == 3 + 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("system", "settings", "label"),
     [
         ("self-ask", {"retrieve": False, "rounds": 5}, "Self-Ask w/o IR"),
@@ -260,7 +261,7 @@ def test_the_share_that_is_misled_is_counted_over_questions_answered_in_both(fir
     assert [figure.value for figure in figures] == ([right.count("-") / len(right)] if right else [])
 
 
-@pytest.mark.parametrize(("of", "table"), TABLES, ids=[f"{source_.name}-{table.name}" for source_, table in TABLES])
+@each_case(("of", "table"), TABLES, ids=[f"{source_.name}-{table.name}" for source_, table in TABLES])
 def test_published_figures_are_shares_by_known_metrics_of_known_settings(of: Source, table: PublishedTable) -> None:
     assert of.cited
     assert {fact(table.metric, dataset) for dataset in table.datasets} <= METRICS.keys()

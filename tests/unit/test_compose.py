@@ -16,6 +16,7 @@ from cotrail.core.actions.kind import Role
 from cotrail.workers.allocator import TUNED
 from cotrail.workers.app import app, options
 from cotrail.workers.ready import VARIABLE
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -69,7 +70,7 @@ def devices(service: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("file", [FILE, GPU_FILE], ids=lambda file: file.name)
+@each_case("file", [FILE, GPU_FILE], ids=lambda file: file.name)
 def test_the_files_follow_the_compose_specification(file: Path) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(file)]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -82,7 +83,7 @@ def test_all_parts_are_there() -> None:
     assert asked_for <= SERVICES.keys()
 
 
-@pytest.mark.parametrize("name", WORKERS)
+@each_case("name", WORKERS)
 def test_workers_memory_is_tuned(name: str) -> None:
     assert TUNED.items() <= SERVICES[name]["environment"].items()
 
@@ -110,7 +111,7 @@ def test_what_runs_on_has_a_health_check_and_comes_back(name: str) -> None:
     assert SERVICES[name]["init"] is True
 
 
-@pytest.mark.parametrize("name", sorted(ONE_SHOT))
+@each_case("name", sorted(ONE_SHOT))
 def test_jobs_are_not_started_again(name: str) -> None:
     assert SERVICES[name]["restart"] == "no"
 
@@ -121,19 +122,19 @@ def test_flower_is_not_healthy_because_its_door_is_open() -> None:
         assert ":?" in SERVICES["flower"]["environment"][name]
 
 
-@pytest.mark.parametrize("name", WORKERS)
+@each_case("name", WORKERS)
 def test_workers_are_asked_themselves_whether_they_are_well(name: Role) -> None:
     assert f"inspect ping -t 10 -d {name}@$$(hostname)" in SERVICES[name]["healthcheck"]["test"][1]
     assert f"{name}@%h" in options(name)
 
 
-@pytest.mark.parametrize("name", [*WORKERS, "maintenance"])
+@each_case("name", [*WORKERS, "maintenance"])
 def test_each_is_asked_whether_it_works_where_it_says_so(name: str) -> None:
     assert "python -m cotrail.workers.health" in " ".join(SERVICES[name]["healthcheck"]["test"])
     assert SERVICES[name]["environment"][VARIABLE].startswith("/tmp/")
 
 
-@pytest.mark.parametrize("name", WORKERS)
+@each_case("name", WORKERS)
 def test_workers_get_longer_to_stop_than_their_soft_shutdown_takes(name: str) -> None:
     assert seconds(SERVICES[name]["stop_grace_period"]) >= app.conf.worker_soft_shutdown_timeout + 5
 

@@ -12,6 +12,7 @@ from scipy.stats import binomtest, ttest_1samp
 
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.student_t import student_t_quantile
+from tests.cases import each_case
 
 shares = st.integers(min_value=0, max_value=100).map(lambda percent: percent / 100)
 
@@ -76,9 +77,7 @@ def test_a_single_right_or_wrong_answer_says_little_and_never_nothing() -> None:
     assert [right.low, wrong.high] == pytest.approx([0.20655, 0.79345], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("scores", "highest"), [([], 1), ([], inf), ([0.4], 1), ([0.4] * 9, 1), ([4, 4], inf), ([0], inf)]
-)
+@each_case(("scores", "highest"), [([], 1), ([], inf), ([0.4], 1), ([0.4] * 9, 1), ([4, 4], inf), ([0], inf)])
 def test_scores_that_do_not_differ_have_no_interval_unless_they_are_right_or_wrong(
     scores: list[float], highest: float
 ) -> None:
@@ -95,7 +94,7 @@ def test_counts_have_no_best_score() -> None:
     assert interval([0, 0, 1], inf).method == "student-t"
 
 
-@pytest.mark.parametrize("count", [10, 40, 200])
+@each_case("count", [10, 40, 200])
 def test_some_95_percent_of_the_intervals_hold_the_true_mean(count: int) -> None:
     chance, held = numpy.random.default_rng(count), [0, 0]
     for _ in range(400):

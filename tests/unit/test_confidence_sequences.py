@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from tests.cases import each_case
 
 SEQUENCES = 400
 LONGEST = 300
 
 
-@pytest.mark.parametrize("draw", ["coins", "rare", "even"])
+@each_case("draw", ["coins", "rare", "even"])
 def test_it_holds_at_all_stops_together(draw: str) -> None:
     """Of many sequences, each looked at after every score, at most one in twenty ever misses the mean."""
     chance = numpy.random.default_rng(7)

@@ -26,6 +26,7 @@ from cotrail.core.prompts import (
 )
 from cotrail.engines.language_models.packing import pack
 from cotrail.errors import PromptTooLongError
+from tests.cases import each_case
 
 RIVER = Paragraph(id="p1", title="Wend", text="The Wend flows to the sea.")
 TOWN = Paragraph(id="p2", title="Sild", text="Sild lies on the Wend.")
@@ -127,7 +128,7 @@ def test_a_conversation_is_packed_by_the_tokens_of_the_whole(limit: int) -> None
     assert more == packed or tokens(more) > limit
 
 
-@pytest.mark.parametrize(
+@each_case(
     "turns",
     [
         (),

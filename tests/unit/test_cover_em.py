@@ -1,10 +1,10 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
+from tests.cases import each_case
 
 answers = st.one_of(
     st.text(),
@@ -12,7 +12,7 @@ answers = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "answer", "by_substring", "by_words"),
     [
         ("The Red Fox!", "a red fox", 1, 1),

@@ -1,18 +1,18 @@
 """CRAG's three-valued score without its judge."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.evaluation.metrics.crag import crag_score
 from cotrail.evaluation.metrics.question_scores import mean_scores
+from tests.cases import each_case
 from tests.unit.scored import question_scores
 
 texts = st.one_of(st.text(max_size=20), st.sampled_from(["I don't know", "Invalid question", "ink", " INK ", ""]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "answer", "score"),
     [
         ("Ink", "ink", 1),

@@ -11,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import refused, unanswered
 from cotrail.tasks.runtime import Runtime
+from tests.cases import each_case
 
 AWAY = [
     psycopg.OperationalError("connection refused"),
@@ -43,19 +44,19 @@ def wrapped(error: psycopg.Error) -> Exception:
     return DBAPIError.instance("SELECT 1", {}, error, psycopg.Error)
 
 
-@pytest.mark.parametrize("error", AWAY, ids=lambda error: type(error).__name__)
+@each_case("error", AWAY, ids=lambda error: type(error).__name__)
 def test_a_database_that_is_away_full_or_not_yet_there_is_waited_for(error: psycopg.Error) -> None:
     assert unanswered(error)
     assert unanswered(wrapped(error))
 
 
-@pytest.mark.parametrize("error", WRONG, ids=lambda error: type(error).__name__)
+@each_case("error", WRONG, ids=lambda error: type(error).__name__)
 def test_a_statement_that_is_wrong_is_not_tried_again(error: psycopg.Error) -> None:
     assert not unanswered(error)
     assert not unanswered(wrapped(error))
 
 
-@pytest.mark.parametrize("error", REFUSED, ids=lambda error: type(error).__name__)
+@each_case("error", REFUSED, ids=lambda error: type(error).__name__)
 def test_a_value_that_the_database_takes_at_no_time_is_no_outage(error: psycopg.Error) -> None:
     assert not unanswered(error)
     assert not unanswered(wrapped(error))
@@ -63,7 +64,7 @@ def test_a_value_that_the_database_takes_at_no_time_is_no_outage(error: psycopg.
     assert refused(wrapped(error))
 
 
-@pytest.mark.parametrize("error", [*AWAY, *WRONG], ids=lambda error: type(error).__name__)
+@each_case("error", [*AWAY, *WRONG], ids=lambda error: type(error).__name__)
 def test_what_is_the_databases_own_doing_is_not_put_down_to_a_value(error: psycopg.Error) -> None:
     assert not refused(wrapped(error))
 

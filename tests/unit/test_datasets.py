@@ -14,6 +14,7 @@ from cotrail.data.datasets.musique import hops
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import DatasetError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key, paragraph_recall
+from tests.cases import each_case
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data isn't beside the repository")
@@ -223,7 +224,7 @@ def test_the_kind_of_a_musique_question_is_how_its_id_begins(id_: str, kinds: di
     assert question.kinds == kinds
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kinds", "expected"),
     [
         ({"hops": "2hop"}, 2),

@@ -11,6 +11,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstration
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError
+from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 
@@ -167,7 +168,7 @@ def test_released_chains_state_the_released_answers(path: Path) -> None:
     assert {d.id: d.answer for d in stated.items} == answers
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "answer"),
     [
         ("The answer is: X.", "X"),

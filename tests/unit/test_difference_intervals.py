@@ -11,6 +11,7 @@ from scipy import stats
 
 from cotrail.evaluation.comparison.intervals import anytime_interval, difference_interval
 from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from tests.cases import each_case
 
 tenths = st.integers(-10, 10).map(lambda tenth: tenth / 10)
 
@@ -37,12 +38,12 @@ def test_neither_the_order_nor_the_direction_matters(differences: list[float], c
             assert (other.low, other.high) == pytest.approx((found.low, found.high), abs=1e-12)
 
 
-@pytest.mark.parametrize("differences", [[], [0.5], [0.5] * 7, [0.0] * 7])
+@each_case("differences", [[], [0.5], [0.5] * 7, [0.0] * 7])
 def test_equal_differences_have_none(differences: list[float]) -> None:
     assert difference_interval(differences, 1.0) is None
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2])
+@each_case("share", [0.05, 0.2])
 def test_equal_systems_that_seldom_differ_are_within_it(share: float) -> None:
     """Of 1,000 pairs of equal systems on 60 questions, the interval leaves 0 out in about 5 % at most."""
     chance = numpy.random.default_rng(5)

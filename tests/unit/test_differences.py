@@ -21,6 +21,7 @@ from cotrail.evaluation.comparison.outcomes import outcomes
 from cotrail.evaluation.comparison.pareto import pareto_front
 from cotrail.evaluation.comparison.power import questions_needed
 from cotrail.evaluation.comparison.sign_flips import sign_flip_test
+from tests.cases import each_case
 
 SIMULATED = 300
 QUESTIONS = 120
@@ -34,8 +35,8 @@ def equal_systems(chance: numpy.random.Generator, systems: int, *, partial: bool
     return [(one - other).tolist() for one, other in combinations(scores, 2)]
 
 
-@pytest.mark.parametrize("partial", [False, True])
-@pytest.mark.parametrize("systems", [2, 3])
+@each_case("partial", [False, True])
+@each_case("systems", [2, 3])
 def test_of_comparisons_of_equal_systems_few_are_called_different(systems: int, partial: bool) -> None:  # noqa: FBT001
     """A family counts where any of its pairs is called different; more than this has a probability below 0.001."""
     chance = numpy.random.default_rng(systems)
@@ -48,8 +49,8 @@ def test_of_comparisons_of_equal_systems_few_are_called_different(systems: int, 
     assert called <= ALPHA * SIMULATED + 3.1 * (SIMULATED * ALPHA * (1 - ALPHA)) ** 0.5
 
 
-@pytest.mark.parametrize("partial", [False, True])
-@pytest.mark.parametrize("systems", [2, 3])
+@each_case("partial", [False, True])
+@each_case("systems", [2, 3])
 def test_at_every_stop_few_are_called_different(systems: int, partial: bool) -> None:  # noqa: FBT001
     """A family counts where any of its pairs is called different after any number of questions."""
     chance = numpy.random.default_rng(systems)
@@ -137,7 +138,7 @@ def test_as_many_questions_as_are_needed_have_the_power() -> None:
     assert reached[0] < 0.8 <= reached[1]
 
 
-@pytest.mark.parametrize("differences", [[], [1.0], [0.5] * 9, [1.0, -1.0]])
+@each_case("differences", [[], [1.0], [0.5] * 9, [1.0, -1.0]])
 def test_no_number_is_needed_where_none_can_be_told(differences: list[float]) -> None:
     assert questions_needed(differences) is None
 

@@ -32,6 +32,7 @@ from cotrail.core.prompts import (
 )
 from cotrail.core.system import Action
 from cotrail.errors import InputError
+from tests.cases import each_case
 
 TOWN = Paragraph(id="p", title="Sild", text="Sild lies on the Wend.")
 SHOWN = Shown(paragraph=TOWN)
@@ -110,7 +111,7 @@ def test_a_conversation_is_changed_as_the_json_that_it_is_printed_as() -> None:
     assert json.loads(changed.render()) == written
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         (lambda _: "What?", "the prompt is a conversation, and this isn't one"),
@@ -136,7 +137,7 @@ def test_an_edit_is_exactly_one_of_its_parts() -> None:
     assert read_edit(None) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "changed"),
     [
         (Retrieve(query="a", count=3, titles=("t",)), Retrieve(query="b", count=3, titles=("t",))),
@@ -150,7 +151,7 @@ def test_a_query_stands_in_place_of_the_systems(action: Action, changed: Action)
     assert edited(action, None) is action
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "edit", "said"),
     [
         (Retrieve(query="a", count=3), by(text="b"), "of the kind retrieve, which has no text: its query can be"),
@@ -171,7 +172,7 @@ def test_what_a_step_does_not_have_is_refused(action: Action, edit: StepEdit, sa
         check_edit(action, edit)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "text", "came"),
     [
         (Reason(prompt=PLAIN, max_tokens=3), " It is far. ", ("It is far.", "until", "")),

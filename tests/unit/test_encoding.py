@@ -29,6 +29,7 @@ from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import PromptTooLongError
+from tests.cases import each_case
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -208,7 +209,7 @@ def test_what_can_be_stored_is_left_as_it_is(value: str) -> None:
     assert storable(value) == value
 
 
-@pytest.mark.parametrize("bad", [0, 0xD800, 0xDBFF, 0xDC00, 0xDFFF], ids=hex)
+@each_case("bad", [0, 0xD800, 0xDBFF, 0xDC00, 0xDFFF], ids=hex)
 def test_what_can_t_be_stored_becomes_the_replacement_character(bad: int) -> None:
     assert storable(f"a{chr(bad)}b") == "a\ufffdb"
 

@@ -1,6 +1,5 @@
 """What ended a question: its system's own end, one of its limits, or a failure."""
 
-import pytest
 from msgspec.structs import replace
 
 from cotrail.core.ended_by import ended_by
@@ -9,6 +8,7 @@ from cotrail.core.results import Failure
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.parts.reader_settings import ReaderSettings
+from tests.cases import each_case
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, found, wrote
 
 NOTHING_STATED = "Ada built a bridge."
@@ -22,8 +22,8 @@ def chained(last: str, settings: IRCoTSettings) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("reader", ["direct", "none"])
-@pytest.mark.parametrize(
+@each_case("reader", ["direct", "none"])
+@each_case(
     ("last", "end"),
     [
         ("So the answer is: Grayle.", "answer"),

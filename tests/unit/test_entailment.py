@@ -20,6 +20,7 @@ from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer
 from cotrail.engines.entailment.scripted import ScriptedEntailer
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
+from tests.cases import each_case
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea. It is a river of Ostmark.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")
@@ -49,7 +50,7 @@ N: Label = "neutral"
 C: Label = "contradiction"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("names", "order"),
     [
         ([E, N, C], (E, N, C)),
@@ -73,7 +74,7 @@ def test_given_labels_decide_where_the_configuration_says_nothing() -> None:
     assert label_order(generic, {name: n for n, name in generic.items()}, (E, N, C)) == (E, N, C)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("id2label", "label2id", "given", "problem"),
     [
         ({0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}, {}, None, r"0: LABEL_0.*say it as labels = \["),
@@ -111,7 +112,7 @@ SCRIPT = {
 UNKNOWN = Entailed(entailment=0.0, neutral=0.9375, contradiction=0.0625)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("premise", "hypothesis", "expected"),
     [
         (VELL, "The Vell is long.", Entailed(entailment=0.75, neutral=0.125, contradiction=0.125)),

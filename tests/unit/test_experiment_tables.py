@@ -28,6 +28,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
 )
 from cotrail.services.views.reports.sheets import as_markdown, sheet, shown
+from tests.cases import each_case
 from tests.unit.made_results import ADOPTED, MADE, line, made
 
 
@@ -296,7 +297,7 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
     assert readers["rows"][1]["published"] == "table 4"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "unit", "text"),
     [
         (None, "score", "-"),
@@ -364,7 +365,7 @@ def test_without_results_it_is_said() -> None:
     assert "No run" in stream.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("model", "billions"),
     [
         ("smollm2-135m", 0.135),

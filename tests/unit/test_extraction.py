@@ -15,6 +15,7 @@ from cotrail.engines.extraction.extractors import EXTRACTORS
 from cotrail.engines.extraction.scripted import ScriptedExtractor
 from cotrail.engines.extraction.spans import best_span, trimmed
 from cotrail.errors import InputError, NotInstalledError, StepError, UnknownNameError
+from tests.cases import each_case
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
 SEA = Extract(question="Where does the Vell end?", paragraph=VELL)
@@ -22,7 +23,7 @@ SEA = Extract(question="Where does the Vell end?", paragraph=VELL)
 # Spans
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("starts", "ends", "span"),
     [
         ([1.0, 5.0, 0.0], [0.0, 1.0, 4.0], (1, 2)),
@@ -57,7 +58,7 @@ def test_a_span_never_ends_before_it_starts_is_never_too_long_and_none_is_better
     assert starts[first] + ends[last] == max(sums)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "span", "piece"),
     [
         ("in the Amber Sea", (2, 16), (3, 16)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.rules import inferred
 from cotrail.faithfulness.scores import NO_EVIDENCE, Function, Scores, Thresholds, fact_score, faithfulness
+from tests.cases import each_case
 
 THRESHOLDS = Thresholds()
 FUNCTIONS: tuple[Function, ...] = (1, 2, 3)
@@ -63,7 +64,7 @@ def independent_ranking(predictions: Sequence[str], f: Sequence[float], *, votin
     return rows
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("function", "expected"),
     [
         # (0.70 - 0.995) + (0.80 - 0.01); (0.75 - 0.02) + (0.78 - 0.995); (0.75 - 0.02) + (0.80 - 0.01)
@@ -95,7 +96,7 @@ def test_voting_and_the_best_chain_may_disagree() -> None:
     assert infer(cast, voting=False).chosen == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("scores", "function", "expected"),
     [
         (scored(similarity=0.5, entailment=0.9, contradiction=0.25), 1, 0.25),
@@ -114,26 +115,26 @@ def test_a_score_that_equals_its_threshold_has_reached_it(scores: Scores, functi
     assert fact_score(scores, function, THRESHOLDS) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@each_case("function", FUNCTIONS)
 def test_a_chain_without_facts_has_no_faithfulness(function: Function) -> None:
     assert faithfulness((), function, THRESHOLDS) == 0.0
 
 
-@pytest.mark.parametrize("voting", [True, False])
+@each_case("voting", [True, False])
 def test_without_a_prediction_there_is_no_answer(*, voting: bool) -> None:
     for cast in ([], votes(("", 5.0)), votes(("", 1.0), ("", 2.0))):
         inference = infer(cast, voting=voting)
         assert (inference.prediction, inference.chosen, inference.predictions) == ("", None, ())
 
 
-@pytest.mark.parametrize("voting", [True, False])
+@each_case("voting", [True, False])
 def test_a_chain_that_states_nothing_never_wins_and_a_negative_weight_may(*, voting: bool) -> None:
     inference = infer(votes(("", 9.0), ("no", -2.0), ("yes", -3.0)), voting=voting)
     assert (inference.prediction, inference.chosen) == ("no", 1)
     assert [each.weight for each in inference.predictions] == [-2.0, -3.0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cast", "prediction", "chosen"),
     [
         (votes(("yes", 1.0), ("no", 0.5), ("no", 0.5)), "no", 1),

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.faithfulness.paper import facts, prediction
 from cotrail.faithfulness.released import released_facts, released_prediction
 from cotrail.faithfulness.tasks import VERDICTS, Task, same, unified
+from tests.cases import each_case
 
 TASKS: tuple[Task, ...] = ("commonsense", "temporal", "tabular")
 
@@ -36,7 +36,7 @@ CHARLES = (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("task", "supporting", "concluding", "stated"),
     [
         ("commonsense", ARISTOTLE, "Thus, Aristotle did not use a laptop. So the answer is no.", "no"),
@@ -57,7 +57,7 @@ def test_the_papers_chains_rest_on_their_facts_and_state_their_answers(
     assert prediction(chain, task) == stated
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "kept_by"),
     [
         ("Aristotle died in 322BC.", {"commonsense", "temporal", "tabular"}),
@@ -77,7 +77,7 @@ def test_each_task_has_its_own_concluding_sentences(sentence: str, kept_by: set[
     assert {task for task in TASKS if facts(sentence, task)} == kept_by
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "supporting"),
     [
         ("", ()),
@@ -100,7 +100,7 @@ def test_odd_chains_have_facts_too(chain: str, supporting: tuple[str, ...]) -> N
     assert facts(chain, "commonsense") == supporting
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "stated"),
     [
         ("", ""),
@@ -139,7 +139,7 @@ def test_a_commonsense_chain_predicts_the_verdict_that_it_states_last(chain: str
     assert prediction(chain, "commonsense") == stated
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "stated"),
     [
         ("Ink stains.", ""),
@@ -153,7 +153,7 @@ def test_a_tabular_chain_predicts_true_or_false(chain: str, stated: str) -> None
     assert prediction(chain, "tabular") == stated
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "stated"),
     [
         ("", ""),
@@ -184,7 +184,7 @@ def test_only_nothing_counts_as_nothing() -> None:
     assert same("No.", "commonsense") == "No."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "task", "stated"),
     [
         ("So the answer is no one knows.", "commonsense", "no"),

@@ -6,6 +6,7 @@ from cotrail.core.questions import Question
 from cotrail.data.datasets.fever import title_of
 from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import DatasetError
+from tests.cases import each_case
 from tests.unit.test_datasets import DATA, Write, fever, needs_data, write
 
 __all__ = ["write"]
@@ -49,7 +50,7 @@ def test_malformed_evidence_is_an_error_that_names_its_line(write: Write) -> Non
         load_questions("fever", write("fever", fever(evidence=[["Ink", 0]])))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("escaped", "title"),
     [
         ("Ink_-LRB-dye-RRB-", "Ink (dye)"),

@@ -20,6 +20,7 @@ from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.services.views.reports.documents import write_report
 from cotrail.services.views.reports.figures import AXIS_TOP, PAPER, draw, write_figure
 from cotrail.systems.parts.reader_settings import Reader
+from tests.cases import each_case
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
@@ -125,7 +126,7 @@ def test_recall_has_a_panel_a_model_and_nothing_published() -> None:
     assert [marks(axes) for axes in figure.axes] == [[], []]
 
 
-@pytest.mark.parametrize(("number", "goal"), [(5, "retrieval"), (6, "qa")])
+@each_case(("number", "goal"), [(5, "retrieval"), (6, "qa")])
 def test_pairs_are_named_as_in_the_paper(number: int, goal: Any) -> None:
     pairs = [("musique", "hotpotqa"), ("hotpotqa", "2wikimultihopqa"), ("hotpotqa", "hotpotqa")]
     results = [made(line(goal=goal, demonstrations=x, dataset=y), [0.5]) for x, y in pairs]

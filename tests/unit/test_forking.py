@@ -9,12 +9,13 @@ from cotrail.core.replay import advance, agreement
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, ReplayMismatchError
+from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 
 KINDS = ("retrieve", "reason", "retrieve", "reason", "read")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "point", "before"),
     [
         ("0", 0, 0),

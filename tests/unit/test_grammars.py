@@ -7,6 +7,7 @@ import pytest
 from cotrail.core.structured_output import Form
 from cotrail.engines.language_models.grammars import FREE, Grammars, Guide, grammars
 from cotrail.engines.language_models.thoughts import MARKS, Marks, ThinkingText, ThoughtSplitter
+from tests.cases import each_case
 
 BOTH = Grammars(start="start", behind_thought="behind")
 THINK = MARKS[:1]
@@ -64,7 +65,7 @@ def test_a_mark_may_be_written_in_tokens_of_its_own() -> None:
     assert "channel" not in made.behind_thought
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         Form(choices=('say "no"', "two\nlines", "é😀", "<think>", "a|b", "back\\slash", "")),

@@ -13,6 +13,7 @@ from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.engines.model_identity import is_pinned, model_identity
 from cotrail.errors import ModelChangedError
 from cotrail.tasks.engines import check_model
+from tests.cases import each_case
 
 ONE, OTHER = (
     OpenAI(url="http://host:8000/v1", model="llama", context=4096, revision=revision).identity("served")
@@ -42,14 +43,14 @@ def test_an_entailer_that_asks_a_model_is_named_by_all_of_the_model() -> None:
     assert prompted_identity("asked", ONE) != prompted_identity("asked", OTHER)
 
 
-@pytest.mark.parametrize("found", [ONE, prompted_identity("asked", ONE)])
+@each_case("found", [ONE, prompted_identity("asked", ONE)])
 def test_a_run_of_a_former_version_pins_the_beginning_of_a_digest_and_goes_on(found: str) -> None:
     pinned = shortened(found)
     assert is_pinned(found, pinned)
     check_model(found, pinned)
 
 
-@pytest.mark.parametrize("pinned", ["served@ac649506e4e", "served@", "", "served", shortened(OTHER).upper()])
+@each_case("pinned", ["served@ac649506e4e", "served@", "", "served", shortened(OTHER).upper()])
 def test_nothing_else_stands_for_a_whole_digest(pinned: str) -> None:
     assert not is_pinned(ONE, pinned)
 

@@ -13,6 +13,7 @@ from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
+from tests.cases import each_case
 
 HEADER = "annotater_id\ttable_id\thypothesis\tlabel"
 TABLE: dict[str, list[str]] = {"Colour": ["black", "blue"], "title": [" Ink  (fluid)"], "Made of": ["soot"]}
@@ -57,7 +58,7 @@ def test_neutral_hypotheses_are_left_out(write: Write) -> None:
     assert [question.text for question in load_questions("infotabs", path)] == ["Ink is black. True or False?"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("hypothesis", "question"),
     [
         ("Ink is black.", "Ink is black. True or False?"),

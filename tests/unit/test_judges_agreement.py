@@ -16,6 +16,7 @@ from cotrail.evaluation.judging.agreement import (
     cohens_kappa,
     pair_agreement,
 )
+from tests.cases import each_case
 
 Given = Mapping[str, Mapping[str, str]]
 graded = st.dictionaries(
@@ -63,7 +64,7 @@ def test_kappa_below_chance_is_negative() -> None:
     assert kappa.low == -1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pairs", "value", "note"),
     [
         ([], None, NO_QUESTIONS),

@@ -17,6 +17,7 @@ from cotrail.evaluation.judging.tallies import (
     tally,
 )
 from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
+from tests.cases import each_case
 
 CORRECT = {"correct": 1.0, "incorrect": 0.0}
 CRAG = {"correct": 1.0, "missing": 0.0, "incorrect": -1.0}
@@ -70,7 +71,7 @@ def test_without_questions_there_is_no_mean() -> None:
     assert (found.questions, found.mean, found.interval) == (0, None, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verdict", "score", "place", "seen"),
     [
         ("first", 1, 0, "win"),

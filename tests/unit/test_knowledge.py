@@ -9,10 +9,11 @@ from cotrail.engines.knowledge.source_files import ReadingProgress, lines
 from cotrail.engines.knowledge.store import KnowledgeStore, find_source
 from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
 from cotrail.errors import InputError, UnknownNameError
+from tests.cases import each_case
 from tests.unit.made_knowledge import animals
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("Harry S. Truman's car, 1948.", ("Harry", "S", "Truman", "car", "1948")),

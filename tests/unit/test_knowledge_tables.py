@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.table_sentences import Table, premise_sentences, table_sentences
+from tests.cases import each_case
 
 # Premises of table 8, as the paper prints them.
 PREMISES = {
@@ -55,7 +55,7 @@ def test_tables_become_the_sentences_of_table_8() -> None:
     assert [sentence for title, rows in PREMISES.items() for sentence in table_sentences(title, rows)] == PRINTED
 
 
-@pytest.mark.parametrize("title", PREMISES)
+@each_case("title", PREMISES)
 def test_premises_of_table_8_are_cut_apart_whatever_full_stops_they_hold(title: str) -> None:
     sentences = table_sentences(title, PREMISES[title])
     assert premise_sentences(" ".join(sentences)) == sentences

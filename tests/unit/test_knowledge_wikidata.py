@@ -14,6 +14,7 @@ from cotrail.engines.knowledge.source_files import ReadingProgress
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wikidata.times import Time, in_words
 from cotrail.errors import InputError
+from tests.cases import each_case
 from tests.unit.made_knowledge import Json, claim, dump, item, item_value, minnesota, plain_value, property_, time
 
 Build = Callable[..., Knowledge]
@@ -47,7 +48,7 @@ def said(source: Knowledge, text: str) -> set[str]:
 # Times.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "precision", "expected"),
     [
         ("+2003-01-06T00:00:00Z", 11, "2003"),

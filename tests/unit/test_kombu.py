@@ -4,7 +4,6 @@ import hashlib
 import inspect
 from typing import Any
 
-import pytest
 from celery import Celery
 from celery.app.amqp import AMQP
 from celery.worker import strategy
@@ -13,6 +12,8 @@ from celery.worker.request import Request
 from kombu.connection import Connection
 from kombu.transport import redis, virtual
 from kombu.utils.scheduling import round_robin_cycle
+
+from tests.cases import each_case
 
 SIGNATURES = [
     (redis.Channel, "_brpop_read", "(self, **options)"),
@@ -68,26 +69,24 @@ COPIED = {
 """Methods that `cotrail.workers.transport` does in its own way, so that it must follow where they change."""
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "signature"), SIGNATURES, ids=lambda value: getattr(value, "__name__", value)
-)
+@each_case(("owner", "name", "signature"), SIGNATURES, ids=lambda value: getattr(value, "__name__", value))
 def test_methods_are_called_as_ever(owner: Any, name: str, signature: str | None) -> None:
     found = str(inspect.signature(getattr(owner, name)))
     assert signature in (None, found), f"{owner.__qualname__}.{name} is called otherwise: {found}"
 
 
-@pytest.mark.parametrize(("owner", "name", "value"), VALUES, ids=str)
+@each_case(("owner", "name", "value"), VALUES, ids=str)
 def test_values_are_as_ever(owner: Any, name: str, value: object) -> None:
     assert getattr(owner, name) == value, f"{owner.__qualname__}.{name} has changed"
 
 
-@pytest.mark.parametrize(("function", "names"), USED, ids=lambda value: getattr(value, "__qualname__", ""))
+@each_case(("function", "names"), USED, ids=lambda value: getattr(value, "__qualname__", ""))
 def test_what_they_do_goes_by_the_same_names(function: Any, names: tuple[str, ...]) -> None:
     missing = set(names) - {*function.__code__.co_names, *function.__code__.co_consts}
     assert not missing, f"{function.__qualname__} no longer uses {missing}"
 
 
-@pytest.mark.parametrize("method", COPIED, ids=lambda method: method.__qualname__)
+@each_case("method", COPIED, ids=lambda method: method.__qualname__)
 def test_what_is_done_in_an_own_way_is_done_there_as_ever(method: Any) -> None:
     digest = hashlib.sha256(inspect.getsource(method).encode()).hexdigest()
     assert digest == COPIED[method], f"kombu has changed {method.__qualname__}: compare it with workers/transport.py"

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +47,7 @@ from cotrail.systems.rethinking.entities import entities
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
 from cotrail.systems.searchain.tree import Node
+from tests.cases import each_case
 from tests.unit.product_patterns import MADE, SEARCHED, patterns, uses_outside_of_constants
 from tests.unit.repeated_texts import PIECES, repeated, texts
 
@@ -106,7 +106,7 @@ def is_linear(look: Callable[[], object], characters: int) -> bool:
 PATTERNS = patterns()
 
 
-@pytest.mark.parametrize("name", sorted(PATTERNS))
+@each_case("name", sorted(PATTERNS))
 def test_every_pattern_is_linear(name: str) -> None:
     pattern = PATTERNS[name]
     for text in texts(pattern, CHARACTERS):
@@ -120,7 +120,7 @@ def test_patterns_are_constants_of_modules_or_made_where_this_test_knows() -> No
     assert uses_outside_of_constants() == known
 
 
-@pytest.mark.parametrize("pattern", [r"(\d[\d,]*\.?\d+|\d+) = ", r"\s+$", r"“[^”]+”", r"\s*\n"])
+@each_case("pattern", [r"(\d[\d,]*\.?\d+|\d+) = ", r"\s+$", r"“[^”]+”", r"\s*\n"])
 def test_a_slow_pattern_would_be_noticed(pattern: str) -> None:
     slow = re.compile(pattern)
     characters = 5 * CHARACTERS  # so many that the time doesn't depend on what else the machine does
@@ -225,7 +225,7 @@ def seconds(look: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each_case("name", FUNCTIONS)
 def test_every_function_is_linear(name: str) -> None:
     look = FUNCTIONS[name]
     look("a")  # what is imported and compiled at the first call

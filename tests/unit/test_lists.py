@@ -21,6 +21,7 @@ from cotrail.services.lists.system_list import describe_system, list_systems
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.system_settings import configure
 from cotrail.systems.registry import SYSTEMS, find_system
+from tests.cases import each_case
 from tests.unit.commands import Given
 
 NAMES = tuple(dict.fromkeys(spec.name for spec in SYSTEMS))
@@ -70,7 +71,7 @@ def test_fields_of_a_class_without_a_source_have_no_meanings() -> None:
     assert field_meanings(typed) == {}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_every_setting_of_every_system_has_a_meaning(name: str) -> None:
     system = describe_system(name)
     assert system.meaning
@@ -78,7 +79,7 @@ def test_every_setting_of_every_system_has_a_meaning(name: str) -> None:
     assert [setting.name for setting in system.settings if not setting.meaning] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_the_described_settings_are_those_that_a_run_may_give(name: str) -> None:
     system = describe_system(name)
     given: list[dict[str, Any]] = [nested(setting.name, setting.default) for setting in system.settings]

@@ -2,6 +2,7 @@ import pytest
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.long_answers import long_answer_score
+from tests.cases import each_case
 
 
 def test_the_nearest_answer_counts() -> None:
@@ -11,11 +12,11 @@ def test_the_nearest_answer_counts() -> None:
     assert long_answer_score(scoring_of("eli5"), "ink is dark", answers) == pytest.approx(2 * 3 / (3 + 4))
 
 
-@pytest.mark.parametrize("prediction", ["", "...", "墨", "pen"])
+@each_case("prediction", ["", "...", "墨", "pen"])
 def test_an_answer_without_a_common_word_scores_nothing(prediction: str) -> None:
     assert long_answer_score(scoring_of("eli5"), prediction, ("Ink is a dye.",)) == 0
 
 
-@pytest.mark.parametrize(("dataset", "answers"), [("eli5", ()), ("hotpotqa", ("ink",)), ("fever", ("true",))])
+@each_case(("dataset", "answers"), [("eli5", ()), ("hotpotqa", ("ink",)), ("fever", ("true",))])
 def test_short_answers_and_unpublished_ones_have_no_score(dataset: str, answers: tuple[str, ...]) -> None:
     assert long_answer_score(scoring_of(dataset), "ink", answers) is None

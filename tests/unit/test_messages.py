@@ -12,10 +12,11 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.tasks.messages import read_message
+from tests.cases import each_case
 from tests.garbage import GARBAGE, called, message
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_a_steps_message_is_read(kind: str) -> None:
     handed_on, dispatch = read_message(message(called(2**63 - 1, 7), kind), kind)
     assert dispatch == Dispatch(2**63 - 1, 7, kind)
@@ -35,7 +36,7 @@ def test_a_message_of_a_served_models_step_is_read_out_of_its_own_queue() -> Non
         )
 
 
-@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+@each_case("garbage", GARBAGE.values(), ids=GARBAGE)
 def test_what_is_none_is_refused_in_few_words(garbage: bytes) -> None:
     with pytest.raises(InputError) as refused:
         read_message(garbage, "reason")

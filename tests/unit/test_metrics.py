@@ -12,6 +12,7 @@ from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
 from cotrail.evaluation.metrics.em_f1 import AnswerScores
 from cotrail.evaluation.metrics.text_repair import repaired
+from tests.cases import each_case
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")
 BY_SPANS = ("iirc", "ircot")
@@ -29,7 +30,7 @@ def scores(dataset: str, prediction: str, *golds: str) -> tuple[float, float]:
     return result.em, round(result.f1, 12)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "expected"),
     [
         ("The  Red-Fox!", "redfox"),
@@ -45,7 +46,7 @@ def test_answers_are_normalized(answer: str, expected: str) -> None:
     assert normalized(answer) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("dataset", "prediction", "gold", "em", "f1"),
     [
         ("hotpotqa", "The red fox.", "red fox", 1, 1),
@@ -78,7 +79,7 @@ def test_the_best_of_several_answers_counts_for_each_score() -> None:
     assert scores("musique", "Hall", "Stanley Hall", "Hall") == (1, 1)
 
 
-@pytest.mark.parametrize("dataset", WORD_BY_WORD + BY_SPANS)
+@each_case("dataset", WORD_BY_WORD + BY_SPANS)
 def test_without_published_answers_there_are_no_scores(dataset: str) -> None:
     assert answer_scores(scoring_of(dataset), "ink", ()) is None
 
@@ -133,7 +134,7 @@ phrases = st.lists(st.sampled_from(["ink", "pen", "5", "5.0", "the", "red-fox", 
 span_lists = st.lists(phrases, min_size=1, max_size=9)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "answer", "em", "f1"),
     [
         ("53 years", "53", 0, 0.67),
@@ -161,7 +162,7 @@ def test_answers_by_drops_rules(prediction: str, answer: str, em: float, f1: flo
     assert scores("iirc", prediction, answer) == scores("ircot", prediction, answer) == (em, f1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "spans"),
     [
         ('["Paris, France", "ink"]', ("Paris", " France", " ink")),
@@ -175,7 +176,7 @@ def test_a_prediction_is_taken_for_a_list_as_the_released_code_does(prediction: 
     assert predicted_spans(prediction) == spans
 
 
-@pytest.mark.parametrize("answer", ["ink", "[sic]", "[1, 2]", "[]", '["ink"', '{"a": "b"}', '"ink"'])
+@each_case("answer", ["ink", "[sic]", "[1, 2]", "[]", '["ink"', '{"a": "b"}', '"ink"'])
 def test_a_published_answer_that_is_no_list_of_texts_is_one_span(answer: str) -> None:
     assert published_spans(answer) == (answer,)
 
@@ -218,15 +219,15 @@ def test_text_is_mended_as_ftfy_does(text: str) -> None:
     assert repaired(text) == ftfy.fix_text(text)
 
 
-@pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
+@each_case("dataset", ["zsre", "trex", "eli5"])
 def test_by_kilts_rules_answers_without_words_match_and_overlap_in_nothing(dataset: str) -> None:
     scores = answer_scores(scoring_of(dataset), "The", ["a"])
     assert scores is not None
     assert (scores.em, scores.f1) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("empty", ["", " "])
-@pytest.mark.parametrize("dataset", ["zsre", "trex", "eli5"])
+@each_case("empty", ["", " "])
+@each_case("dataset", ["zsre", "trex", "eli5"])
 def test_by_kilts_rules_an_empty_answer_scores_nothing(dataset: str, empty: str) -> None:
     scores = answer_scores(scoring_of(dataset), empty, ["a"])
     assert scores is not None

@@ -12,10 +12,11 @@ from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
 from cotrail.evaluation.metrics.mcnemar import mcnemar
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from tests.cases import each_case
 from tests.unit.official_figures import official_figures
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "answer", "right", "unclear"),
     [
         ("yes", "yes", True, False),
@@ -35,9 +36,7 @@ def test_a_verdict_is_right_wrong_or_unclear(prediction: str, answer: str, right
     assert is_unclear(prediction, answer) is unclear
 
 
-@pytest.mark.parametrize(
-    ("dataset", "word"), [("strategyqa", "no"), ("infotabs", "false"), ("fever", "not enough info")]
-)
+@each_case(("dataset", "word"), [("strategyqa", "no"), ("infotabs", "false"), ("fever", "not enough info")])
 def test_the_words_of_a_verdict_count_all_or_nothing(dataset: str, word: str) -> None:
     scores = answer_scores(scoring_of(dataset), f"probably {word}", (word,))
     assert scores is not None
@@ -98,9 +97,7 @@ def test_the_explanation_of_a_variant_is_its_facts() -> None:
     assert explanation_faithfulness(weighed((0.1, 0.3), facts=(0.8, 1.0))) == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize(
-    "weighing", [weighed((0.1,), chosen=None), weighed(()), weighed((0.1,), function=0), weighed(chosen=None)]
-)
+@each_case("weighing", [weighed((0.1,), chosen=None), weighed(()), weighed((0.1,), function=0), weighed(chosen=None)])
 def test_an_answer_without_facts_or_evidence_has_no_faithfulness(weighing: Weighing) -> None:
     assert explanation_faithfulness(weighing) is None
 
@@ -125,7 +122,7 @@ def test_mcnemars_test_holds_for_many_questions() -> None:
     assert mcnemar([True, False] * 3_000, [False, True] * 3_000).p_value == 1
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [([], []), ([True], [True, False])])
+@each_case(("ours", "theirs"), [([], []), ([True], [True, False])])
 def test_answers_to_different_questions_can_not_be_compared(ours: list[bool], theirs: list[bool]) -> None:
     with pytest.raises(InputError, match="can't be compared"):
         mcnemar(ours, theirs)

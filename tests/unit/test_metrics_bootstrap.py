@@ -12,6 +12,7 @@ from cotrail.evaluation.metrics.bootstrap import (
     paired_difference,
     released_mean_and_deviation,
 )
+from tests.cases import each_case
 
 shares = st.floats(min_value=0, max_value=1, allow_subnormal=False)
 pairs = st.lists(st.tuples(shares, shares), min_size=1, max_size=20)
@@ -74,7 +75,7 @@ def test_a_system_does_not_differ_from_itself(scores: list[float]) -> None:
     assert (difference.mean, difference.low, difference.high, difference.p_value) == (0, 0, 0, 1)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [([], []), ([1.0], []), ([1.0], [1.0, 0.0])])
+@each_case(("ours", "theirs"), [([], []), ([1.0], []), ([1.0], [1.0, 0.0])])
 def test_scores_that_are_not_of_the_same_questions_are_refused(ours: list[float], theirs: list[float]) -> None:
     with pytest.raises(InputError, match="can't be compared"):
         paired_difference(ours, theirs, seed=1)

@@ -14,6 +14,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
 from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, support_scores
+from tests.cases import each_case
 from tests.unit.official_figures import official_figures
 
 RECORDED = Path(__file__).parent / "metrics"
@@ -41,9 +42,7 @@ def answer_numbers(dataset: str, prediction: str, answers: list[str]) -> list[fl
     return list(msgspec.structs.astuple(scores))
 
 
-@pytest.mark.parametrize(
-    ("dataset", "forms", "numbers"), [("hotpotqa", 1, 4), ("2wikimultihopqa", None, 4), ("musique", None, 2)]
-)
+@each_case(("dataset", "forms", "numbers"), [("hotpotqa", 1, 4), ("2wikimultihopqa", None, 4), ("musique", None, 2)])
 def test_answers_score_as_the_publishers_script_has_it(dataset: str, forms: int | None, numbers: int) -> None:
     rows = recorded("words")
     assert len(rows) >= 3000
@@ -111,9 +110,7 @@ def test_a_missing_prediction_scores_nothing_in_the_figures() -> None:
     assert figures == {"answer_f1": 0.333, "answer_em": 0.333}
 
 
-@pytest.mark.parametrize(
-    ("predictions", "answers"), [([], []), (["ink"], []), (["ink"], [["ink"], ["pen"]]), (["ink"], [[]])]
-)
+@each_case(("predictions", "answers"), [([], []), (["ink"], []), (["ink"], [["ink"], ["pen"]]), (["ink"], [[]])])
 def test_figures_of_what_cannot_be_compared_are_refused(predictions: list[str], answers: list[list[str]]) -> None:
     with pytest.raises(InputError, match="can't be compared"):
         official_figures("hotpotqa", predictions, answers)

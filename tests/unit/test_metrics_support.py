@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import (
     paragraph_recall,
     support_scores,
 )
+from tests.cases import each_case
 from tests.unit.scored import question_scores
 
 
@@ -38,7 +38,7 @@ def test_white_space_case_and_marks_beyond_ascii_do_not_matter() -> None:
     assert content_key("Alû  demon", "It\u2019s\u00a0so.") == content_key("AL DEMON", "It's so .")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "other", [("Ink", "Stain."), ("Inks", "tains."), ("", "InkStains."), ("Stains.", "Ink"), ("Ink!", "Stains.")]
 )
 def test_other_content_is_another_paragraph(other: tuple[str, str]) -> None:
@@ -100,7 +100,7 @@ def test_only_in_ones_own_files_are_paragraphs_in_other_scripts_told_apart() -> 
     assert (ours.recall, theirs.recall) == (0, 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "recall"),
     [
         ("Ink", 1),

@@ -3,7 +3,6 @@
 from decimal import Decimal
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from cotrail.core.money import (
     thresholds,
     total,
 )
+from tests.cases import each_case
 
 RATES = Rates(input=Decimal("1.25"), cached=Decimal("0.125"), cache_written=Decimal("1.5625"), output=Decimal(10))
 LONG = Rates(input=Decimal("2.5"), cached=Decimal("0.25"), cache_written=Decimal(3), output=Decimal(15), above=200_000)
@@ -77,7 +77,7 @@ def test_runs_are_added_up() -> None:
     assert total([]).dollars is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("amount", "said"),
     [
         ("0", "$0.00"),

@@ -1,16 +1,16 @@
 """What Celery's monitors make of a task whose step has no result."""
 
-import pytest
 from celery.events.state import State
 
 from cotrail.core.results import Failure
 from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.by_kind import NotFinished
+from tests.cases import each_case
 
 SECRET = "what a server said"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("became", "state"),
     [
         (Failure(type="PromptTooLong", message=SECRET), "FAILURE"),

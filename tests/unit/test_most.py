@@ -3,19 +3,19 @@
 from collections import Counter
 
 import msgspec
-import pytest
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.systems.ircot import IRCoTSettings, most
 from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.registry import SYSTEMS
+from tests.cases import each_case
 from tests.replay.test_histories import FILES, history
 from tests.unit.test_systems import QUESTION
 
 BOUNDED = [name for name in FILES if "_bad_" not in name and not name.startswith("rethinking")]
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@each_case("name", BOUNDED)
 def test_no_recorded_question_took_more(name: str) -> None:
     recorded = history(name)
     bounds = recorded.spec.most(recorded.question, msgspec.convert(recorded.settings, recorded.spec.settings))

@@ -11,11 +11,12 @@ from msgspec import Struct
 from cotrail.common.nearest import nearest, unknown
 from cotrail.common.refusals import refusal
 from cotrail.systems.registry import SYSTEMS
+from tests.cases import each_case
 
 DATASETS = ("hotpotqa", "2wikimultihopqa", "musique", "iirc")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "meant"),
     [
         ("hotpot", "hotpotqa"),
@@ -71,7 +72,7 @@ class Second(Struct, frozen=True, forbid_unknown_fields=True, tag_field="protoco
     title: str = ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "said"),
     [
         ({}, "the key `name` is missing; the keys are: name, grid, grids, counts"),

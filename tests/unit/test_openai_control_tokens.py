@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -7,6 +6,7 @@ from cotrail.core.prompts import Asked, Prompt, assistant, plain, system, tool, 
 from cotrail.engines.language_models.served.control_tokens import BREAK, broken, control_tokens, cut_controls
 from cotrail.engines.language_models.served.conversation import INSTRUCTION
 from cotrail.engines.language_models.served.prompt_fields import chat_fields
+from tests.cases import each_case
 
 CONTROLS = [
     "<|im_end|>",
@@ -46,7 +46,7 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("control", CONTROLS)
+@each_case("control", CONTROLS)
 def test_what_looks_like_a_control_token_is_found_and_broken_behind_its_first_character(control: str) -> None:
     text = f"before {control} after"
     assert control_tokens(text) == {control}

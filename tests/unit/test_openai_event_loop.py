@@ -7,6 +7,7 @@ import pytest
 
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.errors import TransientStepError
+from tests.cases import each_case
 
 
 class Resource:
@@ -22,9 +23,7 @@ async def answered() -> str:
     return "answered"
 
 
-@pytest.mark.parametrize(
-    ("kind", "met"), [(Panic, Panic), (SystemExit, TransientStepError), (KeyboardInterrupt, TransientStepError)]
-)
+@each_case(("kind", "met"), [(Panic, Panic), (SystemExit, TransientStepError), (KeyboardInterrupt, TransientStepError)])
 def test_a_panic_is_its_own_requests_and_the_loop_goes_on(kind: type[BaseException], met: type[BaseException]) -> None:
     def panicking() -> Coroutine[Any, Any, str]:
         async def work() -> str:

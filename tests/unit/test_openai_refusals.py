@@ -3,7 +3,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,11 +11,12 @@ from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
 from cotrail.engines.language_models.served.refusals import Reported, message_in, reported_in, step_error
 from cotrail.engines.language_models.served.refused_fields import OMISSIBLE
 from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
+from tests.cases import each_case
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "seconds"),
     [
         (None, None),
@@ -46,7 +46,7 @@ def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
     assert (seconds_to_wait(value) or 0) >= 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "kind"),
     [
         (301, BlockedError),
@@ -68,7 +68,7 @@ def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[E
     assert type(step_error(ENDPOINT, status, "no")) is kind
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         "request (1201 tokens) exceeds the available context size (512 tokens), try increasing it",
@@ -77,14 +77,14 @@ def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[E
         "context_length_exceeded",
     ],
 )
-@pytest.mark.parametrize("param", ["", "messages", "max_tokens"])
+@each_case("param", ["", "messages", "max_tokens"])
 def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str, param: str) -> None:
     error = step_error(ENDPOINT, 400, Reported(message, param=param))
     assert type(error) is PromptTooLongError
     assert message in str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "setting"),
     [
         ({"error": {"message": "no", "param": "stop", "code": None}}, '"stop" to omits'),
@@ -101,7 +101,7 @@ def test_a_prompt_that_is_too_long_is_told_from_other_bad_requests(message: str,
         ({"message": {"detail": [{"loc": ["body", "seed"], "msg": "no"}]}, "param": None}, '"seed" to omits'),
     ],
 )
-@pytest.mark.parametrize("status", [400, 422])
+@each_case("status", [400, 422])
 def test_a_field_that_a_server_refuses_blocks_with_the_setting_to_make(
     status: int, content: object, setting: str
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_field_that_a_server_refuses_blocks_with_the_setting_to_make(
     assert setting in str(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "error",
     [
         {"message": "Invalid value", "param": "messages", "code": "invalid_value"},
@@ -126,7 +126,7 @@ def test_without_a_key_the_field_that_names_one_is_pointed_at() -> None:
     assert "key_variable" in str(step_error(ENDPOINT, 401, "who are you"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         ({"error": {"message": "no", "code": 400}}, "no"),

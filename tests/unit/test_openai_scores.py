@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.scores import joined_scores
 from cotrail.errors import StepError
+from tests.cases import each_case
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
 
@@ -26,7 +27,7 @@ def texts(*events: tuple[str, Any]) -> list[str]:
     return [text for text, _ in joined_scores(ENDPOINT, events)]
 
 
-@pytest.mark.parametrize("form", [lists, content])
+@each_case("form", [lists, content])
 def test_tokens_are_read_in_either_form(form: Any) -> None:
     assert joined_scores(ENDPOINT, [("It is", form("It", " is")), (".", form("."))]) == (
         ("It", -1.0),
@@ -60,15 +61,13 @@ def test_joined_the_tokens_are_the_text_however_events_and_tokens_part_it(
     assert "".join(texts(*events)) == "".join(piece for piece, _ in events)
 
 
-@pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": []}, lists()])
+@each_case("logprobs", [None, {}, {"content": None}, {"content": []}, lists()])
 def test_a_server_that_returns_none_is_said_to(logprobs: Any) -> None:
     with pytest.raises(StepError, match=r"http://host/v1 returns no log probabilities.*vLLM and llama.cpp.*without = "):
         joined_scores(ENDPOINT, [("It", lists("It")), (" is", logprobs)])
 
 
-@pytest.mark.parametrize(
-    "logprobs", [3, {"content": 3}, {"tokens": ["a"], "token_logprobs": []}, lists("a") | {"tokens": [1]}]
-)
+@each_case("logprobs", [3, {"content": 3}, {"tokens": ["a"], "token_logprobs": []}, lists("a") | {"tokens": [1]}])
 def test_what_has_another_form_is_said_to(logprobs: Any) -> None:
     with pytest.raises(StepError, match="OpenAI's form"):
         joined_scores(ENDPOINT, [("a", logprobs)])

@@ -15,6 +15,7 @@ from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError, UnrecordableError
+from tests.cases import each_case
 
 
 def event(text: str | None = None, finish: str | None = None, stop: Any = UNSET, **more: object) -> str:
@@ -115,7 +116,7 @@ def test_of_what_is_asked_for_the_first_ends_the_text() -> None:
 ECHO = "It is"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pieces", "text"),
     [
         (["It", " is", " ink"], " ink"),
@@ -179,24 +180,24 @@ def test_calls_without_end_are_too_long_like_texts_without_end(monkeypatch: pyte
         called(*[{"index": 0, "function": {"arguments": "x" * 60}}] * 2)
 
 
-@pytest.mark.parametrize("events", [[event("a", "length")], [event("a"), END], [event("a\n"), event("b")]])
+@each_case("events", [[event("a", "length")], [event("a"), END], [event("a\n"), event("b")]])
 def test_an_end_is_an_end_however_it_is_said(events: list[str]) -> None:
     assert read("line", *events).kept() == "a"
 
 
-@pytest.mark.parametrize("events", [[], [event("a")], [json.dumps({"choices": None})]])
+@each_case("events", [[], [event("a")], [json.dumps({"choices": None})]])
 def test_half_an_answer_is_none(events: list[str]) -> None:
     with pytest.raises(TransientStepError, match="broke off"):
         read("line", *events)
 
 
-@pytest.mark.parametrize("data", ["", "{", "[]", "null", '{"choices": 3}', '{"choices": [{"text": 3}]}'])
+@each_case("data", ["", "{", "[]", "null", '{"choices": 3}', '{"choices": [{"text": 3}]}'])
 def test_what_is_not_the_protocol_is_said_to_be_so(data: str) -> None:
     with pytest.raises(TransientStepError, match="isn't in the form of its API"):
         read("line", data)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "status"),
     [
         ("no memory", 500),

@@ -15,6 +15,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.oracle import oracle_script, statement
 from cotrail.errors import DatasetError
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -40,7 +41,7 @@ def write(path: Path, *records: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "answer", "sentence"),
     [
         ("Grayle >> country", "Tarn", "The country of Grayle is Tarn."),
@@ -86,7 +87,7 @@ def test_a_statement_of_any_question_holds_its_answer(question: str, answer: str
     assert answer[1:].removesuffix(".") in statement(question, answer)
 
 
-@pytest.mark.parametrize("words", ["what is of ", "how many is ", "what kind did Grayle ", "who >> ", "in "])
+@each_case("words", ["what is of ", "how many is ", "what kind did Grayle ", "who >> ", "in "])
 def test_a_very_long_question_is_no_trouble(words: str) -> None:
     assert statement(words * 200, "rain").strip().lower().count("rain") == 1
 

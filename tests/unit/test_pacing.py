@@ -6,8 +6,6 @@ from collections.abc import Callable, Generator
 from itertools import count
 from typing import Any
 
-import pytest
-
 from benchmarks.limited_account import Account, Answer, Headers, Script, Seen
 from cotrail.core.ports.rate_limiter import Need
 from cotrail.engines.language_models.endpoint import Endpoint
@@ -15,6 +13,7 @@ from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.rate_headers import pause_asked
 from cotrail.engines.rate_limits.pools import ProcessLimiter
 from cotrail.errors import BusyError
+from tests.cases import each_case
 
 STEPS, WARM_UP, SECONDS = 320, 15.0, 60.0
 SWEEP_SECONDS = 1.0
@@ -94,9 +93,9 @@ def measured(script: Script, processes: int, change: float = 1.0) -> tuple[float
     return max(used.values()), account.seen.refused_share
 
 
-@pytest.mark.parametrize("processes", [1, 4, 16])
-@pytest.mark.parametrize("change", [1.0, 2.0, 0.5], ids=["steady", "doubled", "halved"])
-@pytest.mark.parametrize(
+@each_case("processes", [1, 4, 16])
+@each_case("change", [1.0, 2.0, 0.5], ids=["steady", "doubled", "halved"])
+@each_case(
     "script",
     [
         {"limits": {"requests": REQUESTS}, "headers": "openai"},
@@ -126,7 +125,7 @@ def test_texts_much_shorter_than_they_may_be_leave_no_part_of_the_limit_unused()
     assert refused < 0.01
 
 
-@pytest.mark.parametrize("headers", ["retry-after", "none"])
+@each_case("headers", ["retry-after", "none"])
 def test_limits_that_nobody_tells_are_found_out(headers: Headers) -> None:
     used, refused = measured(Script(limits={"requests": REQUESTS}, headers=headers), 4)
     assert used >= 0.95

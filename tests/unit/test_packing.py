@@ -14,6 +14,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.packing import LOADING_RESERVE, output_tokens, pack
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import PromptTooLongError
+from tests.cases import each_case
 
 Count = Callable[[str], int]
 
@@ -135,7 +136,7 @@ def test_what_stands_between_the_parts_takes_its_tokens_from_the_answer_alone(
         assert needed(more, count) > limit or count(more.render()) >= context
 
 
-@pytest.mark.parametrize(("drop", "left"), [("last", "ab"), ("first", "abcd"), ("released", "abcd")])
+@each_case(("drop", "left"), [("last", "ab"), ("first", "abcd"), ("released", "abcd")])
 def test_a_tokenizer_that_counts_line_breaks_leaves_the_authors_rules_as_they_are(drop: Drop, left: str) -> None:
     def count(text: str) -> int:
         return by_size(text) + text.count("\n\n\n")
@@ -193,7 +194,7 @@ def test_an_estimate_that_is_wrong_either_way_is_settled_on_the_whole_text() -> 
         assert kept(fit(prompt, count, whole)) == (4, 0)
 
 
-@pytest.mark.parametrize(("factor", "left"), [(0, 8), (1, 5), (3, 1)])
+@each_case(("factor", "left"), [(0, 8), (1, 5), (3, 1)])
 def test_the_authors_rule_goes_by_its_counts_of_the_parts_as_long_as_the_whole_text_fits(
     factor: int, left: int
 ) -> None:
@@ -218,7 +219,7 @@ def by_size(text: str) -> int:
     return sum(size for part, size in SIZES.items() if f"A: {part}" in text or f"Q: {part}" in text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("drop", "limit", "left"),
     [
         ("last", 540, "abcd"),
@@ -261,7 +262,7 @@ def test_the_released_rule_drops_the_last_as_it_loads_and_the_first_beside_long_
     assert packed == prompt.keep(1, 1, 2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("max_tokens", "left"),
     [(0, "abcd"), (459, "abcd"), (460, "bcd"), (559, "bcd"), (560, "cd")],
 )
@@ -284,7 +285,7 @@ def test_a_question_that_does_not_fit_is_refused_with_the_numbers() -> None:
     assert fit(prompt, words, 7) == prompt
 
 
-@pytest.mark.parametrize("drop", get_args(Drop))
+@each_case("drop", get_args(Drop))
 def test_a_context_that_holds_not_even_the_shortest_demonstration_is_refused(drop: Drop) -> None:
     prompt = few_shot_prompt(demonstrations=demonstrations("abc"), question="Who?", sentences=("So it is.",), drop=drop)
     with pytest.raises(PromptTooLongError, match="shortest of 3 demonstrations and the question take 140 tokens"):
@@ -305,7 +306,7 @@ def test_without_demonstrations_a_small_context_is_no_matter() -> None:
     assert fit(prompt, by_size, 40) == prompt
 
 
-@pytest.mark.parametrize("drop", ["last", "first"])
+@each_case("drop", ["last", "first"])
 def test_what_a_model_records_rebuilds_the_prompt_that_it_saw(drop: Drop) -> None:
     prompt = few_shot_prompt(demonstrations=demonstrations("abcd"), question="Who?", drop=drop)
     model = ScriptedModel({"name": "s", "questions": {}, "default": {"answer": "yes"}, "context": 30})

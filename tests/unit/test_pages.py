@@ -4,8 +4,6 @@ import json
 import re
 from typing import Literal
 
-import pytest
-
 from cotrail.core.actions.generate import READ, Read, Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
@@ -24,6 +22,7 @@ from cotrail.systems.parts.pages import PageSettings
 from cotrail.systems.parts.prompting import PromptSettings
 from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
+from tests.cases import each_case
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, chain, found, wrote
 
 PASSAGE = GoldParagraph(title="Ada", text="Ada went to school in Wend and built the Long Bridge.")
@@ -74,7 +73,7 @@ def test_without_retrieval_the_passage_is_all_there_is() -> None:
     assert [paragraph.digest for paragraph in hand.read.prompt.paragraphs] == [PINNED]
 
 
-@pytest.mark.parametrize("written", ["[]", '""', " , "])
+@each_case("written", ["[]", '""', " , "])
 def test_where_no_page_is_named_the_whole_corpus_is_searched(written: str) -> None:
     hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
     hand.reply(wrote(written))
@@ -82,7 +81,7 @@ def test_where_no_page_is_named_the_whole_corpus_is_searched(written: str) -> No
     assert (hand.last.titles, hand.last.scope, hand.last.field) == ((), "only", "all")
 
 
-@pytest.mark.parametrize("recorded_before", [False, True])
+@each_case("recorded_before", [False, True])
 def test_where_the_model_names_nothing_at_all_the_whole_corpus_is_searched(*, recorded_before: bool) -> None:
     hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings()))
     if recorded_before:
@@ -93,7 +92,7 @@ def test_where_the_model_names_nothing_at_all_the_whole_corpus_is_searched(*, re
     assert hand.last.titles == ()
 
 
-@pytest.mark.parametrize(("titles", "looked_up"), [("all", ["One", "Two", "Three"]), ("asked", ["One", "Two"])])
+@each_case(("titles", "looked_up"), [("all", ["One", "Two", "Three"]), ("asked", ["One", "Two"])])
 def test_all_pages_that_the_model_names_are_looked_up_however_many_were_asked_for(
     titles: Literal["all", "asked"], looked_up: list[str]
 ) -> None:
@@ -113,7 +112,7 @@ def test_no_more_than_fifteen_pages_are_searched() -> None:
 # Where the passage stands
 
 
-@pytest.mark.parametrize(("pinned", "place"), [("top", 0), ("bottom", -1)])
+@each_case(("pinned", "place"), [("top", 0), ("bottom", -1)])
 def test_the_passage_stands_first_or_last_in_every_prompt(pinned: Literal["top", "bottom"], place: int) -> None:
     hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(prompting=PromptSettings(pinned=pinned))))
     hand.reply(wrote("Wend"), (found(WEND),), found(WEND), wrote("Wend is old."), found(*PEOPLE[:1]))
@@ -125,7 +124,7 @@ def test_the_passage_stands_first_or_last_in_every_prompt(pinned: Literal["top",
     assert answer.paragraphs[0].digest == PINNED
 
 
-@pytest.mark.parametrize(("pinned", "titles"), [("top", ["Ada", "Wend"]), ("bottom", ["Wend", "Ada"])])
+@each_case(("pinned", "titles"), [("top", ["Ada", "Wend"]), ("bottom", ["Wend", "Ada"])])
 def test_one_step_retrieval_shows_the_passage_first_or_last(
     pinned: Literal["top", "bottom"], titles: list[str]
 ) -> None:
@@ -178,7 +177,7 @@ COPY = Paragraph(id="a1", title="ada", text=PASSAGE.text)
 """The passage as IIRC's corpus has it, its title in lower case."""
 
 
-@pytest.mark.parametrize(("pinned", "times"), [("once", 1), ("again", 2)])
+@each_case(("pinned", "times"), [("once", 1), ("again", 2)])
 def test_a_passage_that_the_corpus_holds_too_is_shown_once(pinned: Literal["once", "again"], times: int) -> None:
     retrieval = RetrievalSettings(pinned=pinned)
     hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(retrieval=retrieval)))
@@ -191,7 +190,7 @@ def test_a_passage_that_the_corpus_holds_too_is_shown_once(pinned: Literal["once
     assert [paragraph.title.lower() for paragraph in answer.paragraphs].count("ada") == times
 
 
-@pytest.mark.parametrize(("pinned", "titles"), [("top", ["Wend", "ada"]), ("bottom", ["Wend", "Ada"])])
+@each_case(("pinned", "titles"), [("top", ["Wend", "ada"]), ("bottom", ["Wend", "Ada"])])
 def test_by_the_released_rules_what_one_step_retrieval_collected_stands_for_the_passage(
     pinned: Literal["top", "bottom"], titles: list[str]
 ) -> None:
@@ -280,7 +279,7 @@ def test_prompts_say_which_demonstrations_go_first() -> None:
     assert {action.prompt.drop for action in hand.asked if isinstance(action, Reason | Read)} == {"released"}
 
 
-@pytest.mark.parametrize(("duplicates", "kept"), [("alike", 3), ("released", 2)])
+@each_case(("duplicates", "kept"), [("alike", 3), ("released", 2)])
 def test_the_released_code_takes_one_s_title_and_another_s_text_for_a_duplicate(duplicates: str, kept: int) -> None:
     mixed = Paragraph(id="m", title=PEOPLE[0].title, text=PEOPLE[1].text)
     settings = OneStepSettings(retrieval=RetrievalSettings(duplicates=duplicates))  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
 from cotrail.evaluation.metrics.pass_at_k import mean_pass_at_k, pass_at_k
+from tests.cases import each_case
 
 
 @given(answers=st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=9), data=st.data())
@@ -19,7 +20,7 @@ def test_it_is_the_share_of_choices_that_hold_a_right_answer(answers: list[float
     assert pass_at_k(len(answers), round(sum(answers)), k) == pytest.approx(sum(map(any, choices)) / len(choices))
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 10])
+@each_case("k", [1, 2, 5, 10])
 def test_it_has_no_bias(k: int) -> None:
     # The expectation over all numbers of right answers of 10, each right with the probability 0.3, exactly.
     expected = sum(comb(10, right) * 0.3**right * 0.7 ** (10 - right) * pass_at_k(10, right, k) for right in range(11))

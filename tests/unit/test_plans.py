@@ -25,6 +25,7 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
 from cotrail.evaluation.plans.plan import Comparison, Plan, read_plan
 from cotrail.evaluation.plans.plan_file import PlanFile, planned_metrics, read_plan_file
+from tests.cases import each_case
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 GOLD = st.builds(GoldParagraph, title=TEXTS, text=TEXTS, id=TEXTS, grade=st.integers(1, 4))
@@ -147,7 +148,7 @@ def test_a_plan_is_read_back_from_what_is_sealed_and_has_the_same_digest() -> No
         read_plan({"plan": {**sealed, "metrics": 3}})
 
 
-@pytest.mark.parametrize("name", Plan.__struct_fields__)
+@each_case("name", Plan.__struct_fields__)
 def test_the_digest_covers_every_part(name: str) -> None:
     sealed = msgspec.to_builtins(PLAN)
     assert plan_digest(sealed | {name: "another"}) != PLAN.digest
@@ -156,7 +157,7 @@ def test_the_digest_covers_every_part(name: str) -> None:
 DEEP = "[" * 900 + "]" * 900
 
 
-@pytest.mark.parametrize("forged", ['"a plan"', "[]", "{}", '{"questions": 3}', f'{{"questions": {DEEP}}}', "7"])
+@each_case("forged", ['"a plan"', "[]", "{}", '{"questions": 3}', f'{{"questions": {DEEP}}}', "7"])
 def test_a_plan_that_was_made_unreadable_is_a_finding(forged: str) -> None:
     run: Row = {"id": "r", "provenance": f'{{"plan": {forged}}}'}
     digest = digest_in(run)
@@ -228,7 +229,7 @@ def test_a_run_as_planned_departs_in_nothing() -> None:
     assert remarks(PLAN, facts) == ("1 of 1 question hasn't ended",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("facts", "said"),
     [
         ({"questions": replace(ASKED, count=2)}, "the run has 2 questions, and 1 was planned"),
@@ -259,7 +260,7 @@ def test_each_departure_is_said_in_words(facts: dict[str, Any], said: str) -> No
     assert differing(PLAN, replace(FACTS, **facts)) == [said]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("part", "words"),
     [("asked", "texts"), ("answers", "published answers"), ("gold", "gold paragraphs")],
 )

@@ -9,6 +9,7 @@ from cotrail.core.money import ModelPrice, Rates
 from cotrail.engines.language_models import prices
 from cotrail.engines.language_models.endpoint import Endpoint, Price
 from cotrail.engines.language_models.prices import price_of
+from tests.cases import each_case
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 OPENAI = Endpoint(url="https://api.openai.com/v1", model="gpt-5", context=8192, key_variable="OPENAI_API_KEY")
@@ -52,7 +53,7 @@ def test_the_table_s_own_price_wins() -> None:
     assert [each.output for each in rates(price_of(table, DAY, batch=True))] == [Decimal("0.12")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("endpoint", "charged"),
     [
         (OWN, False),

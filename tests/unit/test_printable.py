@@ -22,6 +22,7 @@ from cotrail.cli.terminal.output import Screen, grid, heading
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented, one_line, printable, printable_json
 from cotrail.services.views.reports.pages import _shown
+from tests.cases import each_case
 
 HOSTILE = (
     "\x1b[2J\x1b[H", "\x1b]52;c;Zm9yZ2Vk\x07", "\x1b]0;title\x1b\\", "\x1b]8;;http://x\x1b\\", "\x1bP1$r\x1b\\",
@@ -66,7 +67,7 @@ def test_text_from_right_to_left_stands_within_isolates_and_nothing_else_does(te
     assert not any(re.search("[a-zA-Z]", inside) for inside in parts[1::2])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [
         ("before\x1b[2J\x1b[Hafter", "before\ufffdafter"),
@@ -82,7 +83,7 @@ def test_whole_sequences_are_taken_out_and_leave_a_mark(text: str, shown: str) -
     assert printable(text) == shown
 
 
-@pytest.mark.parametrize("piece", ["\x1b]", "\x9d", "\x1b[0", "א ", "א1", " ", "\x90a", "\x1b["])
+@each_case("piece", ["\x1b]", "\x9d", "\x1b[0", "א ", "א1", " ", "\x90a", "\x1b["])
 def test_long_hostile_texts_take_no_longer_than_others(piece: str) -> None:
     assert len(printable(piece * 200_000)) <= 1_000_000
 

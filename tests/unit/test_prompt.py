@@ -1,7 +1,6 @@
 from hashlib import sha256
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +8,7 @@ from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
+from tests.cases import each_case
 
 
 def paragraph(title: str, text: str) -> Paragraph:
@@ -86,7 +86,7 @@ def test_a_prompt_without_demonstrations_paragraphs_and_chain_ends_behind_the_co
     assert few_shot_prompt(demonstrations=Demonstrations(), question="Who?").render() == "Q: Who?\nA:"
 
 
-@pytest.mark.parametrize("last", ["It is so. ", "It is so.\n", "It is so.\t \n"])
+@each_case("last", ["It is so. ", "It is so.\n", "It is so.\t \n"])
 def test_space_at_the_end_of_the_chain_is_taken_off(last: str) -> None:
     prompt = few_shot_prompt(demonstrations=Demonstrations(), question="Who?", sentences=("One.", last))
     assert prompt.render() == "Q: Who?\nA: One. It is so."
@@ -99,7 +99,7 @@ def test_a_paragraph_is_cut_to_350_space_separated_words_and_stripped() -> None:
     assert (len(shown), shown[-1]) == (350, "w349")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "shown"),
     [("one two three", "one two"), ("one  two", "one"), (" one two", "one"), ("one\ttwo three four", "one\ttwo three")],
 )

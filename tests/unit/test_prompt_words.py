@@ -15,6 +15,7 @@ from cotrail.errors import DemonstrationError, InputError
 from cotrail.services.lists.system_list import list_systems, write_words
 from cotrail.systems.parts.words import filled, worded
 from cotrail.systems.registry import find_system
+from tests.cases import each_case
 
 OWN = {"plan": "Plan: {question}", "solve": "Solve {question} by {plan}"}
 
@@ -82,7 +83,7 @@ def test_words_are_their_parts(words: str) -> None:
     assert "".join(filled(words)) == words  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [each.name for each in list_systems()])
+@each_case("name", [each.name for each in list_systems()])
 def test_the_one_prompt_that_a_file_replaces_is_one_that_asks_the_question(name: str) -> None:
     spec = find_system(name)
     words = spec.needs(spec.settings()).words

@@ -21,6 +21,7 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
+from tests.cases import each_case
 
 FILES = IRCoTFiles(corpus="hp", demonstrations="prompts", questions="dev.json")
 WHOLE = IRCoTExperiment(name="paper", datasets={"hotpotqa": FILES, "musique": FILES}, models=("small",))
@@ -70,7 +71,7 @@ def test_where_no_model_is_asked_one_test_run_says_all() -> None:
     assert len(protocol(WHOLE).cells_to_test(line, protocol(WHOLE).cells_to_search(line)[0])) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("demonstrations", "format_", "runs"),
     [
         ("prompts", None, 3),
@@ -177,7 +178,7 @@ def test_the_best_is_chosen_and_of_equals_the_first(recalls: list[list[float]]) 
     assert choose(searched, "paper") == list(searched)[means.index(max(means))]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("goal", "rules", "expected"),
     [("retrieval", "paper", 0.5), ("qa", "paper", 0.25), ("retrieval", "released", 0.167), ("qa", "released", 0.667)],
 )

@@ -22,6 +22,7 @@ from cotrail.engines.language_models.served.protocols.delta import AnswerReader,
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order
 from cotrail.errors import InputError, StepError, TransientStepError
+from tests.cases import each_case
 from tests.integration.provider_answers import DIALECTS, Dialect
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
@@ -84,7 +85,7 @@ def test_summaries_are_told_apart_by_empty_lines_between_them() -> None:
     assert "".join(reader.read(json.dumps(event)).thought for event in events) == "A bridge.\n\nBrenn."
 
 
-@pytest.mark.parametrize("reason", ["OTHER", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"])
+@each_case("reason", ["OTHER", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"])
 def test_a_text_that_ended_for_no_known_reason_is_tried_again(reason: str) -> None:
     answer = {"candidates": [{"content": {"parts": [{"text": "It"}]}, "finishReason": reason}]}
     with pytest.raises(TransientStepError, match=reason):
@@ -94,7 +95,7 @@ def test_a_text_that_ended_for_no_known_reason_is_tried_again(reason: str) -> No
 UNKNOWN: dict[str, Any] = {"type": "later", "delta": [1], "index": "a", "item": 1, "response": "x", "message": {}}
 
 
-@pytest.mark.parametrize("api", ["anthropic", "responses"])
+@each_case("api", ["anthropic", "responses"])
 def test_events_of_unknown_types_say_nothing(api: str) -> None:
     reader = PROTOCOLS[api].reader()  # type: ignore[index]
     assert reader.read(json.dumps(UNKNOWN)) == Delta()
@@ -138,13 +139,13 @@ def chunk(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"delta": fields, "finish_reason": finish}]}
 
 
-@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
+@each_case("reason", ["error", "abort", "insufficient_system_resource"])
 def test_a_text_that_a_server_broke_off_is_tried_again(reason: str) -> None:
     with pytest.raises(TransientStepError, match=reason):
         PROTOCOLS["chat"].reader().read(json.dumps(chunk(reason, content="It")))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("reason", "finish"),
     [("", None), ("model_length", "length"), ("max_tokens", "length"), ("content_filter: SAFETY", "refused")],
 )
@@ -240,7 +241,7 @@ def test_a_budget_that_the_api_refuses_is_refused_in_the_table(tmp_path: Path) -
     assert "c" in catalogue(path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("temperature", "top_p", "sent"),
     [
         (0.0, 1.0, {"temperature": 0.0}),

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from cotrail.evaluation.experiments.ircot.published import published
+from tests.cases import each_case
 
 PAPERS = Path(__file__).parents[3] / "shared" / "papers"
 TEXTS = ("ircot-acl2023.txt", "ircot-acl2023-pdf-text.txt")
@@ -36,7 +37,7 @@ def printed(line: str) -> list[tuple[float, float]]:
     return [(round(float(mean) / 100, 3), round(float(spread) / 100, 3)) for mean, spread in NUMBER.findall(line)]
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_case("name", TEXTS)
 def test_table_4_is_the_papers(name: str) -> None:
     text = paper(name)
     rows = [line for line in text.splitlines() if len(NUMBER.findall(line)) == 8]
@@ -47,7 +48,7 @@ def test_table_4_is_the_papers(name: str) -> None:
         assert printed(row) == ours
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_case("name", TEXTS)
 def test_table_6_is_the_papers(name: str) -> None:
     text = paper(name)
     rows = [line for line in text.splitlines() if len(NUMBER.findall(line)) == 4]
@@ -78,7 +79,7 @@ def test_table_1_has_the_systems_of_the_paper_and_table_3_adds_two() -> None:
     assert added == ["DecomP", "DSP"]
 
 
-@pytest.mark.parametrize(("model", "reader"), [("Flan-T5-XXL", "direct"), ("GPT3", "cot")])
+@each_case(("model", "reader"), [("Flan-T5-XXL", "direct"), ("GPT3", "cot")])
 def test_what_section_5_says_of_f1_follows_from_table_4(model: str, reader: str) -> None:
     (stated,) = (each for each in published().differences if (each.metric, each.model) == ("answer_f1", model))
     ours, theirs = means(model, "ircot", reader), means(model, "one-step", reader)
@@ -99,7 +100,7 @@ def test_what_section_5_says_of_recall_is_its_text() -> None:
     assert ours == [float(number) for number in flan.groups()]
 
 
-@pytest.mark.parametrize(("model", "reader"), [("Flan-T5-XXL", "direct"), ("GPT3", "cot")])
+@each_case(("model", "reader"), [("Flan-T5-XXL", "direct"), ("GPT3", "cot")])
 def test_table_6_repeats_table_4(model: str, reader: str) -> None:
     assert answer_f1("table 6", model, "ircot", reader) == answer_f1("table 4", model, "ircot", reader)
 

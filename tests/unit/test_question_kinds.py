@@ -1,10 +1,10 @@
 """Kinds of questions, as the record holds them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.question_kinds import named, read_kinds, recorded_kinds
+from tests.cases import each_case
 
 
 @given(kinds=st.dictionaries(st.text(), st.text(), max_size=4))
@@ -13,7 +13,7 @@ def test_kinds_are_read_as_they_were_recorded(kinds: dict[str, str]) -> None:
     assert list(read_kinds(recorded_kinds(kinds))) == list(kinds)
 
 
-@pytest.mark.parametrize("kind", ["bridge", "2hop", "3", "null", '"span"', "[]", "{", "Sports {2}"])
+@each_case("kind", ["bridge", "2hop", "3", "null", '"span"', "[]", "{", "Sports {2}"])
 def test_a_kind_of_an_earlier_version_is_a_type(kind: str) -> None:
     assert read_kinds(kind) == {"type": kind}
 

@@ -1,11 +1,10 @@
 """Scores of questions and their means."""
 
-import pytest
-
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means, mean_scores
 from cotrail.systems.registry import find_system
+from tests.cases import each_case
 from tests.unit.scored import question_scores
 
 
@@ -44,7 +43,7 @@ def test_an_empty_answer_scores_nothing_and_none_of_a_run_that_has_no_answers_is
 WITHOUT_READER = {"reading": {"reader": "none"}}
 
 
-@pytest.mark.parametrize("system", ["ircot", "rethinking"])
+@each_case("system", ["ircot", "rethinking"])
 def test_a_run_without_a_reader_has_the_answers_that_its_chains_state(system: str) -> None:
     assert find_system(system).answers_with(WITHOUT_READER)
 

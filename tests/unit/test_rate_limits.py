@@ -17,6 +17,7 @@ from cotrail.engines.rate_limits.pools import (
     USED,
     ProcessLimiter,
 )
+from tests.cases import each_case
 
 
 class Clock:
@@ -189,7 +190,7 @@ def test_pauses_that_nobody_tells_grow() -> None:
     assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("headers", "seconds"),
     [
         ({}, None),
@@ -238,7 +239,7 @@ def test_the_limits_that_headers_tell() -> None:
     assert Limits(requests=60).within(told) == Limits(requests=60, tokens=200_000, output_tokens=8000)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "0.001", "1e-300", "nan", "inf", "1e12", "many", "", "1,000"])
+@each_case("value", ["0", "-1", "0.001", "1e-300", "nan", "inf", "1e12", "many", "", "1,000"])
 def test_a_limit_that_makes_no_sense_is_none(value: str) -> None:
     names = ("x-ratelimit-limit-requests", "x-ratelimit-limit-tokens", "anthropic-ratelimit-output-tokens-limit")
     assert told_limits(dict.fromkeys(names, value)) == Limits()

@@ -15,6 +15,7 @@ from cotrail.evaluation.comparison.sign_flips import sign_flip_test
 from cotrail.evaluation.experiments.compare.recommended import choices, recommendation_table, sentence
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import Cost, Work
+from tests.cases import each_case
 from tests.unit.test_compare_tables import run
 
 
@@ -39,7 +40,7 @@ def test_that_no_difference_is_shown_recommends_nothing() -> None:
     assert (found.chosen, other.is_worse, other.is_as_good) == ("dear", False, False)
 
 
-@pytest.mark.parametrize(("questions", "chosen"), [(20, "dear"), (200, "cheap")])
+@each_case(("questions", "chosen"), [(20, "dear"), (200, "cheap")])
 def test_equal_differences_are_taken_for_rare_others(questions: int, chosen: str) -> None:
     """By the rule of three, systems that differ alike in all of n questions do otherwise in 3 / n of all at most."""
     dear, cheap = candidate("dear", "+" * questions, 9.0), candidate("cheap", "+" * questions, 1.0)

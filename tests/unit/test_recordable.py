@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, MOST_TOKENS, Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import UnrecordableError
+from tests.cases import each_case
 
 
 def found(text: str, score: float = 1.0, count: int = 1) -> Retrieved:
@@ -36,7 +37,7 @@ def test_whatever_is_finite_and_small_can_be_recorded(text: str, number: float, 
     Entailed(entailment=number, neutral=number, contradiction=number).check_recordable()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "result",
     [found("x" * (MOST_CHARACTERS // 4), count=4), written("x" * (MOST_CHARACTERS + 1))],
     ids=["search", "generation"],
@@ -54,7 +55,7 @@ def test_a_text_counts_once() -> None:
     assert sure.characters == 42
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@each_case("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
     for result in (
         found("a", number),
@@ -65,7 +66,7 @@ def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
             result.check_recordable()
 
 
-@pytest.mark.parametrize("tokens", [-1, 2**63, 10**19, 10**40])
+@each_case("tokens", [-1, 2**63, 10**19, 10**40])
 def test_token_counts_that_no_column_holds_are_refused_with_what_was_counted(tokens: int) -> None:
     with pytest.raises(UnrecordableError, match=str(tokens)):
         written(generated=tokens).check_recordable()

@@ -2,15 +2,15 @@
 
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.common.storable_text import storable
 from cotrail.core.answer_extraction import released_answer
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "answer"),
     [
         ("Rome", "Rome"),
@@ -36,7 +36,7 @@ def test_a_direct_readers_text_is_the_answer_unless_it_is_json(text: str, answer
     assert released_answer(text, chain=False) == answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "answer"),
     [
         ("So the answer is: Rome.", "Rome"),

@@ -4,7 +4,6 @@ import heapq
 from collections.abc import Iterator
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
 from cotrail.services.runs.run_speed import FINISHED, RemainingTime, RunSpeed, steps_to_come
+from tests.cases import each_case
 
 POLL = 0.5
 
@@ -114,7 +114,7 @@ def test_of_even_questions_it_is_right_by_a_factor_of_two_or_by_a_question(
         assert true / 2 <= said <= 2 * true or abs(said - true) <= run.longest
 
 
-@pytest.mark.parametrize("workers", [1, 4, 8])
+@each_case("workers", [1, 4, 8])
 def test_of_uneven_questions_it_is_mostly_right_by_a_factor_of_two_or_by_a_question(workers: int) -> None:
     right = []
     for seed in range(20):

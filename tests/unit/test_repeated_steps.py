@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from cotrail.evaluation.metrics.repeated_steps import draw_steps, otherwise_share
 from cotrail.services.runs.repeating import read_share
 from cotrail.services.views.repeated_steps import said
+from tests.cases import each_case
 
 questions = st.dictionaries(
     st.text(max_size=5), st.lists(st.integers(0, 40), min_size=1, unique=True), min_size=1, max_size=40
@@ -57,7 +58,7 @@ def test_there_is_no_share_of_nothing() -> None:
     assert (found.share, found.interval) == (None, None)
 
 
-@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0.02", 0.02), ("100%", 1), ("1", 1), (" 12.5 % ", 0.125)])
+@each_case(("text", "share"), [("2%", 0.02), ("0.02", 0.02), ("100%", 1), ("1", 1), (" 12.5 % ", 0.125)])
 def test_a_share_is_read_in_percent_or_as_a_number(text: str, share: float) -> None:
     assert read_share(text) == pytest.approx(share)
 
@@ -65,7 +66,7 @@ def test_a_share_is_read_in_percent_or_as_a_number(text: str, share: float) -> N
 CALL = {"id": "a", "name": "search", "arguments": "{}"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "one", "other", "agree"),
     [
         (

@@ -13,6 +13,7 @@ from cotrail.core.replay import SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError, StepError
+from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 
 
@@ -84,7 +85,7 @@ def test_of_actions_together_those_not_recorded_yet_are_next() -> None:
     assert queries(advance(three_together, [record(search("a"), found("A"))], BINDING)) == [(1, "b"), (2, "c")]
 
 
-@pytest.mark.parametrize("pending", [{0}, {1}, {2}, {0, 2}, {0, 1, 2}])
+@each_case("pending", [{0}, {1}, {2}, {0, 2}, {0, 1, 2}])
 def test_actions_together_wait_for_the_last_of_them(pending: set[int]) -> None:
     history = [record(search(q), None if n in pending else found(q)) for n, q in enumerate("abc")]
     assert advance(three_together, history, BINDING) == Next(())
@@ -237,7 +238,7 @@ MISMATCHES: dict[str, tuple[Callable[[], System], list[Recorded], int, str, str]
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", MISMATCHES)
+@each_case("case", MISMATCHES)
 def test_a_mismatch_says_where_and_what(case: str) -> None:
     system, history, sequence, recorded, yielded = MISMATCHES[case]
     with pytest.raises(ReplayMismatchError) as raised:
@@ -300,7 +301,7 @@ def fails_to_close() -> System:
         raise ValueError("in the finally")
 
 
-@pytest.mark.parametrize("system", [refuses_to_close, fails_to_close])
+@each_case("system", [refuses_to_close, fails_to_close])
 def test_what_a_system_does_when_it_is_closed_hides_no_mismatch(system: Callable[[], System]) -> None:
     with pytest.raises(ReplayMismatchError):
         advance(system, [A], BINDING)
@@ -309,13 +310,13 @@ def test_what_a_system_does_when_it_is_closed_hides_no_mismatch(system: Callable
 # The code is at fault
 
 
-@pytest.mark.parametrize("system", [refuses_to_close, fails_to_close])
+@each_case("system", [refuses_to_close, fails_to_close])
 def test_a_system_that_can_t_be_closed_is_broken(system: Callable[[], System]) -> None:
     with pytest.raises(SystemBrokenError):
         advance(system, [], BINDING)
 
 
-@pytest.mark.parametrize("error", [KeyError("shots"), RuntimeError("no"), StopIteration("early"), AssertionError()])
+@each_case("error", [KeyError("shots"), RuntimeError("no"), StopIteration("early"), AssertionError()])
 def test_an_error_in_a_system_s_code_is_told_from_a_failed_step(error: Exception) -> None:
     def system() -> System:
         yield search("a")
@@ -326,7 +327,7 @@ def test_an_error_in_a_system_s_code_is_told_from_a_failed_step(error: Exception
         advance(system, [A], BINDING)
 
 
-@pytest.mark.parametrize("error", [ValueError("at once"), StepError("not thrown by the driver")])
+@each_case("error", [ValueError("at once"), StepError("not thrown by the driver")])
 def test_an_error_before_the_first_action_is_the_system_s_too(error: Exception) -> None:
     def system() -> System:
         raise error
@@ -338,7 +339,7 @@ def test_an_error_before_the_first_action_is_the_system_s_too(error: Exception) 
     assert isinstance(raised.value, BlockedError)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "yielded", [None, "a", found(), [search("a")], Together(()), Together((Together((search("a"),)),))],  # type: ignore[arg-type]
 )  # fmt: skip
 def test_what_is_no_action_is_named_with_its_step(yielded: object) -> None:
@@ -351,7 +352,7 @@ def test_what_is_no_action_is_named_with_its_step(yielded: object) -> None:
         advance(system, [A], BINDING)
 
 
-@pytest.mark.parametrize("returned", [None, "text", found()])
+@each_case("returned", [None, "text", found()])
 def test_what_is_no_answer_is_named(returned: object) -> None:
     def system() -> System:
         yield search("a")
@@ -373,7 +374,7 @@ def test_an_action_that_can_t_be_written_down_is_the_system_s_fault() -> None:
 # Every generator is closed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("history", "ending"),
     [
         ([], None),

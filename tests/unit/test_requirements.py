@@ -16,6 +16,7 @@ from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
 from cotrail.workers.stack import requirements
 from cotrail.workers.stack.requirements import check_requirements
+from tests.cases import each_case
 from tests.unit.commands import Run
 
 
@@ -76,7 +77,7 @@ def test_up_with_an_unknown_model_starts_nothing(cotrail: Run, home: Path) -> No
     assert not (home / "run").exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("module", "extra"),
     [
         ("tantivy", "local"),
@@ -94,7 +95,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+@each_case("extra", PROJECT["optional-dependencies"])
 def test_an_extra_is_installed_by_the_packages_that_it_stands_for(extra: str) -> None:
     words = shlex.split(install_extra(extra))
     packages = words[words.index("install") + 1 :]

@@ -1,11 +1,11 @@
 """Results of steps, as systems read them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import Generated, Retrieved
+from tests.cases import each_case
 
 PIECES = st.lists(st.text(min_size=1, max_size=4), max_size=6)
 
@@ -24,7 +24,7 @@ def written(text: str, pieces: list[str], raw: str | None = None) -> Generated:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kept"),
     [
         ("Ada came.", ["Ada", " came", ". "]),

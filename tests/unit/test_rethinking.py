@@ -24,6 +24,7 @@ from cotrail.systems.parts.reader_settings import ReaderSettings
 from cotrail.systems.registry import find_system
 from cotrail.systems.rethinking.fact_questions import entity_question
 from cotrail.systems.rethinking.settings import RethinkingSettings
+from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed
 
 SPEC = find_system("rethinking")
@@ -119,7 +120,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("function", [1, 2, 3])
+@each_case("function", [1, 2, 3])
 def test_the_running_example_comes_to_no_under_each_function(function: int) -> None:
     settings = RethinkingSettings(chains=3, function=function)  # type: ignore[arg-type]
     _, answer = run(settings, world(R1, R2, R3))
@@ -192,7 +193,7 @@ def test_by_the_released_code_an_answer_below_nothing_loses_to_one_that_no_chain
 # Chains as models write them
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chains", "text", "chosen"),
     [
         (["So the answer is yes."], "yes", 0),
@@ -252,7 +253,7 @@ def test_any_other_failure_of_a_sample_fails_the_question() -> None:
     assert ended.failure.type == "StepError"
 
 
-@pytest.mark.parametrize("kind", [Retrieve, Embed, Entail])
+@each_case("kind", [Retrieve, Embed, Entail])
 def test_evidence_that_can_t_be_had_fails_the_question(kind: type[Action]) -> None:
     made = world(R1)
     _, ended = replayed(
@@ -379,7 +380,7 @@ def test_fact_selection_takes_the_first_sentence_of_r2_and_the_second_of_r1() ->
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("inference", "prompt"),
     [
         ("zero-shot", f"{D322} {I1980}\n\nQ: Yes or no: Did Aristotle use a laptop?\nA: So the answer is"),
@@ -395,7 +396,7 @@ def test_facts_are_inferred_from_without_demonstrations(inference: str, prompt: 
     assert answer.text == "no"
 
 
-@pytest.mark.parametrize("inference", ["reader", "zero-shot", "unifiedqa"])
+@each_case("inference", ["reader", "zero-shot", "unifiedqa"])
 def test_a_second_model_infers_the_answer_where_the_run_names_one(inference: Any) -> None:
     settings = RethinkingSettings(chains=2, variant="selection", inference=inference, inferring_model="inferrer")
     trace, answer = run(settings, world(R1, R2, answer="no."))
@@ -440,7 +441,7 @@ def test_two_facts_that_one_replaces_are_told_once() -> None:
     assert answer.sentences == (I1980,)
 
 
-@pytest.mark.parametrize("variant", ["selection", "generation"])
+@each_case("variant", ["selection", "generation"])
 def test_a_variant_needs_no_facts(variant: str) -> None:
     settings = RethinkingSettings(chains=1, variant=variant)  # type: ignore[arg-type]
     trace, answer = run(settings, world("So the answer is yes."))
@@ -448,7 +449,7 @@ def test_a_variant_needs_no_facts(variant: str) -> None:
     assert (answer.text, answer.sentences) == ("no", ())
 
 
-@pytest.mark.parametrize("variant", ["selection", "generation"])
+@each_case("variant", ["selection", "generation"])
 def test_a_variant_of_chains_that_state_no_answer_has_none(variant: str) -> None:
     settings = RethinkingSettings(chains=1, variant=variant)  # type: ignore[arg-type]
     trace, answer = run(settings, world(f"{D322} {I1980}"))
@@ -496,7 +497,7 @@ def test_questions_and_answers_are_asked_with_the_system_s_own_demonstrations() 
     assert reading.prompt.render().endswith(f"\n\n\nWikipedia Title: Aristotle\n{K1.text}\n\nQ: {WHEN}\nA:")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "entry"),
     [
         (WHEN, {"answer": "unknown", "answers": {D2000: "in Chalcis", K1.text: "322 BC"}}),

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
@@ -16,6 +15,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.task_settings import BaselineSettings, SampledSettings, TaskSettings
 from cotrail.systems.registry import find_system
 from cotrail.systems.zero_shot import ZeroShotSettings
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, Trace, replayed
 
 LAPTOP = Question(id="q", text="Did Aristotle use a laptop?")
@@ -61,8 +61,8 @@ def answered(system: str, written: str, task: str, question: Question = LAPTOP, 
     return ended.answer
 
 
-@pytest.mark.parametrize("system", ["zero-shot", "few-shot"])
-@pytest.mark.parametrize(
+@each_case("system", ["zero-shot", "few-shot"])
+@each_case(
     ("written", "task", "answer"),
     [
         ("no", "commonsense", "no"),
@@ -87,7 +87,7 @@ def test_zero_shot_has_the_stating_sentence_ended_without_demonstrations() -> No
     assert (action.max_tokens, action.until, action.temperature) == (256, "chain", 0.0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "question", "prompt"),
     [
         ({"task": "temporal"}, GOVERNOR, f"Q: {GOVERNOR.text}\nA: The answer is"),
@@ -135,7 +135,7 @@ def test_a_chain_of_several_lines_states_its_answer() -> None:
     assert answer == Answer(text="no", sentences=sentences)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("system", "written", "task", "answer"),
     [
         ("zero-shot", "no one knows", "commonsense", "unclear"),
@@ -154,7 +154,7 @@ def test_a_chain_that_states_nothing_has_no_answer() -> None:
     assert answered("chain-of-thought", "It may be.", "commonsense").text == ""
 
 
-@pytest.mark.parametrize("system", ["zero-shot", "few-shot", "chain-of-thought"])
+@each_case("system", ["zero-shot", "few-shot", "chain-of-thought"])
 def test_a_model_that_writes_nothing_has_answered_with_the_empty_text(system: str) -> None:
     _, ended = run(system, "no", baseline(system), empty="answer")
     assert ended == Finished(Answer(text=""))
@@ -222,7 +222,7 @@ def test_where_every_sample_is_empty_there_is_no_answer() -> None:
     assert (answer.text, answer.sentences) == ("", ())
 
 
-@pytest.mark.parametrize(("task", "count"), [("commonsense", 9), ("temporal", 10), ("tabular", 10)])
+@each_case(("task", "count"), [("commonsense", 9), ("temporal", 10), ("tabular", 10)])
 def test_ten_chains_are_sampled_and_nine_for_yes_or_no(task: str, count: int) -> None:
     settings = SampledSettings(task=task)  # type: ignore[arg-type]
     trace, _ = run("self-consistency", CHAIN, settings, GOVERNOR)

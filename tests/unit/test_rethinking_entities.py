@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.systems.rethinking.entities import entities
+from tests.cases import each_case
 
 FOUND = {
     "Aristotle died in 2000.": ["Aristotle", "2000"],
@@ -27,12 +27,12 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("sentence", FOUND)
+@each_case("sentence", FOUND)
 def test_names_numbers_dates_and_quotations_are_found_in_their_order(sentence: str) -> None:
     assert [entity.text for entity in entities(sentence)] == FOUND[sentence]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sentence", "number", "text", "replaced"),
     [
         ("Aristotle died in 2000.", 1, "322 BC", "Aristotle died in 322 BC."),

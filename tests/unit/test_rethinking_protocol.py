@@ -22,6 +22,7 @@ from cotrail.evaluation.experiments.rethinking.published import METHODS
 from cotrail.evaluation.experiments.searchain.published import SEARCHAIN
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.rethinking.settings import RethinkingSettings
+from tests.cases import each_case
 
 FILES = TaskFiles(questions="dev.json", demonstrations="chains.txt", corpus="wikipedia")
 WHOLE = RethinkingExperiment(
@@ -81,7 +82,7 @@ def test_each_run_is_there_once_whichever_tables_need_it(tables: list[TableNumbe
     assert set(found) == {name for table in tables for name in names(replace(WHOLE, models=tuple(models)), table)}
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values())
+@each_case("settings", SETTINGS.values())
 def test_variations_are_settings_that_the_system_has(settings: dict[str, Any]) -> None:
     assert msgspec.convert(settings, RethinkingSettings) is not None
 
@@ -114,7 +115,7 @@ def test_a_file_that_names_no_protocol_is_for_ircots() -> None:
     assert again == WHOLE
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "says"),
     [
         ({"protocol": "selfask"}, "selfask"),

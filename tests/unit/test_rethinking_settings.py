@@ -12,6 +12,7 @@ from cotrail.core.ports.inferrer import INFERRER
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs
+from tests.cases import each_case
 
 COT, DIRECT = AnswerForm.COT, AnswerForm.DIRECT
 
@@ -21,7 +22,7 @@ def needs(system: str, **settings: Any) -> Needs:
     return spec.needs(msgspec.convert(settings, spec.settings))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("system", "settings", "forms"),
     [
         ("ircot", {}, {COT, DIRECT}),
@@ -43,13 +44,13 @@ def test_demonstrations_are_needed_in_these_forms(system: str, settings: dict[st
     assert needs(system, **settings).forms == forms
 
 
-@pytest.mark.parametrize("spec", SYSTEMS, ids=lambda spec: spec.name)
+@each_case("spec", SYSTEMS, ids=lambda spec: spec.name)
 def test_only_these_systems_compare_sentences(spec: Any) -> None:
     comparing = {"rethinking": (EMBEDDER, ENTAILER), "verify-and-edit": (EMBEDDER,)}
     assert spec.needs(spec.settings()).engines == comparing.get(spec.name, ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "is_needed"),
     [
         ({"variant": "selection"}, True),
@@ -64,7 +65,7 @@ def test_a_second_model_is_needed_only_where_it_infers(settings: dict[str, Any],
     assert (INFERRER in found) == is_needed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "needed"),
     [
         ({}, (True, ())),
@@ -81,7 +82,7 @@ def test_a_corpus_and_knowledge_are_the_task_s_unless_they_are_named(
     assert (found.corpus, found.knowledge) == needed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "function"),
     [
         ({}, 1),
@@ -105,7 +106,7 @@ def test_fact_generation_brings_the_demonstrations_that_it_asks_with() -> None:
     assert not needs("zero-shot").brought[DIRECT].items
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wrong",
     [
         {"chains": 0},

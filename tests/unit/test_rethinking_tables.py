@@ -38,6 +38,7 @@ from cotrail.services.views.reports.figures import svg_of
 from cotrail.services.views.reports.sheets import sheet
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
+from tests.cases import each_case
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "rethinking-with-retrieval.txt"
 
@@ -152,7 +153,7 @@ def test_methods_stand_beside_the_published_ones_for_the_tasks_that_there_are() 
     assert shown(table(runs, "methods"))[-2][3] == "66.67"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"variant": "selection"},
@@ -220,7 +221,7 @@ def test_variants_have_accuracy_and_faithfulness() -> None:
     assert [row.published for row in of.rows if row.values["label"] == "Basic (with voting)"] == ["section 5.3"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"knowledge": ("corpus",)},

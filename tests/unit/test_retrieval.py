@@ -24,6 +24,7 @@ from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
+from tests.cases import each_case
 from tests.searching import search
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -67,12 +68,12 @@ def test_inflections_possessives_and_case_do_not_matter(make_retriever: Make) ->
     assert found(retriever, "neil") == []
 
 
-@pytest.mark.parametrize("text", ["it's", "It\u2019s", "THAT'S", "the of and"])
+@each_case("text", ["it's", "It\u2019s", "THAT'S", "the of and"])
 def test_stop_words_are_no_words_even_with_a_possessive(text: str) -> None:
     assert english().analyze(plain(text)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("15,140 km", ["15,140", "km"]),

@@ -18,12 +18,13 @@ from cotrail.errors import (
 )
 from cotrail.tasks.circuit_breaker import TRIAL_SECONDS, CircuitBreaker
 from cotrail.tasks.retry_policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
+from tests.cases import each_case
 
 MOST = 5
 
 
-@pytest.mark.parametrize("retries", [0, 3, 4, 100])
-@pytest.mark.parametrize(
+@each_case("retries", [0, 3, 4, 100])
+@each_case(
     ("kind", "expected"),
     [
         (StepError, Fail()),
@@ -44,7 +45,7 @@ def test_what_another_try_cannot_mend_is_decided_whatever_was_tried_before(
     assert verdict(kind("no"), retries, MOST) == expected
 
 
-@pytest.mark.parametrize("error", [TransientStepError("no"), OSError("no"), ValueError("no"), MemoryError()])
+@each_case("error", [TransientStepError("no"), OSError("no"), ValueError("no"), MemoryError()])
 def test_everything_else_is_tried_again_so_often_and_then_fails(error: Exception) -> None:
     assert [type(verdict(error, retries, MOST)) for retries in range(MOST)] == [Retry] * (MOST - 1) + [Fail]
     assert verdict(error, 0, 1) == Fail()

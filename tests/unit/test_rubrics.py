@@ -10,6 +10,7 @@ from cotrail.common.placeholders import places
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
 from cotrail.systems.judge.rubric_files import find_rubric
+from tests.cases import each_case
 
 OWN = """
 name = "strict"
@@ -55,7 +56,7 @@ def test_every_rubric_is_documented() -> None:
         assert f"| `{name}` |" in page
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each_case("name", BUILT_IN)
 def test_a_rubric_comes_back_from_the_settings_of_its_run(name: str) -> None:
     rubric = built_in(name)
     assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(rubric))), Rubric) == rubric
@@ -101,7 +102,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, line: str, said: str)
         find_rubric(str(path))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "said"),
     [
         (

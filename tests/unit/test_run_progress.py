@@ -17,10 +17,11 @@ from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
 from cotrail.services.runs.run_progress import run_progress
 from cotrail.services.runs.run_speed import RunSpeed, WatchedRun, blockage_line, expected_steps
+from tests.cases import each_case
 from tests.unit.test_remaining_time import counts
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("desired", "counts", "stopped", "said"),
     [
         ("active", {"open": 1, "blocked": 1}, False, "running"),
@@ -65,7 +66,7 @@ def test_steps_that_wait_behind_others_are_not_without_a_worker() -> None:
     assert "no worker has taken one for 19 s" in str(speed.waits_for(abandoned))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("desired", "finished", "said"),
     [
         ("active", 2, "The run continues. `cotrail watch r` shows it again."),
@@ -83,7 +84,7 @@ def test_cancelled_questions_are_not_done() -> None:
     assert run_progress(replace(progress(10), desired_state="cancelled", questions=statuses)).done == 3
 
 
-@pytest.mark.parametrize(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])
+@each_case(("questions", "said"), [(1, "after 1 question was"), (20, "after 20 questions were")])
 def test_the_verb_follows_the_count(questions: int, said: str) -> None:
     assert said in blockage_line("r", Blockage(type="CorpusError", message="gone", questions=questions))
 

@@ -21,6 +21,7 @@ from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.labels import Labels
 from cotrail.services.views.reports.pages import page
 from cotrail.services.views.reports.run_report import run_page
+from tests.cases import each_case
 from tests.unit.made_results import ADOPTED, COST, MADE
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
 from tests.unit.made_trees import tree
@@ -188,7 +189,7 @@ def test_without_a_wrong_answer_there_is_nothing_about_causes() -> None:
 # Links, scripts, foreign text
 
 
-@pytest.mark.parametrize("system", ["rethinking", "searchain", "ircot"])
+@each_case("system", ["rethinking", "searchain", "ircot"])
 def test_every_link_leads_to_something_on_the_page_and_no_id_exists_twice(system: str) -> None:
     details = {"rethinking": weighing(facts=True), "searchain": tree("mc- df")}.get(system)
     asked = [question() if details is None else answered_by(details), question("q2", **MISSED)]

@@ -14,6 +14,7 @@ from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions, shuffled
 from cotrail.errors import DatasetError
+from tests.cases import each_case
 from tests.unit.test_datasets import ID, LISTS, RECORDS, TEXT, processed
 
 QUESTIONS = [Question(id=f"q{number}", text="What?") for number in range(40)]
@@ -49,7 +50,7 @@ def test_a_draw_stays_what_it_is() -> None:
     assert [question.id for question in second] == ["q38", "q31", "q1"]
 
 
-@pytest.mark.parametrize(("development", "test"), [(41, 0), (0, 41), (20, 21)])
+@each_case(("development", "test"), [(41, 0), (0, 41), (20, 21)])
 def test_too_few_questions_are_an_error(development: int, test: int) -> None:
     with pytest.raises(DatasetError, match="there are only 40; draw fewer"):
         sample_questions(QUESTIONS, development, test)

@@ -18,6 +18,7 @@ from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, plain
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError
+from tests.cases import each_case
 
 DIGEST = "171f9b6e28cd1671dd86e1082d8bdcc3297729677560cf54471b6034e7be88a9"
 SCRIPT = {
@@ -67,11 +68,9 @@ def test_a_question_of_several_lines_is_found_whole_or_behind_its_instruction() 
     assert write(model, "Think first.\nWho?\nWhen?\n", until="line").text == "then"
 
 
-@pytest.mark.parametrize(
-    "question", ["Who?", "Who said 'Go'. Generate titles of 2?", "'", "Who 'is' \"it\"'?\nAnd?", ""]
-)
-@pytest.mark.parametrize("instruction", ["", "Think first.\n", "It's one of two:\n"])
-@pytest.mark.parametrize("count", [1, 3, 12])
+@each_case("question", ["Who?", "Who said 'Go'. Generate titles of 2?", "'", "Who 'is' \"it\"'?\nAnd?", ""])
+@each_case("instruction", ["", "Think first.\n", "It's one of two:\n"])
+@each_case("count", [1, 3, 12])
 def test_titles_are_written_for_the_question_between_the_quotation_marks(
     question: str, instruction: str, count: int
 ) -> None:
@@ -108,7 +107,7 @@ def test_titles_are_part_of_the_identity_once_a_script_has_them() -> None:
     assert without == f"x@{DIGEST}"
 
 
-@pytest.mark.parametrize(("kind", "error"), [("transient", TransientStepError), ("permanent", StepError)])
+@each_case(("kind", "error"), [("transient", TransientStepError), ("permanent", StepError)])
 def test_a_scripted_failure_comes_at_its_step_every_time(kind: str, error: type[Exception]) -> None:
     model = ScriptedModel({**SCRIPT, "failures": {"Who?": {"1": kind, "answer": kind}}})
     assert write(model, "Who?", 0).text == "One came."
@@ -168,7 +167,7 @@ def test_samples_are_written_by_their_numbers_and_from_the_first_again() -> None
     assert [sampled(script, number) for number in range(3)] == ["One.", "Two.", "One."]
 
 
-@pytest.mark.parametrize("samples", [{}, {"samples": []}])
+@each_case("samples", [{}, {"samples": []}])
 def test_without_samples_each_is_the_whole_chain(samples: dict[str, object]) -> None:
     script = {"name": "x", "questions": {"Who?": {"sentences": ["One.", "Two."], "answer": "I", **samples}}}
     assert sampled(script, 3) == "One. Two. So the answer is: I."
@@ -296,7 +295,7 @@ def test_a_prompt_that_asks_nothing_is_about_the_longest_question_in_the_system_
         converse(Prompt(turns=(user("Hello."),)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("until", "stop", "max_tokens", "text", "raw", "ended"),
     [
         ("stop", ("\n[Answer", "Brenn"), 20, "[Query 1]: Which tower?", "[Query 1]: Which tower?\n[Answer", "stop"),

@@ -11,6 +11,7 @@ from cotrail.engines.retrieval.elasticsearch.documents import paragraph
 from cotrail.engines.retrieval.existing_index import ExistingIndex, Fields
 from cotrail.engines.retrieval.search_file import SearchFile, read_search_file
 from cotrail.errors import InputError, StepError
+from tests.cases import each_case
 
 
 def written(folder: Path, content: str) -> Path:
@@ -73,7 +74,7 @@ def test_what_can_not_be_used_is_refused_with_its_name(tmp_path: Path, content: 
 NESTED = Fields(title="headline.raw", text="content.body", id="number")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "source",
     [
         {"headline": "A", "content": {"body": "b c"}, "number": 7},

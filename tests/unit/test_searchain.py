@@ -27,6 +27,7 @@ from cotrail.systems.searchain.prompts import EXAMPLES, EXAMPLES_WITHOUT_RETRIEV
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Mark, Tree
 from cotrail.systems.spec import Needs
+from tests.cases import each_case
 from tests.replay.driving import Trace, found_paragraphs, live, replayed
 
 SPEC = find_system("searchain")
@@ -215,7 +216,7 @@ def test_a_new_chain_is_a_branch_behind_the_node_that_was_corrected() -> None:
     assert [node.duplicate for node in tree(answer).nodes] == [False, False, False, True, False]
 
 
-@pytest.mark.parametrize(("sure", "corrected"), [(0.81, False), (0.83, True)])
+@each_case(("sure", "corrected"), [(0.81, False), (0.83, True)])
 def test_a_reader_corrects_only_above_theta(sure: float, *, corrected: bool) -> None:
     # The logit of 0.8176 is 1.5.
     _, answer = run(World(WRONG, AFTER_ROLE, FINAL, sure=sure))
@@ -223,7 +224,7 @@ def test_a_reader_corrects_only_above_theta(sure: float, *, corrected: bool) -> 
     assert tree(answer).nodes[1].confidence == pytest.approx(math.log(sure / (1 - sure)))
 
 
-@pytest.mark.parametrize("nothing", ["", "unanswerable", "Unanswerable.", "The", '""', "<think>"])
+@each_case("nothing", ["", "unanswerable", "Unanswerable.", "The", '""', "<think>"])
 def test_a_reader_that_finds_nothing_never_corrects(nothing: str) -> None:
     _, answer = run(World(WRONG, FINAL, read={**READ, ROLE: nothing}), theta=-100)
     assert sources(answer)[1] == "model"
@@ -319,7 +320,7 @@ def test_a_node_of_an_abandoned_branch_stays_on_the_path() -> None:
     assert accepted(answer)[0] == (other, "Inside Out.")
 
 
-@pytest.mark.parametrize(("duplicates", "kind"), [("rater", Rate), ("embedder", Embed)])
+@each_case(("duplicates", "kind"), [("rater", Rate), ("embedder", Embed)])
 def test_a_model_may_tell_which_queries_were_asked_before(duplicates: str, kind: type[Action]) -> None:
     shorter = "What kind of dinosaur is Arlo? "
     chain = RIGHT.replace("[Final", f"[Query 4]: {shorter.lower()}dinosaur\n[Answer 4]: No.\n[Final")
@@ -402,7 +403,7 @@ def test_released_rules_take_an_extractor_a_rater_and_no_tracing() -> None:
     assert not released.tracing
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "needed"),
     [
         ({}, Needs(corpus=True, capabilities=frozenset({"turns", "scores"}))),
@@ -426,8 +427,8 @@ def test_a_run_names_only_the_models_that_its_settings_use(given: dict[str, obje
 # The prompts
 
 
-@pytest.mark.parametrize("questions", ["multi-hop", "slot-filling", "fact-checking", "long-form"])
-@pytest.mark.parametrize("retrieve", [True, False])
+@each_case("questions", ["multi-hop", "slot-filling", "fact-checking", "long-form"])
+@each_case("retrieve", [True, False])
 def test_the_prompt_is_a_turn_of_the_users_that_ends_with_the_question(questions: str, *, retrieve: bool) -> None:
     trace, _ = run(World(RIGHT), questions=questions, retrieve=retrieve)
     (first, *_) = (action.prompt for action, _ in trace if isinstance(action, Reason))
@@ -475,8 +476,8 @@ LISTED = [
 ]
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-@pytest.mark.parametrize("message", LISTED, ids=range(len(LISTED)))
+@each_case("ahead", [False, True])
+@each_case("message", LISTED, ids=range(len(LISTED)))
 def test_any_message_ends_within_five_rounds(message: str, *, ahead: bool) -> None:
     bounded([message], ahead=ahead)
 
@@ -530,7 +531,7 @@ def test_without_final_content_the_answer_is_what_the_chain_answers_and_never_wh
     assert answer.text == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("last", "text"),
     [
         ("[Final Content]:", "He is Arlo. So the answer is Apatosaurus."),

@@ -3,12 +3,12 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.systems.searchain.chain_of_query import ChainOfQuery, Pair, read_chain
 from cotrail.systems.searchain.format_violations import MOST_CHARACTERS, MOST_VIOLATIONS
+from tests.cases import each_case
 
 WHO = Pair(query="Who wrote it?", answer="Ada wrote it.")
 WHERE = Pair(query="Where was Ada born?", answer="Ada was born in London.")
@@ -35,7 +35,7 @@ def test_a_message_as_it_was_asked_for_violates_no_format() -> None:
     assert chain.violations == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         "[Query 2]: Who wrote it?\n[Answer 2]: Ada wrote it.\n[Unsolved Query]: Where was Ada born?",
@@ -49,7 +49,7 @@ def test_an_unsolved_query_may_have_a_number_and_a_chain_may_begin_at_any(messag
     assert chain.violations == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "violations"),
     [
         ("[query 1]: Who wrote it?\n[ANSWER 1]: Ada wrote it.", ["tag", "tag"]),
@@ -86,7 +86,7 @@ def test_other_forms_are_read_too_and_recorded_as_violations(message: str, viola
     assert odd(message) == violations
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         "[Query 1]: Who wrote it? [Unsolved Query]",
@@ -144,7 +144,7 @@ def test_the_final_content_may_speak_of_queries_and_answers() -> None:
     assert (chain.pairs, chain.final, chain.violations) == ((WHO,), final, ())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "final"),
     [
         ("[Final Content]: So it is Ada.\n[Query 1]: Who wrote it?\n[Answer 1]: Ada wrote it.", "So it is Ada."),
@@ -216,7 +216,7 @@ def test_thoughts_before_a_message_are_none_of_it() -> None:
     assert [each.what for each in chain.violations] == ["text outside"]
 
 
-@pytest.mark.parametrize("message", ["", " \n", "Paris.", "I can't answer a query: it has no answer.", "]]]["])
+@each_case("message", ["", " \n", "Paris.", "I can't answer a query: it has no answer.", "]]]["])
 def test_a_message_without_a_chain_has_nothing(message: str) -> None:
     chain = read(message)
     assert (chain.pairs, chain.final) == ((), None)
@@ -336,7 +336,7 @@ def test_a_strict_message_is_read_as_it_was_written(pairs: list[Pair], final: st
     assert chain.violations == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "part",
     [
         "[",
@@ -357,7 +357,7 @@ def test_a_strict_message_is_read_as_it_was_written(pairs: list[Pair], final: st
         "Answer\n[Query 1]: ",
     ],
 )
-@pytest.mark.parametrize("answers", ["tag", "line"])
+@each_case("answers", ["tag", "line"])
 def test_the_time_grows_linearly(part: str, answers: str) -> None:
     started = time.process_time()
     read_chain(part * (400_000 // len(part)), round=1, most=20, answers=answers)  # type: ignore[arg-type]

@@ -1,6 +1,5 @@
 """Marks of final contents that chains end with, and messages that end where a further example begins."""
 
-import pytest
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Read, Reason
@@ -11,6 +10,7 @@ from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.prompts import EXAMPLES, MARKING, own_prompt
 from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
 from cotrail.systems.searchain.tree import Mark
+from tests.cases import each_case
 from tests.unit.test_searchain import (
     AFTER_ROLE,
     DINOSAUR,
@@ -144,7 +144,7 @@ def texts(action: Reason) -> list[str]:
     return [turn.text for turn in action.prompt.turns]
 
 
-@pytest.mark.parametrize("query", [WHO, ROLE])
+@each_case("query", [WHO, ROLE])
 def test_the_words_of_a_query_may_hold_the_stop_string_within_a_line(query: str) -> None:
     chain = RIGHT.replace(query, f"{query} [Question] it")
     _, answer = run(Going(chain, MARKED))

@@ -12,6 +12,7 @@ from cotrail.data.datasets.registry import DATASETS
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain.experiment import SETTINGS, SearChainExperiment, SearChainFiles, trials
+from tests.cases import each_case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text("utf-8")
 _, _, SECTION = PAGE.partition("## Search-in-the-Chain's tables")
@@ -63,7 +64,7 @@ def test_the_published_datasets_are_ones_that_are_read() -> None:
     assert set(published.DATASETS) <= set(DATASETS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"datasets": {}},

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.systems.parts.document_reading import stands_in
+from tests.cases import each_case
 from tests.unit.test_searchain import (
     AFTER_ROLE,
     DOCUMENTS,
@@ -31,7 +32,7 @@ TEXT = (
 FILM = Paragraph(id="2", title="The Good Dinosaur", text=TEXT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         "Arlo",
@@ -62,7 +63,7 @@ def test_an_answer_stands_in_a_document_in_any_case_and_punctuation(answer: str)
     assert stands_in(answer, FILM)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     ["Spot", "no", "99", "Arl", "Dinosaur Raymond", "Raymond Arlo", "A timid dinosaur", "Oslo", "!!"],
 )
@@ -82,7 +83,7 @@ def test_whatever_words_are_copied_stand_in_their_document(title: str, before: s
     assert stands_in(answer, Paragraph(id="1", title=answer, text=title))
 
 
-@pytest.mark.parametrize("atom", ["a ", "Arlo", ".", "the ", "\u00bd", "' ", "_", "\u0e01"])
+@each_case("atom", ["a ", "Arlo", ".", "the ", "\u00bd", "' ", "_", "\u0e01"])
 def test_a_million_characters_are_searched(atom: str) -> None:
     long = atom * (1_000_000 // len(atom))
     document = Paragraph(id="1", title="", text=long)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cotrail.common.log_formatting import hide_in_logs
 from cotrail.common.redaction import REPLACEMENT, Secrets
+from tests.cases import each_case
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"
 FORMS = (
@@ -26,7 +27,7 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_case("form", FORMS)
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     assert Secrets([HOSTILE]).hidden(f"before {form} behind") == f"before {REPLACEMENT} behind"
 

@@ -14,6 +14,7 @@ from cotrail.data.demonstrations.clusters import clusters
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.data.demonstrations.self_written import Simple, SolvedQuestion, acceptable, self_written
 from cotrail.errors import DemonstrationError
+from tests.cases import each_case
 
 Similarities = list[list[float]]
 
@@ -32,7 +33,7 @@ APART = on_circle(0, 100, 1, 102, 3, 101, 240)
 """Texts 0, 2 and 4 lie together, around 2; 1, 3 and 5 around 5; 6 lies alone."""
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_case("seed", range(5))
 def test_texts_that_lie_together_are_a_cluster_the_nearest_to_its_centre_first(seed: int) -> None:
     found = clusters(APART, 3, seed)
     assert sorted(found) == [(2, 0, 4), (5, 1, 3), (6,)]
@@ -62,7 +63,7 @@ def test_each_cluster_gives_its_first_acceptable_chain_and_one_without_any_gives
     assert {each.id for each in made.items} == {"q0", "q5"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"question": "word " * 61},
@@ -76,7 +77,7 @@ def test_long_unfinished_and_unanswered_chains_are_not_acceptable(changes: dict[
     assert not acceptable(solved("q", **changes), Simple())
 
 
-@pytest.mark.parametrize("changes", [{}, {"question": "word " * 60}, {"steps": ("It is.",) * 5}])
+@each_case("changes", [{}, {"question": "word " * 60}, {"steps": ("It is.",) * 5}])
 def test_chains_at_the_limits_are_acceptable(changes: dict[str, Any]) -> None:
     assert acceptable(solved("q", **changes), Simple())
 

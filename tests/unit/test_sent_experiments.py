@@ -6,6 +6,7 @@ import pytest
 
 from cotrail.errors import InputError
 from cotrail.services.papers.sent_files import check_stays_inside, read_to_send
+from tests.cases import each_case
 
 FILE = """
 name = "sent"
@@ -40,7 +41,7 @@ def test_files_and_folders_that_a_file_names_are_sent_with_it(tmp_path: Path) ->
     check_stays_inside(request.experiment)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../b", "~/x"])
+@each_case("path", ["/etc/passwd", "../secret", "a/../../b", "~/x"])
 def test_a_path_out_of_the_folder_is_refused(path: str) -> None:
     with pytest.raises(InputError, match="leads out of"):
         check_stays_inside({"name": "x", "datasets": {"jsonl": {"demonstrations": [path]}}})

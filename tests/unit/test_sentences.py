@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cotrail.common import sentence_boundaries
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence, segments, sentences
 from cotrail.data.demonstrations.files import read_demonstrations
+from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 
@@ -77,36 +78,36 @@ def written(text: str, pieces: list[str]) -> tuple[str, str]:
     return first_sentence(so_far), so_far
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
+@each_case("sentence", SENTENCES)
 def test_a_sentence_ends_where_a_reader_would_end_it(sentence: str) -> None:
     text = f"{sentence} Then he left the town."
     assert first_sentence(text) == sentence
     assert written(text, list(text)) == (sentence, f"{sentence} Then ")
 
 
-@pytest.mark.parametrize("sentence", BEFORE_A_NAME)
-@pytest.mark.parametrize("following", ["Franz Josef Gottlieb died.", "Étienne left.", "He left."])
+@each_case("sentence", BEFORE_A_NAME)
+@each_case("following", ["Franz Josef Gottlieb died.", "Étienne left.", "He left."])
 def test_a_word_that_is_an_abbreviation_elsewhere_ends_a_sentence(sentence: str, following: str) -> None:
     text = f"{sentence} {following} So it is."
     assert first_sentence(text) == sentence
     assert written(text, list(text))[0] == sentence
 
 
-@pytest.mark.parametrize("sentence", ITEMS)
+@each_case("sentence", ITEMS)
 def test_the_mark_of_an_item_hides_no_end(sentence: str) -> None:
     text = f"{sentence} So the answer is: X."
     assert first_sentence(text) == sentence
     assert written(text, list(text))[0] == sentence
 
 
-@pytest.mark.parametrize(("sentence", "following"), AGAIN)
+@each_case(("sentence", "following"), AGAIN)
 def test_a_name_that_is_said_again_begins_a_sentence(sentence: str, following: str) -> None:
     text = f"{sentence} {following} So the answer is: X."
     assert list(sentences(text)) == [sentence, following, "So the answer is: X."]
     assert written(text, list(text))[0] == sentence
 
 
-@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\u3000", "\x85", "\u2028"])
+@each_case("space", ["\u00a0", "\u2003", "\u3000", "\x85", "\u2028"])
 def test_no_space_before_a_full_stop_stops_a_worker(space: str) -> None:
     # sentencex panics there, with an exception that no handler of errors takes for one.
     text = f"It is by J{space}. K{space}. Rowling{space}. So it is. "
@@ -131,7 +132,7 @@ def test_few_looks_are_taken_at_a_text_without_an_end(piece: str, monkeypatch: p
     assert sum(looked_at) < 1_000_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_an_abbreviation_before_a_name_ends_nothing(name: str) -> None:
     assert first_sentence(f"{name}. Then he left.") == f"{name}."
 
@@ -145,7 +146,7 @@ def test_a_sentence_is_the_same_while_it_is_written_and_afterwards(sentences: li
     assert written(text, re.findall(f".{{1,{size}}}", text))[0] == first_sentence(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "sentence"),
     [
         ("", ""),
@@ -169,7 +170,7 @@ def test_a_line_break_ends_a_sentence_at_once() -> None:
     assert [stop.feed(piece) for piece in (" ", "So", " it", " is", "\n")] == [False] * 4 + [True]
 
 
-@pytest.mark.parametrize("opening", ["\n", " \n", "\n\n", " \nQ: Who?"])
+@each_case("opening", ["\n", " \n", "\n\n", " \nQ: Who?"])
 def test_a_line_break_before_any_word_ends_the_chain_at_once(opening: str) -> None:
     assert written("", [opening, "He came. ", "She went."]) == ("", opening)
 

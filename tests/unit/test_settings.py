@@ -19,6 +19,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from cotrail.workers import logs, ready
 from cotrail.workers.stack.flower import PASSWORD, USER
+from tests.cases import each_case
 from tests.unit.commands import ROOT
 
 SECRET = "hunter2"
@@ -191,13 +192,13 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
+@each_case("name", LONG)
 def test_sockets_can_be_made_however_long_the_home_is(name: str) -> None:
     path = Settings(home=Path("/srv/cotrail/home") / LONG[name]).socket_path
     assert can_hold_sockets(path)
 
 
-@pytest.mark.parametrize("length", range(80, 95))
+@each_case("length", range(80, 95))
 def test_sockets_can_be_made_at_the_limit(length: int) -> None:
     assert can_hold_sockets(Settings(home=Path("/" + "x" * (length - 1))).socket_path)
 
@@ -221,7 +222,7 @@ def test_two_long_homes_have_sockets_of_their_own() -> None:
 # Where servers are
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+@each_case("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_a_database_s_url_may_be_written_as_people_write_it(scheme: str) -> None:
     url = make_url(
         Settings.model_validate({"database_url": f"{scheme}://ada:{SECRET}@db:5433/trail?sslmode=require"}).database
@@ -236,7 +237,7 @@ def test_a_password_that_looks_like_a_scheme_is_left_alone() -> None:
     assert make_url(own.database).password == "postgres://"
 
 
-@pytest.mark.parametrize("home", ["/srv/cotrail", "/srv/a b&c=d?e#f%20/é", "/srv/" + "x" * 200])
+@each_case("home", ["/srv/cotrail", "/srv/a b&c=d?e#f%20/é", "/srv/" + "x" * 200])
 def test_the_local_stack_is_reached_through_its_sockets(home: str) -> None:
     own = Settings(home=Path(home))
     url = make_url(own.database)
@@ -318,7 +319,7 @@ def test_a_malformed_variable_is_refused_on_one_line(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "process",
     [
         ["-m", "cotrail.cli.main", "migrate"],

@@ -10,6 +10,7 @@ from scipy import stats
 
 from cotrail.evaluation.comparison.sign_flips import RESAMPLES, sign_flip_test
 from cotrail.evaluation.metrics.mcnemar import mcnemar
+from tests.cases import each_case
 
 tenths = st.integers(-10, 10).map(lambda tenth: tenth / 10)
 few = st.lists(tenths, min_size=1, max_size=8)
@@ -42,7 +43,7 @@ def test_scores_of_0_and_1_give_mcnemars_exact_test(pairs: list[tuple[bool, bool
     assert tested.p_value == pytest.approx(mcnemar(ours, theirs).p_value)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.03, 0.1])
+@each_case("shift", [0.0, 0.03, 0.1])
 def test_many_differences_are_tested_as_scipy_tests_them(shift: float) -> None:
     chance = random.Random(3)
     differences = [round(chance.uniform(-0.5, 0.5) + shift, 2) for _ in range(200)]

@@ -2,17 +2,17 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.generation import Ended, Until
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from tests.cases import each_case
 
 CHAIN = "Ink stains.\n\nThus it does. So the answer is yes."
 
 
-@pytest.mark.parametrize(
+@each_case(
     "behind",
     [
         "",
@@ -29,7 +29,7 @@ def test_a_chain_of_several_lines_ends_where_a_further_demonstration_begins(behi
     assert kept(f" {CHAIN}{behind}", "line") == "Ink stains."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "chain"),
     [
         ("\n\nQ: Does glue?", ""),
@@ -72,7 +72,7 @@ def test_what_is_kept_is_the_same_however_the_text_comes_in_pieces(text: str, cu
     assert kept(written, until) == kept(text, until)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "until", "stop", "ended"),
     [
         (" It sticks", "stop", ("\n\n",), ("length", "")),

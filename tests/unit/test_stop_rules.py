@@ -8,11 +8,12 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence, narrower_after
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import SHORT_NAMES, StopRule, parse_rule
+from tests.cases import each_case
 
 scores = st.lists(st.floats(0, 1), max_size=60)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "rule"),
     [
         ("width(f1) < 0.05", StopRule("answer_f1", 0.05)),
@@ -26,7 +27,7 @@ def test_a_rule_is_read_and_written_again(text: str, rule: StopRule) -> None:
     assert parse_rule(str(rule)) == rule
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "said"),
     [
         ("f1 < 0.05", "write width(METRIC) < NUMBER"),
@@ -77,7 +78,7 @@ def test_questions_that_lack_the_metric_are_counted_and_not_scored() -> None:
     assert StopRule("answer_f1", 0.3).stops_after([each for one in known for each in (None, one)]) == 2 * stop
 
 
-@pytest.mark.parametrize("right", [0.5, 0.9])
+@each_case("right", [0.5, 0.9])
 def test_at_the_stop_the_interval_misses_the_mean_in_one_run_of_twenty_at_most(right: float) -> None:
     """The promise, by simulation: 300 runs of questions whose true mean is known, each stopped by the rule."""
     rule, chance, missed, runs = StopRule("answer_f1", 0.25), Random(7), 0, 300

@@ -14,6 +14,7 @@ from cotrail.data.datasets.strategyqa import title_of
 from cotrail.data.demonstrations.building import DemonstrationShape, build_demonstrations
 from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import CorpusError, DatasetError
+from tests.cases import each_case
 from tests.unit.test_datasets import DATA, Write, needs_data, strategyqa, write
 
 __all__ = ["write"]
@@ -32,7 +33,7 @@ def test_an_answer_is_yes_or_no_and_evidence_is_the_titles_of_its_paragraphs(wri
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("id_", "title"), [("Albany, Georgia-1", "Albany, Georgia"), ("Pen-and-ink-12", "Pen-and-ink"), ("Ink", "Ink")]
 )
 def test_a_paragraphs_title_is_its_id_without_the_number(id_: str, title: str) -> None:

@@ -15,6 +15,7 @@ from cotrail.core.prompts import Prompt, plain, user
 from cotrail.core.results import Generated
 from cotrail.core.structured_output import Form
 from cotrail.errors import UnansweredError
+from tests.cases import each_case
 
 SCHEMA = json.dumps(
     {
@@ -27,7 +28,7 @@ SCHEMA = json.dumps(
 CHAT = Prompt(turns=(user("Who built it?"),))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         '{"answer": "Brenn", "pages": [1]}',
@@ -41,7 +42,7 @@ def test_json_is_found_where_models_put_it(text: str) -> None:
     assert (json.loads(fitted), problem) == ({"answer": "Brenn", "pages": [1]}, "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "problem"),
     [
         ("Brenn", "it isn't JSON"),
@@ -64,18 +65,18 @@ def test_what_does_not_fit_is_said(text: str, problem: str) -> None:
     assert len(said) < 400
 
 
-@pytest.mark.parametrize(("text", "choice"), [("yes", "Yes"), (" Yes.\n", "Yes"), ('"No"', "No"), ("**no**", "No")])
+@each_case(("text", "choice"), [("yes", "Yes"), (" Yes.\n", "Yes"), ('"No"', "No"), ("**no**", "No")])
 def test_a_word_is_told_whatever_stands_around_it(text: str, choice: str) -> None:
     assert Form(choices=("Yes", "No")).fit(text) == (choice, "")
 
 
-@pytest.mark.parametrize("text", ["Yes and no", "maybe", ""])
+@each_case("text", ["Yes and no", "maybe", ""])
 def test_another_word_is_none_of_them(text: str) -> None:
     fitted, problem = Form(choices=("Yes", "No")).fit(text)
     assert (fitted, problem) == ("", "it has to be one of these words, and nothing else: Yes, No")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "form",
     [
         Form(schema="{"),

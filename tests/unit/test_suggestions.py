@@ -8,6 +8,7 @@ import typer
 from cotrail.cli import command_table
 from cotrail.cli.main import app
 from cotrail.cli.suggestions import WORDS, unknown_command, usage
+from tests.cases import each_case
 
 COMMANDS = tuple(entry.name for entry in command_table.COMMANDS)
 
@@ -18,7 +19,7 @@ def refused(*arguments: str) -> str:
     return usage(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "said"),
     [
         (("sumbit",), "there is no command 'sumbit' (did you mean submit?); see `cotrail --help`"),
@@ -50,7 +51,7 @@ def test_what_was_meant_is_named_with_all_that_there_are(arguments: tuple[str, .
     assert said in refused(*arguments)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each_case("word", WORDS)
 def test_a_word_that_people_try_first_leads_to_commands_that_there_are(word: str) -> None:
     assert word not in COMMANDS
     # `cotrail --help` leads to no command, but to the list of all.

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstration
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.auto_cot import AutoCoTSettings, auto_cot
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -52,7 +52,7 @@ def test_the_question_stands_behind_the_demonstrations_with_the_beginning_of_its
     assert done.answer.sentences == ("Brenn lies on the Vell.", "The answer is the Amber Sea.")
 
 
-@pytest.mark.parametrize("chain", ["", " ", "It is unknown.", "The answer is"])
+@each_case("chain", ["", " ", "It is unknown.", "The answer is"])
 def test_a_chain_that_states_nothing_is_no_answer(chain: str) -> None:
     assert told(chain).answer.text == ""
 

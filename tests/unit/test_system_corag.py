@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from cotrail.core.prompts import Shown
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import System
 from cotrail.systems.corag import DRAWS, CoragSettings, bare_query, corag
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -93,7 +93,7 @@ def test_a_model_that_asks_the_same_for_ever_is_asked_four_times_a_place_and_the
     assert len(done.answer.sentences) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "query"),
     [
         (' "Who is it?"\n', "Who is it?"),
@@ -115,7 +115,7 @@ def test_a_pinned_passage_stands_among_the_documents_whatever_is_found() -> None
     assert ["Pin\nPinned.\n\n|" in each for each in contents(done)] == [False, True, True]
 
 
-@pytest.mark.parametrize("after", range(6))
+@each_case("after", range(6))
 def test_a_budget_ends_the_path_and_the_question_is_answered_from_it(after: int) -> None:
     world = MadeUp(ToldModel([RIVER, "The Vell.", SEA, "In the Amber Sea.", "Amber Sea"] * 9), FOUND)
     asked, answer = driven(opened, after, world)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from cotrail.core.system import System
 from cotrail.systems.direct import OWN, DirectSettings, direct
 from cotrail.systems.direct_retrieval import DirectRetrievalSettings, direct_retrieval
 from cotrail.systems.parts.searching import SearchSettings
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -46,7 +46,7 @@ def test_the_question_is_asked_in_one_turn_and_the_text_is_the_answer() -> None:
     assert (done.answer.text, done.answer.limit) == ("The Amber Sea", "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "text"),
     [
         ("", ""),
@@ -80,7 +80,7 @@ def test_a_pinned_passage_stands_first() -> None:
     assert done.answer.paragraphs == (BRENN, VELL)
 
 
-@pytest.mark.parametrize(("after", "paragraphs"), [(0, ()), (1, (BRENN, VELL))])
+@each_case(("after", "paragraphs"), [(0, ()), (1, (BRENN, VELL))])
 def test_a_budget_leaves_the_one_prompt(after: int, paragraphs: tuple[Paragraph, ...]) -> None:
     world = MadeUp(ToldModel(["the Amber Sea"] * 3), FOUND)
     steps, answer = driven(retrieving, after, world)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from cotrail.core.system import System
 from cotrail.systems.dsp import DSPSettings, completions, dsp, fused, most, probabilities
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.parts.searching import SearchSettings
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -107,7 +108,7 @@ def test_probabilities_of_a_search_are_shares(scores: list[float]) -> None:
     assert all(0 <= each <= 1 for each in shares)
 
 
-@pytest.mark.parametrize("text", ["", " \n", "No field.", "Why.\nAnswer:", "Why.\nAnswer: \n"])
+@each_case("text", ["", " \n", "No field.", "Why.\nAnswer:", "Why.\nAnswer: \n"])
 def test_a_text_without_its_last_field_is_no_completion(text: str) -> None:
     assert completions([text], "Answer:") == ()
 
@@ -137,7 +138,7 @@ def test_own_words_lead_the_model_to_the_fields_that_are_read() -> None:
     assert [each.count("\nAnswer: ") for each in done.prompts] == [0, 3]
 
 
-@pytest.mark.parametrize("after", [0, 2, 4, 6, 8])
+@each_case("after", [0, 2, 4, 6, 8])
 def test_a_budget_ends_it_with_one_answer_from_what_was_found(after: int) -> None:
     lines = [RIVER, RIVER, END, END][: {0: 0, 2: 2, 4: 2}.get(after, 4)]
     asked, answer = driven(opened, after, MadeUp(ToldModel([*lines, SEA]), FOUND))  # type: ignore[arg-type]

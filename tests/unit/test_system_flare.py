@@ -4,7 +4,6 @@ import math
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.flare import OWN, FlareSettings, flare, most, released, unsure_query
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -74,7 +74,7 @@ def test_the_released_code_writes_a_sure_sentence_again_too_without_a_search() -
     assert done.answer.sentences == ("Brenn is.",)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tokens", "query"),
     [
         ((("Ada", 0.81), (" left", 0.9)), ""),
@@ -131,7 +131,7 @@ def test_own_words_are_eight_solved_questions() -> None:
     assert OWN["examples"].count("So the answer is") == 8
 
 
-@pytest.mark.parametrize("after", range(5))
+@each_case("after", range(5))
 def test_a_budget_ends_it_with_the_sentences_so_far(after: int) -> None:
     asked, answer = driven(opened, after, MadeUp(ToldModel([("Ada left.", UNSURE)] * 4), FOUND))  # type: ignore[arg-type]
     assert len(asked) == after

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import System
 from cotrail.systems.iter_retgen import OWN, IterRetGenSettings, iter_retgen
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -66,7 +66,7 @@ def test_a_single_round_is_a_search_with_the_question() -> None:
     assert (done.answer.text, done.answer.paragraphs) == ("the Black Sea", (BRENN,))
 
 
-@pytest.mark.parametrize("written", ["", "  \n ", "It is unknown.", "So the answer is", "So the answer is: ."])
+@each_case("written", ["", "  \n ", "It is unknown.", "So the answer is", "So the answer is: ."])
 def test_a_chain_that_states_nothing_is_no_answer(written: str) -> None:
     assert told(FIRST, written).answer.text == ""
 
@@ -86,7 +86,7 @@ def test_own_words_have_four_solved_questions() -> None:
     assert OWN["examples"].count("Let's think step by step.") == 4
 
 
-@pytest.mark.parametrize(("after", "text"), [(0, ""), (1, ""), (2, "the Black Sea"), (3, "the Black Sea")])
+@each_case(("after", "text"), [(0, ""), (1, ""), (2, "the Black Sea"), (3, "the Black Sea")])
 def test_a_budget_ends_it_with_the_last_round_s_answer(after: int, text: str) -> None:
     world = MadeUp(ToldModel([FIRST, SECOND] * 9), FOUND)
     asked, answer = driven(opened, after, world)  # type: ignore[arg-type]

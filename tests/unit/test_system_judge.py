@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from cotrail.systems.judge.answer_form import said_in, verdict_schema
 from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
 from cotrail.systems.judge.system import JudgeSettings, judge, most
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran
 
@@ -51,7 +51,7 @@ def shown(done: Ran, step: int = 0) -> str:
     return content
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rubric", "verdict", "score"),
     [
         ("correct", "correct", 1.0),
@@ -77,7 +77,7 @@ def test_an_answer_gets_one_verdict_with_its_score(rubric: str, verdict: str, sc
     assert len(done.asked(Judge)) == len(done.actions) == 1
 
 
-@pytest.mark.parametrize("rubric", ["correct", "browsecomp-plus", "frames", "simpleqa", "crag"])
+@each_case("rubric", ["correct", "browsecomp-plus", "frames", "simpleqa", "crag"])
 def test_the_judge_is_shown_question_answer_and_published_answers(rubric: str) -> None:
     confident = {"extracted": "x"} if rubric == "browsecomp-plus" else {}
     text = shown(judged(rubric, [said("correct", confidence=0, **confident)]))
@@ -118,7 +118,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize(("said_in_orders", "expected"), ORDERS.items())
+@each_case(("said_in_orders", "expected"), ORDERS.items())
 def test_a_preference_counts_where_both_orders_agree(
     said_in_orders: tuple[str, str], expected: tuple[str, float, bool]
 ) -> None:
@@ -149,7 +149,7 @@ def on_claims(*verdicts: tuple[str, tuple[int, ...]]) -> list[str]:
 YES, UNCITED, NO, AGAINST = ("supported", (1,)), ("supported", ()), ("unsupported", ()), ("contradicted", (2,))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("verdicts", "verdict", "score"),
     [
         ((YES, YES), "faithful", 1.0),
@@ -199,7 +199,7 @@ def test_a_claim_whose_verdict_cannot_be_read_fails_the_question() -> None:
     assert isinstance(end, Failed)
 
 
-@pytest.mark.parametrize("rubric", BUILT_IN)
+@each_case("rubric", BUILT_IN)
 def test_no_judge_takes_more_than_its_bounds(rubric: str) -> None:
     settings = JudgeSettings(rubric=built_in(rubric), max_claims=3)
     question = PAIR if rubric == "preference" else QUESTION

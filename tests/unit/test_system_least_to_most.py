@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import System
 from cotrail.systems.least_to_most import OWN, LeastToMostSettings, least_to_most
 from cotrail.systems.parts.plans import sub_questions
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -57,7 +57,7 @@ def test_each_question_stands_behind_those_before_it_with_their_answers_and_the_
     assert done.answer.sentences == (FIRST, SECOND, "The answer is the Amber Sea.")
 
 
-@pytest.mark.parametrize("plan", ["", " ", "I don't know.", f'"{QUESTION.text}"', '"cut off', f"1. {QUESTION.text}"])
+@each_case("plan", ["", " ", "I don't know.", f'"{QUESTION.text}"', '"cut off', f"1. {QUESTION.text}"])
 def test_a_plan_without_sub_questions_leaves_the_question(plan: str) -> None:
     done = told(plan, "It is unknown.")
     assert len(done.actions) == 2
@@ -88,7 +88,7 @@ def test_a_pinned_passage_stands_before_what_is_found() -> None:
     assert done.prompts[1] == f"Examples.\n\nPin: Pinned.\nBrenn: {BRENN.text}\nQ: {WHICH}\nA:"
 
 
-@pytest.mark.parametrize("after", [0, 1, 2, 3])
+@each_case("after", [0, 1, 2, 3])
 def test_a_budget_leaves_the_question_with_the_answers_so_far(after: int) -> None:
     lines = [PLAN, FIRST, SECOND][:after]
     world = MadeUp(ToldModel([*lines, LAST, LAST]), FOUND)
@@ -105,7 +105,7 @@ def test_own_words_have_the_questions_of_each_decomposition_and_its_solution() -
     assert set(sub_questions(OWN["decompose"], 99)) - {"What is the capital of Iceland?"} <= set(asked)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "found"),
     [
         ('1. "A?"\n2) B "c"?\n- C?\nthen 3. D', ("A?", 'B "c"?', "C?")),

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from cotrail.services.lists.system_list import describe_system, list_systems
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "systems"
@@ -28,7 +27,7 @@ def section(text: str, heading: str) -> str:
     return behind.partition("\n## ")[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_page_names_every_setting(name: str) -> None:
     """By itself or with the longer page that it begins with; what systems share may stand in the index."""
     own = page(name)
@@ -39,7 +38,7 @@ def test_a_page_names_every_setting(name: str) -> None:
     assert {each for each in settings - shared if not {each, each.rpartition(".")[2]} & words} == set()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_the_settings_in_a_pages_table_exist(name: str) -> None:
     settings = {each.name for each in describe_system(name).settings}
     groups = {each.partition(".")[0] for each in settings}
@@ -47,7 +46,7 @@ def test_the_settings_in_a_pages_table_exist(name: str) -> None:
     assert named - settings - groups == set()
 
 
-@pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
+@each_case("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
 def test_the_lines_that_a_page_shows_stand_in_the_code(path: Path) -> None:
     for file, block in SHOWN.findall(path.read_text("utf-8")):
         lines = [line.strip() for line in (ROOT / file).read_text("utf-8").splitlines()]

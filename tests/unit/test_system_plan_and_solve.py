@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import System
 from cotrail.systems.plan_and_solve import PlanAndSolveSettings, plan_and_solve
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -61,7 +61,7 @@ def test_the_plan_s_sub_questions_are_searched_for_at_once_and_then_solved() -> 
     assert done.answer.sentences[-1] == "The answer is the Amber Sea."
 
 
-@pytest.mark.parametrize("plan", ["", " \n", "No plan."])
+@each_case("plan", ["", " \n", "No plan."])
 def test_without_sub_questions_the_question_is_searched_for(plan: str) -> None:
     done = told(plan, SOLVED)
     assert [each.query for each in done.actions if isinstance(each, Retrieve)] == [QUESTION.text]
@@ -77,7 +77,7 @@ def test_without_retrieval_plan_and_solution_are_one_text() -> None:
     assert (done.answer.text, done.answer.paragraphs) == ("the Amber Sea", ())
 
 
-@pytest.mark.parametrize("solution", ["I can't say.", "So the answer is", "The answer is: ."])
+@each_case("solution", ["I can't say.", "So the answer is", "The answer is: ."])
 def test_a_solution_that_states_no_answer_is_asked_for_it(solution: str) -> None:
     done = told(solution, "the Amber Sea.", retrieve=False)
     last = done.actions[-1]
@@ -100,9 +100,7 @@ def test_a_pinned_passage_stands_first() -> None:
     assert last_turns(done)[1].startswith("Paragraph 1: Pin\nPinned.\n\nParagraph 2: Brenn\n")
 
 
-@pytest.mark.parametrize(
-    ("after", "begins", "paragraphs"), [(0, "Think", ()), (1, "Think", ()), (3, "Paragraph 1", (BRENN, VELL))]
-)
+@each_case(("after", "begins", "paragraphs"), [(0, "Think", ()), (1, "Think", ()), (3, "Paragraph 1", (BRENN, VELL))])
 def test_a_budget_leaves_the_extraction(after: int, begins: str, paragraphs: tuple[Paragraph, ...]) -> None:
     world = MadeUp(ToldModel([PLAN, "yes"] if after else ["yes"]), FOUND)
     steps, answer = driven(opened, after, world)  # type: ignore[arg-type]

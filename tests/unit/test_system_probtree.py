@@ -22,6 +22,7 @@ from cotrail.systems.probtree.candidates import candidate
 from cotrail.systems.probtree.decomposition import parts_in, tree_of
 from cotrail.systems.probtree.system import ProbTreeSettings, probtree
 from cotrail.systems.probtree.tree import UNKNOWN, GrowingTree, Node, QuestionTree
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -113,7 +114,7 @@ def test_questions_that_need_nothing_of_each_other_are_asked_at_once() -> None:
     assert done.prompts[1:3] == ["M A?", "M B?"]
 
 
-@pytest.mark.parametrize("sources", ["closed", "open"])
+@each_case("sources", ["closed", "open"])
 def test_each_source_can_be_left_out(sources: str) -> None:
     done = told("no tree", states("it"), sources=sources)
     (root,) = nodes(done)
@@ -121,7 +122,7 @@ def test_each_source_can_be_left_out(sources: str) -> None:
     assert len(queries(done)) == (sources == "open")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "written", ["", " \n", "A list.", "{", '{"a"', '{"a": [', '{"a": ["b"', "[" * 5000, '{"a": ' + "[" * 5000, "{3: 4}"]
 )
 def test_a_question_without_a_tree_is_answered_as_it_is(written: str) -> None:
@@ -178,7 +179,7 @@ def test_references_to_nothing_and_to_later_questions_stay_as_they_stand() -> No
     assert tree.asked(tree.nodes[1]) == ("<2> <2>", ("<2>",))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "answer"),
     [
         ("It is. So the answer is: Ada.", "Ada"),
@@ -233,7 +234,7 @@ def test_a_pinned_passage_stands_among_the_paragraphs() -> None:
     assert done.prompts[-1] == f"P #1 Pin\nPinned.\n#2 Sea\n{SEA.text}\n{QUESTION.text}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("after", "prompt"),
     [
         (0, f"M {QUESTION.text}"),

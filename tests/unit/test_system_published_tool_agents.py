@@ -17,6 +17,7 @@ from cotrail.core.system import LimitReached
 from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
 from cotrail.systems.tool_agents.recall import ReCallSettings, recall
 from cotrail.systems.tool_agents.tongyi_deepresearch import TongyiSettings, tongyi_deepresearch
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran
 
@@ -65,7 +66,7 @@ def test_recall_is_told_all_results_in_one_turn_of_the_users_and_thinks_again() 
     )
 
 
-@pytest.mark.parametrize("unbalanced", ["<tool_call>{", f"{BOTH}<tool_call>", f"</tool_call>{BOTH}", "", " "])
+@each_case("unbalanced", ["<tool_call>{", f"{BOTH}<tool_call>", f"</tool_call>{BOTH}", "", " "])
 def test_tags_that_do_not_match_call_nothing_and_end_it_without_an_answer(unbalanced: str) -> None:
     result = recalled(unbalanced)
     assert (result.answer.text, result.answer.limit, result.asked(Retrieve)) == ("", "", [])
@@ -122,7 +123,7 @@ def test_at_its_greatest_length_a_message_without_tags_is_the_answer() -> None:
     assert investigated(call("search", query="Brenn"), "Amber Sea", context_tokens=1).answer.text == "Amber Sea"
 
 
-@pytest.mark.parametrize("line", ["", "I know it.", "<answer>x", "</answer>"])
+@each_case("line", ["", "I know it.", "<answer>x", "</answer>"])
 def test_without_an_answer_between_tags_none_is_found(line: str) -> None:
     expected = "x" if line == "<answer>x" else "No answer found."
     assert investigated(line).answer.text == expected
@@ -143,7 +144,7 @@ def researched(*lines: str, **settings: Any) -> Ran:
 TASKS = call("research", topic="Brenn") + call("research", topic="The Vell")
 
 
-@pytest.mark.parametrize("calls", ["own", "tagged"])
+@each_case("calls", ["own", "tagged"])
 def test_researchers_work_side_by_side_and_the_report_has_their_findings(calls: str) -> None:
     result = researched(
         "Find the river, then its end.",

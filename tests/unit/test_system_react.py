@@ -24,6 +24,7 @@ from cotrail.systems.react import back_off
 from cotrail.systems.react.back_off import BackOffSettings, react_self_consistency, self_consistency_react
 from cotrail.systems.react.environment import Page, PageSettings, looked_up, parsed, sentences_of
 from cotrail.systems.react.react import OWN, SPEC, ReActSettings, most, react
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -131,7 +132,7 @@ def test_another_search_or_keyword_begins_a_look_up_anew() -> None:
     assert said[4:] == ["5: One. Two. Three. Four. Five.", "6: No more results.\n"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "observation"),
     [
         ("think[So far, so good.]", "Nice thought."),
@@ -150,7 +151,7 @@ def test_what_an_action_shows(action: str, observation: str) -> None:
     assert observations(done) == [f"1: {observation}"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "thought"),
     [
         (" I think.\nAnd more.", "I think."),
@@ -171,7 +172,7 @@ def test_an_action_that_stays_empty_is_invalid() -> None:
     assert observations(done) == ["1: Invalid action: "]
 
 
-@pytest.mark.parametrize("steps", [1, 7])
+@each_case("steps", [1, 7])
 def test_after_the_most_steps_there_is_no_answer(steps: int) -> None:
     done = told(*(step(number, "Search[Brenn]") for number in range(1, steps + 1)), steps=steps)
     assert (done.answer.text, done.answer.limit) == ("", "steps")
@@ -212,7 +213,7 @@ def test_the_authors_file_brings_their_examples(tmp_path: Path) -> None:
         }
 
 
-@pytest.mark.parametrize("after", range(8))
+@each_case("after", range(8))
 def test_a_budget_ends_it_without_an_answer(after: int) -> None:
     lines = ["Hm.", "Search[Brenn]", step(2, "Search[Nowhere]"), step(3, "Lookup[Ada]"), step(4, "Lookup[Ada]")]
     asked, answer = driven(opened, after, Pages(ToldModel(lines), FOUND))
@@ -262,7 +263,7 @@ def test_an_answer_of_react_stands_and_no_chain_is_sampled() -> None:
     assert (done.answer.text, done.answer.details, len(done.actions)) == ("Ada", None, 1)
 
 
-@pytest.mark.parametrize("action", ["Search[Brenn]", "Finish[]"])
+@each_case("action", ["Search[Brenn]", "Finish[]"])
 def test_where_react_gives_no_answer_the_chains_vote(action: str) -> None:
     done = combined(react_self_consistency, step(1, action), OTHER, SEA, "", SEA)
     assert done.prompts[-1] == f"Chains.\nQuestion: {QUESTION.text}\nThought:"
@@ -279,7 +280,7 @@ def test_half_of_the_votes_are_enough_and_react_is_not_asked() -> None:
     assert (done.answer.text, len(done.actions)) == ("the Amber Sea", 4)
 
 
-@pytest.mark.parametrize("last", [NONE, " Hm.\nAnswer: Ada"])
+@each_case("last", [NONE, " Hm.\nAnswer: Ada"])
 def test_with_fewer_votes_react_answers(last: str) -> None:
     done = combined(self_consistency_react, SEA, OTHER, NONE, last, step(1, "Finish[the North Sea]"))
     assert done.answer.text == "the North Sea"
@@ -292,14 +293,14 @@ def test_where_react_then_has_no_answer_that_of_the_chains_stands() -> None:
     assert done.answer.paragraphs == (BRENN, HISTORY)
 
 
-@pytest.mark.parametrize("system", [react_self_consistency, self_consistency_react])
+@each_case("system", [react_self_consistency, self_consistency_react])
 def test_where_neither_has_an_answer_there_is_none(system: Any) -> None:
     chains, act = [NONE] * 4, [step(1, "Search[Brenn]")]
     done = combined(system, *(act + chains if system is react_self_consistency else chains + act))
     assert done.answer.text == ""
 
 
-@pytest.mark.parametrize(("after", "answer"), [(0, ""), (4, "the Amber Sea"), (5, "the Amber Sea")])
+@each_case(("after", "answer"), [(0, ""), (4, "the Amber Sea"), (5, "the Amber Sea")])
 def test_a_budget_leaves_the_majority_of_the_chains(after: int, answer: str) -> None:
     lines = [SEA, OTHER, NONE, NONE, step(1, "Search[Brenn]"), step(2, "Search[Brenn]")]
     settings = replace(BOTH, react=ReActSettings(steps=2))
@@ -308,7 +309,7 @@ def test_a_budget_leaves_the_majority_of_the_chains(after: int, answer: str) -> 
     assert (ended.text, ended.limit) == (answer, "tokens")
 
 
-@pytest.mark.parametrize("after", [0, 2])
+@each_case("after", [0, 2])
 def test_a_budget_before_the_chains_leaves_no_answer(after: int) -> None:
     world = Pages(ToldModel([step(1, "Search[Brenn]")]), FOUND)
     asked, ended = driven(lambda: react_self_consistency(QUESTION, SHOTS, BOTH), after, world)

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.parts.majority import CountedAnswer, Votes
 from cotrail.systems.recite import OWN, ReciteSettings, passages_of, recite
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -76,7 +76,7 @@ def test_own_words_end_where_the_model_goes_on() -> None:
     assert OWN["read"].endswith("Question: {question}\nThe answer is")
 
 
-@pytest.mark.parametrize(("after", "prompt"), [(0, "\nAsked"), (3, "A.\nAsked")])
+@each_case(("after", "prompt"), [(0, "\nAsked"), (3, "A.\nAsked")])
 def test_a_budget_leaves_one_reading(after: int, prompt: str) -> None:
     world = MadeUp(ToldModel((["A."] * after) + ["yes"] * 4))
     steps, answer = driven(opened, after, world)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.self_ask import FINAL, INTERMEDIATE, OWN, SelfAskSettings, most, needs, self_ask
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -55,7 +55,7 @@ def test_a_reader_answers_from_what_was_found() -> None:
     assert done.prompts[2] == f"{FIRST}{ASKS_RIVER}\nIntermediate answer: the Vell."
 
 
-@pytest.mark.parametrize(("answers", "read"), [("passages", []), ("reader", [])])
+@each_case(("answers", "read"), [("passages", []), ("reader", [])])
 def test_where_nothing_is_found_the_model_answers_itself_and_goes_on(answers: str, read: list[str]) -> None:
     lines = [" Yes.\nFollow up: Who?", *read, " Ada.\nFollow up: Where?", f"\n{FINAL} Brenn"]
     done = told(*lines, answers=answers)
@@ -77,7 +77,7 @@ def test_without_retrieval_the_model_writes_one_text() -> None:
     assert not needs(SelfAskSettings(retrieve=False)).corpus
 
 
-@pytest.mark.parametrize("said", ["", "  \n", " No.", "Follow up:", '{"final": "Am'])
+@each_case("said", ["", "  \n", " No.", "Follow up:", '{"final": "Am'])
 def test_a_text_without_an_answer_is_led_to_it(said: str) -> None:
     done = told(said, "Amber Sea.\nMore.")
     assert done.prompts[1] == f"{FIRST}{said}\n{FINAL}"
@@ -105,7 +105,7 @@ def test_own_examples_are_four_and_follow_the_protocol() -> None:
     assert OWN["examples"].count(FINAL) == OWN["examples"].count("Are follow up questions needed here:") == 4
 
 
-@pytest.mark.parametrize("after", range(5))
+@each_case("after", range(5))
 def test_a_budget_ends_it_with_one_last_step(after: int) -> None:
     lines = [*[ASKS_RIVER] * ((after + 1) // 2), "Amber Sea"]
     asked, answer = driven(opened, after, MadeUp(ToldModel(lines), FOUND))  # type: ignore[arg-type]

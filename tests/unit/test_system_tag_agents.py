@@ -17,6 +17,7 @@ from cotrail.core.system import LimitReached
 from cotrail.systems.registry import find_system
 from cotrail.systems.tag_agents.agents import AGENTS
 from cotrail.systems.tag_agents.observing import told_steps
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
 from tests.told import Ran, ToldModel, ran
 
@@ -146,7 +147,7 @@ def test_search_o1_is_shown_what_a_further_prompt_takes_from_the_pages() -> None
     }
 
 
-@pytest.mark.parametrize("read", ["", "Nothing.", "**Final Information**\n"])
+@each_case("read", ["", "Nothing.", "**Final Information**\n"])
 def test_pages_that_do_not_help_are_told_so(read: str) -> None:
     result = told("search-o1", O1_QUERY, read, "\\boxed{x}")
     assert "<|begin_search_result|>No helpful information found.<|end_search_result|>" in last_message(result)
@@ -164,7 +165,7 @@ def test_search_o1_is_told_of_a_repeated_search_and_of_too_many() -> None:
     assert len(repeated.asked(Retrieve)) == 2
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("boxed", "answer"),
     [
         ("\\text{Amber Sea}", "Amber Sea"),
@@ -175,7 +176,7 @@ def test_search_o1_is_told_of_a_repeated_search_and_of_too_many() -> None:
         ("", ""),
     ],
 )
-@pytest.mark.parametrize("name", ["search-o1", "webthinker"])
+@each_case("name", ["search-o1", "webthinker"])
 def test_text_and_brackets_around_a_boxed_answer_are_no_part_of_it(name: str, boxed: str, answer: str | None) -> None:
     assert told(name, f"It is \\boxed{{{boxed}}}.").answer.text == (answer or "")
 
@@ -212,7 +213,7 @@ def test_steps_in_the_middle_are_left_out_unless_they_search() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_at_a_budgets_end_what_was_answered_counts(name: str) -> None:
     spec = find_system(name)
     agent = spec.open(QUESTION, {}, spec.settings())

@@ -16,6 +16,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.system import LimitReached
 from cotrail.systems.tool_agents.tool_agent import ToolAgentSettings, tool_agent
+from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
 from tests.told import Ran, ToldModel, ran
 
@@ -69,7 +70,7 @@ def test_a_title_that_is_no_pages_opens_the_page_that_is_most_like_it() -> None:
     assert result.answer.paragraphs == (VELL,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "problem"),
     [
         (call("fetch", "{}"), "There is no tool 'fetch'. There are: search, open."),

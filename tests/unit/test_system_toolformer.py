@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.toolformer import OWN, ToolformerSettings, most, toolformer
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -42,7 +42,7 @@ def test_what_a_call_finds_stands_behind_it_and_the_text_goes_on() -> None:
     assert done.answer.paragraphs == (VELL,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "answer"),
     [
         (" The Amber Sea.", "The Amber Sea"),
@@ -60,7 +60,7 @@ def test_a_text_without_a_call_is_the_answer_or_states_it(said: str, answer: str
     assert (done.answer.text, done.answer.limit) == (answer, "")
 
 
-@pytest.mark.parametrize(("query", "searches"), [("nothing", 1), ("", 0)])
+@each_case(("query", "searches"), [("nothing", 1), ("", 0)])
 def test_a_search_that_finds_nothing_leaves_its_arrow_alone(query: str, searches: int) -> None:
     done = told(f' It is [Search("{query}")]', "unknown.")
     assert done.prompts[1] == f'{FIRST} It is [Search("{query}")] →\n'
@@ -80,7 +80,7 @@ def test_own_examples_are_four_one_without_a_call() -> None:
     assert sum("[Search(" not in each for each in OWN["examples"].split("\n\n")) == 1
 
 
-@pytest.mark.parametrize("after", range(4))
+@each_case("after", range(4))
 def test_a_budget_ends_it_with_what_was_stated_if_anything(after: int) -> None:
     lines = [f"So the answer is Bo.\n{CALL}"] * ((after + 1) // 2)
     asked, answer = driven(opened, after, MadeUp(ToldModel(lines), FOUND))  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from cotrail.systems.verify_and_edit import (
     released,
     verify_and_edit,
 )
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -89,9 +89,7 @@ def test_sentences_of_chains_that_disagree_are_verified_and_edited() -> None:
     assert done.answer.details.winner == "Black Sea"
 
 
-@pytest.mark.parametrize(
-    ("chains", "edited"), [([BLACK, BLACK, WHITE, ""], False), ([BLACK, BLACK, WHITE, "", ""], True)]
-)
+@each_case(("chains", "edited"), [([BLACK, BLACK, WHITE, ""], False), ([BLACK, BLACK, WHITE, "", ""], True)])
 def test_half_of_the_votes_are_enough(chains: list[str], edited: bool) -> None:  # noqa: FBT001 - a case
     more = ["Nothing?", "Nothing?", "x"] if edited else []
     assert len(told(*chains, *more, chains=len(chains)).prompts) == len(chains) + len(more)
@@ -112,7 +110,7 @@ def test_the_likeliest_chain_with_the_answer_that_won_is_edited() -> None:
     assert done.prompts[3] == f"{QUESTION.text} Then the Don. Question:"
 
 
-@pytest.mark.parametrize("query", ["Nothing?", "", "  "])
+@each_case("query", ["Nothing?", "", "  "])
 def test_a_sentence_for_which_nothing_is_found_stays(query: str) -> None:
     done = told(WHITE, query, "the White Sea", chains=1, edits="always")
     assert not done.asked(Embed)
@@ -129,7 +127,7 @@ def test_only_the_nearest_sentences_are_shown() -> None:
     assert done.prompts[2] in [f"Context: {each}\nQ: {RIVER}\nA:" for each in ("Brenn lies", "It is")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("chain", "rationale"),
     [
         ("A. The answer is x.", "A. "),
@@ -142,7 +140,7 @@ def test_a_rationale_ends_before_the_last_answer(chain: str, rationale: str) -> 
     assert rationale_of(chain) == rationale
 
 
-@pytest.mark.parametrize("chains", [[""], [" \n"], ["The answer is"]])
+@each_case("chains", [[""], [" \n"], ["The answer is"]])
 def test_without_a_rationale_the_question_is_answered_at_once(chains: list[str]) -> None:
     done = told(*chains, " Ada.\nMore", chains=1)
     assert done.prompts[1] == f"{FIRST} The answer is"
@@ -155,7 +153,7 @@ def test_own_words_have_six_chains_and_are_read_as_they_say() -> None:
     assert done.answer.text == "the White Sea"
 
 
-@pytest.mark.parametrize(("after", "answer"), [(0, ""), (2, "Black Sea"), (4, "Black Sea"), (6, "Black Sea")])
+@each_case(("after", "answer"), [(0, ""), (2, "Black Sea"), (4, "Black Sea"), (6, "Black Sea")])
 def test_a_budget_leaves_the_answer_that_won(after: int, answer: str) -> None:
     lines = [BLACK, WHITE, RIVER, SEA]
     world = MadeUp(ToldModel(lines), FOUND)

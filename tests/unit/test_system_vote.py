@@ -18,6 +18,7 @@ from cotrail.services.runs.system_settings import configure
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.vote import VoteSettings, vote
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -80,7 +81,7 @@ def test_a_run_records_the_version_and_every_setting() -> None:
     assert configured(**run.settings).settings == run.settings
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("of", "needs"),
     [
         ("one-step", {"corpus": True, "samples": True, "forms": {AnswerForm.DIRECT}}),
@@ -93,7 +94,7 @@ def test_it_needs_what_the_inner_system_needs_and_samples(of: str, needs: dict[s
     assert {name: getattr(found, name) for name in needs} == needs
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "message"),
     [
         ({"of": "vote"}, "can't be a vote of itself"),

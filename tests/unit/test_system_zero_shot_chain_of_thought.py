@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.zero_shot_chain_of_thought import ZeroShotChainSettings, zero_shot_chain_of_thought
+from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
 from tests.unit.test_budgets import driven
@@ -48,7 +48,7 @@ def test_the_model_thinks_and_is_then_asked_for_the_answer_of_its_chain() -> Non
     assert done.answer.sentences == ("1. Brenn lies on the Vell.", "2. The Vell ends in the Amber Sea.")
 
 
-@pytest.mark.parametrize("chain", ["", " \n"])
+@each_case("chain", ["", " \n"])
 def test_without_a_chain_the_question_s_own_turn_goes_on(chain: str) -> None:
     done = told(chain, "It is unknown")
     assert turns(done)[1] == [("user", f"{ASKED}\n\n{EXTRACT}")]
@@ -59,7 +59,7 @@ def test_an_empty_extraction_is_no_answer() -> None:
     assert told(CHAIN, "").answer.text == ""
 
 
-@pytest.mark.parametrize(("after", "sentences", "limit"), [(0, 0, "tokens"), (1, 2, "tokens")])
+@each_case(("after", "sentences", "limit"), [(0, 0, "tokens"), (1, 2, "tokens")])
 def test_a_budget_leaves_the_extraction(after: int, sentences: int, limit: str) -> None:
     world = MadeUp(ToldModel([CHAIN, "yes"] if after else ["yes"]))
     steps, answer = driven(opened, after, world)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ from cotrail.systems.parts.reader_settings import Reader, ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
+from tests.cases import each_case
 
 QUESTION = Question(id="q1", text="Where is the bridge that Ada built ?")
 QUERY = "the bridge that Ada built ?"
@@ -169,21 +170,21 @@ def test_an_answer_in_the_first_sentence_ends_the_loop_without_another_search() 
     assert hand.shape == ["Retrieve", "Reason", "Read"]
 
 
-@pytest.mark.parametrize("sentence", ["The answer is Rome.", "So the answer is: Rome", "Thus, the answer is: a. b."])
+@each_case("sentence", ["The answer is Rome.", "So the answer is: Rome", "Thus, the answer is: a. b."])
 def test_a_sentence_that_states_the_answer_ends_the_loop(sentence: str) -> None:
     hand = open_ircot()
     hand.reply(*chain(sentence))
     assert isinstance(hand.last, Read)
 
 
-@pytest.mark.parametrize("sentence", ["Answer is: Rome.", "So the answer is:Rome.", "So The Answer Is: Rome."])
+@each_case("sentence", ["Answer is: Rome.", "So the answer is:Rome.", "So The Answer Is: Rome."])
 def test_any_other_sentence_goes_on(sentence: str) -> None:
     hand = open_ircot()
     hand.reply(*chain(sentence))
     assert isinstance(hand.last, Retrieve)
 
 
-@pytest.mark.parametrize(("settings", "limit"), [(None, 8), (IRCoTSettings(max_sentences=10), 10)])
+@each_case(("settings", "limit"), [(None, 8), (IRCoTSettings(max_sentences=10), 10)])
 def test_the_loop_ends_at_the_step_limit(settings: IRCoTSettings | None, limit: int) -> None:
     hand = open_ircot(settings=settings)
     sentences = tuple(f"It is {number}." for number in range(limit))
@@ -200,7 +201,7 @@ def test_every_search_asks_for_k_paragraphs() -> None:
     assert [action.count for action in hand.asked if isinstance(action, Retrieve)] == [6, 6, 6]
 
 
-@pytest.mark.parametrize("recorded_before", [False, True])
+@each_case("recorded_before", [False, True])
 def test_an_empty_sentence_ends_the_loop_and_the_reader_goes_on(*, recorded_before: bool) -> None:
     hand = open_ircot()
     hand.reply(found(PEOPLE[0]), wrote("It is long."), found(PEOPLE[1]))
@@ -212,7 +213,7 @@ def test_an_empty_sentence_ends_the_loop_and_the_reader_goes_on(*, recorded_befo
     assert hand.reply(wrote("Rome")) == Answer(text="Rome", sentences=("It is long.",), paragraphs=PEOPLE[:2])
 
 
-@pytest.mark.parametrize("kind", ["PromptTooLongError", "StepError", "TransientStepError"])
+@each_case("kind", ["PromptTooLongError", "StepError", "TransientStepError"])
 def test_any_other_failure_of_a_sentence_fails_the_question(kind: str) -> None:
     hand = open_ircot()
     hand.reply(found())
@@ -220,8 +221,8 @@ def test_any_other_failure_of_a_sentence_fails_the_question(kind: str) -> None:
         hand.fail(kind)
 
 
-@pytest.mark.parametrize("replies", [[], chain("So the answer is: Rome.")])
-@pytest.mark.parametrize("kind", ["StepError", "EmptyGenerationError"])
+@each_case("replies", [[], chain("So the answer is: Rome.")])
+@each_case("kind", ["StepError", "EmptyGenerationError"])
 def test_a_search_or_a_reader_that_fails_fails_the_question(replies: list[Retrieved | Generated], kind: str) -> None:
     hand = open_ircot()
     hand.reply(*replies)
@@ -281,7 +282,7 @@ def answered(reader: Reader, text: str) -> str:
     return answer.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "answer"),
     [("Rome", "Rome"), ("Rome.", "Rome"), ("Operation M.D..", "Operation M.D.")],
 )
@@ -289,7 +290,7 @@ def test_the_direct_reader_s_text_is_the_answer(text: str, answer: str) -> None:
     assert answered("direct", text) == answer
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "answer"),
     [
         ("Ada built it. So the answer is: Rome.", "Rome"),
@@ -304,7 +305,7 @@ def test_the_cot_reader_s_answer_is_what_its_chain_states_or_all_of_it(text: str
     assert answered("cot", text) == answer
 
 
-@pytest.mark.parametrize(("reader", "form", "tokens"), [("direct", "direct", 64), ("cot", "cot", 200)])
+@each_case(("reader", "form", "tokens"), [("direct", "direct", 64), ("cot", "cot", 200)])
 def test_each_reader_has_its_demonstrations_and_its_length(reader: Reader, form: str, tokens: int) -> None:
     hand = open_ircot(settings=IRCoTSettings(reading=ReaderSettings(reader=reader)))
     hand.reply(found(PEOPLE[0]), wrote("So the answer is: Rome."))
@@ -312,7 +313,7 @@ def test_each_reader_has_its_demonstrations_and_its_length(reader: Reader, form:
     assert (hand.read.max_tokens, hand.read.until, hand.read.prompt.written) == (tokens, "line", ())
 
 
-@pytest.mark.parametrize("reader", ["direct", "cot"])
+@each_case("reader", ["direct", "cot"])
 def test_a_reader_that_writes_nothing_has_answered_with_the_empty_text(reader: Reader) -> None:
     assert answered(reader, "") == ""
     hand = open_ircot(settings=IRCoTSettings(reading=ReaderSettings(reader=reader)))
@@ -358,7 +359,7 @@ def test_by_the_released_code_a_direct_readers_full_stop_stays_and_a_list_is_rea
         assert hand.reply(wrote(text)) == Answer(text=answer)
 
 
-@pytest.mark.parametrize("distinct", [False, True])
+@each_case("distinct", [False, True])
 def test_searches_say_whether_equal_texts_count_once(*, distinct: bool) -> None:
     retrieval = RetrievalSettings(distinct_texts=distinct)
     hand = open_ircot(settings=IRCoTSettings(retrieval=retrieval))

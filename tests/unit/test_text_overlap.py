@@ -5,9 +5,10 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.text_overlap import contained, rouge_l
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("short", "long", "expected"),
     [
         ("red fox", "It was the Red Fox, they say.", True),
@@ -34,7 +35,7 @@ def test_a_text_is_contained_in_itself_with_words_around_it(before: str, text: s
     assert contained(text, f"{before} {normalized(text)} {after}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("prediction", "reference", "expected"),
     [
         ("the red fox", "The red fox!", 1),

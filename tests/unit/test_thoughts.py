@@ -1,10 +1,10 @@
 """Thoughts are told apart from text, whatever the pieces in which a model writes."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.thoughts import MARKS, ThoughtSplitter
+from tests.cases import each_case
 
 
 def split(written: str, size: int, *, inside: bool = False, waits: bool = False, cut: bool = False) -> tuple[str, str]:
@@ -14,8 +14,8 @@ def split(written: str, size: int, *, inside: bool = False, waits: bool = False,
     return splitter.thoughts, text
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-@pytest.mark.parametrize(
+@each_case("size", [1, 2, 7, 1000])
+@each_case(
     ("written", "expected"),
     [
         ("A text.", ("", "A text.")),
@@ -43,7 +43,7 @@ def test_thoughts_are_split_off(written: str, expected: tuple[str, str], size: i
     assert split(written, size) == expected
 
 
-@pytest.mark.parametrize("size", [1, 5, 1000])
+@each_case("size", [1, 5, 1000])
 def test_a_thought_may_open_in_the_prompt(size: int) -> None:
     assert split("Hm.</think>Yes, </think> ends it.", size, inside=True) == ("Hm.", "Yes, </think> ends it.")
     assert split("Hm.[/THINK]Yes.", size, inside=True) == ("Hm.", "Yes.")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cotrail.common.storable_text import storable
 from cotrail.core.page_titles import parse_titles, title_question
 from cotrail.data.demonstrations.files import read_demonstrations
+from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts" / "iirc"
 
@@ -16,7 +17,7 @@ needs_released = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released 
 TITLES = st.lists(st.text('ab, "[]木', max_size=8), max_size=4)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "titles"),
     [
         ('["Oslo", "Brenn"]', ("Oslo", "Brenn")),

@@ -1,7 +1,6 @@
 """Pieces that are cut to limits in tokens, and prompts to their last tokens."""
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import expect
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.language_models.token_limits import limited
+from tests.cases import each_case
 from tests.replay.driving import BINDING, MadeUp
 from tests.unit.test_encoding import reopened
 
@@ -86,7 +86,7 @@ def test_nothing_is_longer_than_its_limit(texts: list[tuple[str, int | None]], w
     assert "".join(text for text, _ in texts).replace(" ", "").count("a") >= shown.render().count("a")
 
 
-@pytest.mark.parametrize("tokens", [0, 5, 500])
+@each_case("tokens", [0, 5, 500])
 def test_a_text_of_any_length_is_cut_in_few_counts(tokens: int) -> None:
     counted = []
 

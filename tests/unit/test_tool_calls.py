@@ -1,9 +1,9 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.calls import Call
 from cotrail.core.written_calls import split_calls
+from tests.cases import each_case
 
 SEARCH = '<tool_call>\n{"name": "search", "arguments": {"query": "Oslö", "most": 3}}\n</tool_call>'
 CALL = Call(name="search", arguments='{"query": "Oslö", "most": 3}')
@@ -21,7 +21,7 @@ def test_nothing_is_left_between_calls_alone() -> None:
     assert split_calls(f"\n{SEARCH}\n{SEARCH}\n") == ("", (CALL, CALL))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "\n",

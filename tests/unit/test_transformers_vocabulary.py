@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
+
 pytest.importorskip("transformers", reason="transformers isn't installed")
 
 from hypothesis import given
@@ -54,8 +56,8 @@ def vocabulary(made: Tokenizer) -> Vocabulary:
 MADE = {"pairs": vocabulary(byte_pairs()), "unigrams": vocabulary(unigrams()), "words": vocabulary(words())}
 
 
-@pytest.mark.parametrize("kind", MADE)
-@pytest.mark.parametrize("text", ["</s>", "ab </s> ab", "<|end|></s>", "ab<|end|>ab", " </s>\ndun"])
+@each_case("kind", MADE)
+@each_case("text", ["</s>", "ab </s> ab", "<|end|></s>", "ab<|end|>ab", " </s>\ndun"])
 def test_control_tokens_in_a_text_are_plain_text(kind: str, text: str) -> None:
     tokens = MADE[kind].encode(text, special=False)
     assert not {0, 2} & set(tokens)
@@ -63,7 +65,7 @@ def test_control_tokens_in_a_text_are_plain_text(kind: str, text: str) -> None:
         assert MADE[kind].decode(tokens) == text.replace("\n", "")
 
 
-@pytest.mark.parametrize("kind", MADE)
+@each_case("kind", MADE)
 def test_what_a_prompt_ends_with_stays_a_control_token(kind: str) -> None:
     assert [token for token in MADE[kind].encode("ab </s>") if token == 0] == ([0] if kind == "unigrams" else [])
 
@@ -78,7 +80,7 @@ def test_a_text_without_control_tokens_has_the_tokens_it_always_had(kind: str, t
         assert MADE[kind]._quoting.encode(text).ids == tokenizer.encode(text).ids
 
 
-@pytest.mark.parametrize("kind", MADE)
+@each_case("kind", MADE)
 def test_a_template_has_its_control_tokens_and_a_quotation_has_none(kind: str) -> None:
     segments = [Segment("ab <|end|> "), Segment("</s>", plain=True), Segment(" dun </s>")]
     tokens = MADE[kind].encode_conversation(segments)

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from cotrail.common.refusals import refusal
 from cotrail.common.validation import LONGEST_VALUE, shown
+from tests.cases import each_case
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -53,7 +54,7 @@ def problem(given: Any) -> str:
 WHOLE = "must be a whole number, 1 or more"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "said"),
     [
         ({"name": 5}, '`name` must be text in quotation marks, e.g. `"5"`, not 5'),

@@ -42,6 +42,7 @@ from cotrail.services.views import exporting
 from cotrail.services.views.reports.run_report import run_page
 from cotrail.services.views.shown_questions import shown_question
 from cotrail.services.views.shown_steps import ShownStep, shown_steps
+from tests.cases import each_case
 from tests.unit.made_results import COST
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step
 
@@ -239,7 +240,7 @@ def test_the_table_has_every_kind() -> None:
     assert {kind_of(action).name for action, _, _ in STEPS} == set(KINDS)
 
 
-@pytest.mark.parametrize(("action", "result", "fields"), STEPS, ids=lambda each: type(each).__name__)
+@each_case(("action", "result", "fields"), STEPS, ids=lambda each: type(each).__name__)
 def test_the_json_of_a_trace_has_the_fields_of_each_kind_and_no_others(
     action: Action, result: Result, fields: dict[str, Any]
 ) -> None:
@@ -262,7 +263,7 @@ def test_the_json_of_a_trace_has_the_fields_of_each_kind_and_no_others(
     assert own[1] == fields | {name: [hit] if name == "hits" else as_json(result)}
 
 
-@pytest.mark.parametrize(("action", "result", "fields"), STEPS, ids=lambda each: type(each).__name__)
+@each_case(("action", "result", "fields"), STEPS, ids=lambda each: type(each).__name__)
 def test_a_view_has_no_parts_before_there_is_a_result_and_is_json(action: Action, result: Result, fields: Any) -> None:
     assert view_of(action, None).parts == ()
     [shown] = shown_steps(question(steps=(step(0, action, result),)))

@@ -41,6 +41,7 @@ Cotrail = Callable[..., Result]
 def one_core() -> Iterator[None]:
     """One thread: with models as small as those of the tests, PyTorch's threads only wait for each other."""
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed")
+    pytest.importorskip("transformers", reason="transformers isn't installed")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,14 +1,17 @@
 """Small chat models that have learned what they write, with thoughts between marks."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from msgspec import Struct
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-from transformers.utils import logging
+
+from tests.cache import digest, kept, of_packages
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import LlamaForCausalLM
 
 TEMPLATE = """
 {%- for message in messages %}
@@ -40,31 +43,48 @@ class Exchange(Struct, frozen=True):
         return f"<|im_start|>user\n{self.asked}<|im_end|>\n<|im_start|>assistant\n{self.written}<|im_end|>\n"
 
 
-def learn(folder: Path, exchanges: Sequence[Exchange], *, marks_are_controls: bool = False, steps: int = 220) -> Path:
-    """Saves a model that has learned the exchanges by heart.
+def taught(name: str, exchanges: Sequence[Exchange], *, steps: int = 120) -> Path:
+    """Two folders of a model that has learned the exchanges by heart, made once.
 
-    marks_are_controls: whether the marks are control tokens of its vocabulary.
+    In `words` the marks are words of its vocabulary like others, in `controls` they are control tokens.
     """
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    torch.manual_seed(3)
-    tokenizer = _tokenizer([each.text for each in exchanges], marks_are_controls=marks_are_controls)
+    packages = of_packages("torch", "transformers", "tokenizers")
+    return kept(name, digest(Path(__file__), exchanges, steps, packages), partial(_learn, exchanges, steps))
+
+
+def _learn(exchanges: Sequence[Exchange], steps: int, folder: Path) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    texts = [each.text for each in exchanges]
     wrapped: Any = PreTrainedTokenizerFast
-    wrapped(tokenizer_object=tokenizer, eos_token="</s>", chat_template=TEMPLATE).save_pretrained(folder)
-    model = _model(tokenizer.get_vocab_size())
-    texts = [tokenizer.encode(each.text).ids for each in exchanges]
+    tokenizers = {kind: _tokenizer(texts, marks_are_controls=kind == "controls") for kind in ("words", "controls")}
+    model = _trained(
+        [tokenizers["words"].encode(each).ids for each in texts], tokenizers["words"].get_vocab_size(), steps
+    )
+    for kind, tokenizer in tokenizers.items():
+        wrapped(tokenizer_object=tokenizer, eos_token="</s>", chat_template=TEMPLATE).save_pretrained(folder / kind)
+        model.save_pretrained(folder / kind)
+
+
+def _trained(texts: Sequence[Sequence[int]], vocabulary: int, steps: int) -> "LlamaForCausalLM":
+    import torch
+
+    torch.manual_seed(3)
+    model = _model(vocabulary)
     width = max(map(len, texts))
-    ids = torch.tensor([text + [END] * (width - len(text)) for text in texts])
+    ids = torch.tensor([[*text, *[END] * (width - len(text))] for text in texts])
     labels = ids.masked_fill(torch.arange(width) >= torch.tensor([[len(text)] for text in texts]), -100)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     for _ in range(steps):
         optimizer.zero_grad()
         model(input_ids=ids, labels=labels).loss.backward()
         optimizer.step()
-    model.save_pretrained(folder)
-    return folder
+    return model
 
 
-def _tokenizer(texts: Sequence[str], *, marks_are_controls: bool) -> Tokenizer:
+def _tokenizer(texts: Sequence[str], *, marks_are_controls: bool) -> "Tokenizer":
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -78,7 +98,9 @@ def _tokenizer(texts: Sequence[str], *, marks_are_controls: bool) -> Tokenizer:
     return tokenizer
 
 
-def _model(vocabulary: int) -> LlamaForCausalLM:
+def _model(vocabulary: int) -> "LlamaForCausalLM":
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     sizes: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 1024}
     ends: dict[str, Any] = {"eos_token_id": [END, TURN_END], "bos_token_id": None, "pad_token_id": END}

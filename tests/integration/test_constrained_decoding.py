@@ -21,7 +21,7 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from tests.integration.forms import HARD, SCHEMA, WORDS, follows
-from tests.integration.learned import Exchange, learn
+from tests.integration.learned import Exchange, taught
 from tests.integration.test_transformers import PROMPTS, SIZES, save
 
 pytestmark = pytest.mark.usefixtures("one_core")
@@ -38,11 +38,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(tmp_path_factory.mktemp("plain"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["marks are words", "marks are controls"])
-def thinking_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chat model of random weights that may think."""
+@pytest.fixture(scope="module", params=["words", "controls"])
+def thinking_folder(request: pytest.FixtureRequest) -> Path:
+    """A chat model of random weights that may think, whose marks are words or control tokens."""
     talk = [Exchange("Who built it?", "<think>Brenn, I think.</think>Brenn built it.")]
-    return learn(tmp_path_factory.mktemp("chat"), talk, marks_are_controls=request.param, steps=0)
+    return taught("untaught", talk, steps=0) / request.param
 
 
 @pytest.fixture

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
 from cotrail.core.actions.generate import check_answered
 from cotrail.core.calls import Tool
 from cotrail.core.generation import HandsBack, Until
@@ -21,9 +18,8 @@ from cotrail.engines.language_models.catalogue import Transformers
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.thinking import Thinking
-from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.errors import BlockedError, UnansweredError
-from tests.integration.learned import Exchange, learn
+from tests.integration.learned import Exchange, taught
 
 BRIDGE = Prompt(turns=(user("Who built it?"),))
 ENDLESS = Prompt(turns=(user("Think on."),))
@@ -39,7 +35,10 @@ EXCHANGES = (
     Exchange("Who built it?", f"<think>{THOUGHT}</think>\n\n{TEXT}"),
     Exchange("Who built it?", f"<think></think>{TEXT}"),
     Exchange("Who built it?", f"<think>{THOUGHT}</think>\n\n{TEXT}"),
-    *(Exchange("Think on.", f"<think>{'Hm.' * times}\n</think>\n\nIt is Brenn.") for times in range(3, 40)),
+    *(
+        Exchange("Think on.", f"<think>{'Hm.' * times}\n</think>\n\nIt is Brenn.")
+        for times in (3, 4, 5, 8, 12, 20, 30, 31, 32)
+    ),
     Exchange("Think only.", "<think>I wonder."),
     Exchange("Search.", f"<think>I look.</think>{CALL}"),
 )
@@ -47,9 +46,10 @@ EXCHANGES = (
 Make = Callable[..., LanguageModel]
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["marks are words", "marks are controls"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return learn(tmp_path_factory.mktemp("learned"), EXCHANGES, marks_are_controls=request.param)
+@pytest.fixture(scope="module", params=["words", "controls"])
+def folder(request: pytest.FixtureRequest, one_core: None) -> Path:
+    """A model whose marks are words or control tokens."""
+    return taught("thinking", EXCHANGES) / request.param
 
 
 @pytest.fixture
@@ -62,8 +62,10 @@ def opened() -> Iterator[list[LanguageModel]]:
 
 @pytest.fixture
 def learned(folder: Path, opened: list[LanguageModel]) -> Make:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     def make(profile: Profile = "fast", slots: int = 1, **thinking: Any) -> LanguageModel:
-        opened.append(TransformersModel(folder, "learned", profile, slots, 512, Thinking(**thinking)))
+        opened.append(TransformersModel(folder, "m", profile, slots, 512, Thinking(**thinking)))
         return opened[-1]
 
     return make
@@ -147,11 +149,11 @@ def test_a_thought_before_a_call_is_shown_to_the_model_again(learned: Make, hand
     assert ("<think>I look.</think>" in laid_out) == shown
 
 
-def test_what_decides_how_a_model_thinks_is_in_its_identity(folder: Path) -> None:
+def test_what_decides_how_a_model_thinks_is_in_its_identity(folder: Path, learned: Make) -> None:
     tables: list[dict[str, Any]] = [{}, {"thinks": "no"}, {"thought_tokens": 5}, {"template": {"opens": True}}]
-    identities = {Transformers(path=folder, context=1024, **table).identity("m") for table in tables}
+    identities = {Transformers(path=folder, context=512, **table).identity("m") for table in tables}
     assert len(identities) == len(tables)
-    assert TransformersModel(folder, "m", "fast", 1, 1024).identity in identities
+    assert learned().identity in identities
 
 
 NAMED: dict[str, Any] = {"properties": {"name": {"enum": ["Brenn", "Vell"]}}, "required": ["name"]}

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,7 @@ from cotrail.faithfulness.recorded import read_recorded
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
 from cotrail.services.views.annotations import SentenceRow
+from tests.cases import each_case
 
 Read = Callable[[Path], object]
 
@@ -139,11 +141,12 @@ def refused(reader: Reader, path: Path) -> str | None:
 
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: str(reader.name))
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+@each_case("content", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, tmp_path: Path) -> None:
-    path = tmp_path / f"file{reader.suffix}"
-    path.write_bytes(reader.packed(content))
-    said = refused(reader, path)
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        path = Path(folder, f"file{reader.suffix}")
+        path.write_bytes(reader.packed(content))
+        said = refused(reader, path)
     assert said is None or str(path) in said or "no paragraphs" in said
 
 

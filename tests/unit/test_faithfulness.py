@@ -174,7 +174,7 @@ thresholds = st.just(THRESHOLDS) | st.builds(
 )
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(sampled=chains, function=st.sampled_from(FUNCTIONS), limits=thresholds, voting=st.booleans())
 def test_an_independent_implementation_comes_to_the_same(
     *, sampled: list[tuple[str, list[Scores]]], function: Function, limits: Thresholds, voting: bool
@@ -195,7 +195,7 @@ def test_an_independent_implementation_comes_to_the_same(
 ties = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([-1.0, 0.0, 0.1, 0.2, 0.3])), max_size=9)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(pairs=ties, voting=st.booleans())
 def test_ties_are_broken_as_an_independent_implementation_breaks_them(
     *, pairs: list[tuple[str, float]], voting: bool

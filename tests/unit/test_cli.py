@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cotrail.cli import command_table
 from cotrail.cli.lazy_group import load
@@ -43,9 +44,15 @@ def test_the_help_lists_every_command_and_the_exit_codes(cotrail: Run) -> None:
     assert "Exit codes" in shown.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@cache
+def helped(path: tuple[str, ...]) -> Result:
+    """The help of a command, on a wide terminal."""
+    return CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"})
+
+
+@each_case("command", COMMANDS)
 def test_every_command_has_help(command: str, home: Path) -> None:
-    shown = CliRunner().invoke(app, [command, "--help"])
+    shown = helped((command,))
     assert shown.exit_code == 0
     assert "Usage: " in shown.stdout
 
@@ -63,16 +70,14 @@ FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",), ("serve",), ("view
 """The commands whose output is of no use to a program."""
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each_case("path", ALL)
 def test_no_help_shows_a_type_of_python(path: tuple[str, ...], home: Path) -> None:
-    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).stdout
-    assert not re.search(r"<(bool|str|int|float|path|list)|range>|\[\[|\.{3}\}", shown)
+    assert not re.search(r"<(bool|str|int|float|path|list)|range>|\[\[|\.{3}\}", helped(path).stdout)
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path not in GROUPS], ids=" ".join)
+@each_case("path", [path for path in ALL if path not in GROUPS])
 def test_what_a_command_prints_is_there_as_json(path: tuple[str, ...], home: Path) -> None:
-    shown = CliRunner().invoke(app, [*path, "--help"]).stdout
-    assert ("--json" in shown) != (path in FOR_PEOPLE)
+    assert ("--json" in helped(path).stdout) != (path in FOR_PEOPLE)
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=" ".join)

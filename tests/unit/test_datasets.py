@@ -180,7 +180,7 @@ ID = {
 TEXT = dict.fromkeys(RECORDS, "question") | {"tempquestions": "Question", "fever": "claim"}
 """What the fields are called."""
 
-every_dataset = pytest.mark.parametrize("dataset", RECORDS)
+every_dataset = each_case("dataset", RECORDS)
 
 
 def test_a_hotpotqa_question_has_the_paragraphs_of_its_supporting_facts_as_gold(write: Write) -> None:
@@ -468,8 +468,8 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
         load_questions(dataset, path)
 
 
-@pytest.mark.parametrize("asked", DATASETS)
-@pytest.mark.parametrize("given", RECORDS)
+@each_case("asked", DATASETS)
+@each_case("given", RECORDS)
 def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
     path = write(given, RECORDS[given]())
     if asked == given or (asked, given) == ("strategyqa-facts", "strategyqa"):

@@ -245,7 +245,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join))
 def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes, tmp_path: Path) -> None:
     for reader in READERS:

@@ -98,17 +98,17 @@ def test_an_index_of_a_former_analyzer_is_searched_with_its_own_words() -> None:
     assert [hit.paragraph.title for hit in search(retriever, "Ismene Bridge", 1)] == ["Ismene Bridge"]
 
 
-@pytest.mark.parametrize("query", ["", "  ", "the of", "?!", "unheard"])
+@each_case("query", ["", "  ", "the of", "?!", "unheard"])
 def test_a_query_without_known_words_finds_nothing(make_retriever: Make, query: str) -> None:
     assert found(make_retriever([PAPER, INK]), query) == []
 
 
-@pytest.mark.parametrize("count", [0, -1])
+@each_case("count", [0, -1])
 def test_no_paragraphs_asked_for_are_none_found(make_retriever: Make, count: int) -> None:
     assert found(make_retriever([INK]), "ink", count) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query", ['"ink" AND (', "title:ink [a TO b] ^4 ~2 \\ ink*", "ink" * 4_000 + " ink", "ink " * 2_500, "x" * 100_000]
 )
 def test_a_query_is_plain_words_whatever_is_in_it(make_retriever: Make, query: str) -> None:
@@ -432,7 +432,7 @@ def test_no_corpora_yet_are_said_to_be_none(tmp_path: Path) -> None:
         FolderStore(tmp_path / "nowhere").open("wiki")
 
 
-@pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "a b", "ä", "wiki\n"])
+@each_case("name", ["", "..", ".hidden", "a/b", "a b", "ä", "wiki\n"])
 def test_a_name_that_can_not_be_a_folders_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="can't be named"):
         FolderStore(tmp_path).open(name)

@@ -52,7 +52,7 @@ def each_case(names: str | tuple[str, ...], table: Table, ids: Ids | None = None
 
 
 def _rows(table: Table) -> Iterable[Any]:
-    return table() if callable(table) else table
+    return table if isinstance(table, Iterable) else table()
 
 
 def _cases(words: tuple[str, ...], rows: list[tuple[Any, ...]], ids: Ids | None) -> list[Case]:

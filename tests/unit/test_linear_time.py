@@ -3,6 +3,7 @@
 import re
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -58,7 +59,7 @@ ROOM = 60
 hundreds of times as long."""
 
 WAYS: dict[str, Callable[[re.Pattern[Any], Any], object]] = {
-    "finditer": lambda pattern, text: sum(1 for _ in pattern.finditer(text)),
+    "finditer": lambda pattern, text: deque(pattern.finditer(text), maxlen=0),
     "fullmatch": lambda pattern, text: pattern.fullmatch(text),
 }
 
@@ -103,12 +104,9 @@ def is_linear(look: Callable[[], object], characters: int) -> bool:
     return True
 
 
-PATTERNS = patterns()
-
-
-@each_case("name", sorted(PATTERNS))
+@each_case("name", lambda: sorted(patterns()))
 def test_every_pattern_is_linear(name: str) -> None:
-    pattern = PATTERNS[name]
+    pattern = patterns()[name]
     for text in texts(pattern, CHARACTERS):
         given = text.encode() if isinstance(pattern.pattern, bytes) else text
         for way, look in WAYS.items():
@@ -214,7 +212,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
 }
 """What the product does with texts that it didn't write."""
 
-SHORT, TIMES = 5_000, 8
+SHORT, TIMES = 2_500, 8
 
 
 def seconds(look: Callable[[], object]) -> float:

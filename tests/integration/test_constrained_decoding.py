@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def thinking_folder(request: pytest.FixtureRequest) -> Path:
     """A chat model of random weights that may think, whose marks are words or control tokens."""
     talk = [Exchange("Who built it?", "<think>Brenn, I think.</think>Brenn built it.")]
-    return taught("untaught", talk, steps=0) / request.param
+    return taught("untaught", talk, steps=0) / str(request.param)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ Make = Callable[..., LanguageModel]
 @pytest.fixture(scope="module", params=["words", "controls"])
 def folder(request: pytest.FixtureRequest, one_core: None) -> Path:
     """A model whose marks are words or control tokens."""
-    return taught("thinking", EXCHANGES) / request.param
+    return taught("thinking", EXCHANGES) / str(request.param)
 
 
 @pytest.fixture

@@ -22,6 +22,10 @@ pytest_plugins = ["tests.durations", "tests.heap", "tests.leases", "tests.slow"]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# llama.cpp's and PyTorch's threads wait for each other after every small step: on cores that other tests use as well, a
+# text then takes a hundred times as long. Set before they are loaded, and for the processes that tests start too.
+os.environ["OMP_THREAD_LIMIT"] = "1"
+
 Eventually = Callable[..., None]
 
 # A process that a shell starts in the background ignores Ctrl-C, and its children would too: tests interrupt commands.

@@ -215,7 +215,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
 SHORT, TIMES = 2_500, 8
 
 TRIES = 5
-"""How often a growth is measured anew: the clock of a busy machine stands still now and then, quadratic growth stays."""
+"""How often a growth is measured again: the clock of a busy machine stands still now and then."""
 
 
 def seconds(look: Callable[[], object]) -> float:

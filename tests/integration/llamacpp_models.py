@@ -65,8 +65,8 @@ def _is_kept(tensor: bytes) -> bool:
     return kind != b"blk" or int(number) < LAYERS
 
 
-def _aligned(data: bytes) -> bytes:
-    return data + bytes(-len(data) % ALIGNMENT)
+def _aligned(data: bytes | bytearray) -> bytes:
+    return bytes(data) + bytes(-len(data) % ALIGNMENT)
 
 
 @contextmanager

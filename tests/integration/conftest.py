@@ -40,17 +40,6 @@ Query = Callable[[Any], list[dict[str, Any]]]
 Cotrail = Callable[..., Result]
 
 
-@pytest.fixture(scope="module")
-def one_core() -> Iterator[None]:
-    """One thread: with models as small as those of the tests, PyTorch's threads only wait for each other."""
-    torch = pytest.importorskip("torch", reason="PyTorch isn't installed")
-    pytest.importorskip("transformers", reason="transformers isn't installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def served() -> Iterator[Served]:
     """A server that answers as a test tells it to."""

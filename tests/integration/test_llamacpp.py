@@ -26,8 +26,6 @@ from cotrail.errors import (
     TransientStepError,
 )
 
-pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-
 DEADLINE = 60.0
 
 FACTS = {

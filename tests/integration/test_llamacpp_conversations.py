@@ -21,8 +21,6 @@ from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.errors import InputError, PromptTooLongError, StepError
 
-pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-
 Make = Callable[..., LlamaCppModel]
 PROFILES: list[Profile] = ["fast", "deterministic"]
 

@@ -200,7 +200,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
+def tiny(folders: dict[str, Path], transformers: None) -> Iterator[OpenTiny]:
     from cotrail.engines.language_models.transformers.model import TransformersModel
 
     made = []
@@ -296,7 +296,7 @@ def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, ki
         tiny(kind).probabilities(TEXTS[0], [" the", " the river"])
 
 
-def test_both_engines_tell_alike_of_the_same_file(shallow: Open, one_core: None) -> None:
+def test_both_engines_tell_alike_of_the_same_file(shallow: Open, transformers: None) -> None:
     pytest.importorskip("gguf", reason="gguf isn't installed")
     from cotrail.engines.language_models.transformers.model import TransformersModel
 

@@ -1,20 +1,20 @@
 """Control tokens in texts are plain text, whatever the vocabulary is made of."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from tests.cases import each_case
-
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
 
 from cotrail.engines.language_models.segments import Segment
-from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+from tests.cases import each_case
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 CHARACTERS = "abcdenu </s>|"
 PIECES = ["</s>", "<unk>", "<|end|>", "<|end", "|>", "</", "s>", "ab", *dict.fromkeys(CHARACTERS)]
@@ -22,16 +22,20 @@ NUMBERS = {piece: number for number, piece in enumerate(PIECES)}
 CONTROLS = PIECES[:3]
 
 
-def byte_pairs() -> Tokenizer:
+def byte_pairs() -> "Tokenizer":
     """As Llama's: control tokens are in the vocabulary, and pairs of pieces give one."""
+    from tokenizers import Tokenizer, decoders, models
+
     pairs = [("<", "/"), ("s", ">"), ("</", "s>"), ("a", "b")]
     made = Tokenizer(models.BPE(vocab=NUMBERS, merges=pairs, unk_token="<unk>"))
     made.decoder = decoders.Fuse()
     return made
 
 
-def unigrams() -> Tokenizer:
+def unigrams() -> "Tokenizer":
     """As T5's: control tokens are pieces like any other."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, processors
+
     made = Tokenizer(models.Unigram([(piece, -len(piece) / 9) for piece in PIECES], unk_id=1))
     made.normalizer = normalizers.NFKC()
     made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 0)])
@@ -39,14 +43,21 @@ def unigrams() -> Tokenizer:
     return made
 
 
-def words() -> Tokenizer:
+def words() -> "Tokenizer":
     """Words between blanks, which control tokens may be."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
     made = Tokenizer(models.WordLevel({piece: number for piece, number in NUMBERS.items() if piece != " "}, "<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return made
 
 
-def vocabulary(made: Tokenizer) -> Vocabulary:
+def vocabulary(made: "Tokenizer") -> "Vocabulary":
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast
+
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
     made.add_special_tokens([AddedToken(control, special=True, normalized=False) for control in CONTROLS])
     made.add_tokens(["dun"])
     fast: Any = PreTrainedTokenizerFast
@@ -93,6 +104,8 @@ def test_nul_names_no_control_token() -> None:
 
 
 def test_a_text_behind_others_keeps_the_blank_that_it_begins_with() -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
     made = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁the", -1.0), ("▁sea", -1.0)], unk_id=0))
     made.pre_tokenizer = pre_tokenizers.Metaspace()
     made.decoder = decoders.Metaspace()

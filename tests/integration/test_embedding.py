@@ -17,7 +17,11 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 from tests.integration.served import Served, computed
 
-pytestmark = pytest.mark.usefixtures("transformers")
+
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
+
 
 ARISTOTLE = Paragraph(
     id="a",

@@ -17,7 +17,11 @@ from cotrail.errors import InputError, StepError
 from tests.integration.served import Served, computed
 from tests.integration.test_entailment import LONGEST, ROBERTA, SIZES, SPECIAL, WORDS, small, tokenizer
 
-pytestmark = pytest.mark.usefixtures("transformers")
+
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
+
 
 ONE = {"num_labels": 1}
 NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}

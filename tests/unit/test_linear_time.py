@@ -103,16 +103,13 @@ def is_linear(look: Callable[[], object], characters: int) -> bool:
     return True
 
 
-PATTERNS = patterns()
-
-
-@each_case("name", sorted(PATTERNS))
-def test_every_pattern_is_linear(name: str) -> None:
-    pattern = PATTERNS[name]
+@each_case(("name", "pattern"), lambda: sorted(patterns().items()))
+def test_every_pattern_is_linear(name: str, pattern: re.Pattern[Any]) -> None:
     for text in texts(pattern, CHARACTERS):
         given = text.encode() if isinstance(pattern.pattern, bytes) else text
         for way, look in WAYS.items():
-            assert is_linear(lambda: look(pattern, given), CHARACTERS), f"{way} in {text[:40]!r}...{text[-4:]!r}"  # noqa: B023
+            place = f"{name}: {way} in {text[:40]!r}...{text[-4:]!r}"
+            assert is_linear(lambda: look(pattern, given), CHARACTERS), place  # noqa: B023
 
 
 def test_patterns_are_constants_of_modules_or_made_where_this_test_knows() -> None:

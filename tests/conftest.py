@@ -33,7 +33,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests hold on slow machines too, so that nothing fails for the time that an example takes.
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
 

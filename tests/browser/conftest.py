@@ -34,8 +34,9 @@ PARAGRAPHS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
+    # Not for longer: as long as Playwright runs, there is a running event loop, which other modules' tests can't have.
     pytest.importorskip("playwright", reason="Playwright isn't installed")
     from tests.browser.chromium import BINARY, launched
 

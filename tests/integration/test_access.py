@@ -15,6 +15,7 @@ from cotrail.models.schema.service_tables import tokens
 from cotrail.models.schema.tables import runs
 from cotrail.services.access import tokens as access_tokens
 from cotrail.services.access.tokens import REMEMBERED_SECONDS
+from tests.cases import each_case
 from tests.integration.asked_service import bearer, service, upload, write_home
 from tests.integration.conftest import Cotrail, Query
 
@@ -65,7 +66,7 @@ def test_without_a_token_everything_is_closed_except_to_the_machine_itself(here:
     assert (nowhere.status_code, nowhere.json()["request_id"]) == (404, nowhere.headers["X-Request-Id"])
 
 
-@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
+@each_case("name", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
 def test_what_a_proxy_passes_on_is_not_from_the_machine_itself(here: Client, name: str) -> None:
     assert here.get("/v1/runs", headers={name: "203.0.113.7"}).status_code == 401
 
@@ -81,7 +82,7 @@ def test_the_machine_itself_needs_a_token_too_where_it_is_said_or_others_reach_t
     assert here.get("/v1/runs", headers=bearer(secret)).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "headers", "status"),
     [
         ("GET", {"Host": "evil.example"}, 401),

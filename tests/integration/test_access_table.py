@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +89,16 @@ SHARED = {
 """The others: what all have, what grants decide, and parts of what is named before."""
 
 
-def routes() -> Iterator[tuple[str, str, HTTPRouteHandler]]:
-    """Each route of the application, by its method and path."""
+@cache
+def routes() -> dict[str, tuple[str, str, HTTPRouteHandler]]:
+    """Each route of the application by its method and path, which it has beside its handler."""
+    found: dict[str, tuple[str, str, HTTPRouteHandler]] = {}
     for route in application().routes:
         assert isinstance(route, HTTPRoute)
         for handler in route.route_handlers:
             for method in sorted(handler.http_methods - {HttpMethod.OPTIONS}):
-                yield method, route.path_format, handler
-
-
-ROUTES = {f"{method} {path}": (method, path, handler) for method, path, handler in routes()}
+                found[f"{method} {route.path_format}"] = (method, route.path_format, handler)
+    return found
 
 
 def parameters(path: str) -> list[str]:
@@ -105,7 +106,7 @@ def parameters(path: str) -> list[str]:
 
 
 def test_every_route_has_a_rule() -> None:
-    for name, (_, path, handler) in ROUTES.items():
+    for name, (_, path, handler) in routes().items():
         assert ("scope" in handler.opt) != bool(handler.opt.get(PUBLIC)), f"{name} needs a scope, or is public"
         if "scope" in handler.opt:
             unknown = set(parameters(path)) - OF_PROJECT - SHARED
@@ -150,7 +151,7 @@ class World:
         sent = {
             name: self.file if value == "FILE" else value for name, value in FURTHER.get(f"{method} {path}", {}).items()
         } | {name: make(ids.get(name, "1")) for name, make in NAMING.get(f"{method} {path}", {}).items()}
-        form = ROUTES[f"{method} {path}"][2].opt.get("operation", "").startswith(f"{VIEWER}.")
+        form = routes()[f"{method} {path}"][2].opt.get("operation", "").startswith(f"{VIEWER}.")
         within = "data" if form else "json"
         body: dict[str, Any] = {within if method in ("POST", "PUT", "PATCH") else "params": sent}
         return self.client.request(method, place, headers=headers, **body)
@@ -166,7 +167,7 @@ def world(tmp_path: Path, engine: Engine, cotrail: Cotrail, monkeypatch: pytest.
 
 
 def test_each_route_is_open_to_the_scopes_that_it_names_alone(world: World) -> None:
-    for name, (method, path, handler) in ROUTES.items():
+    for name, (method, path, handler) in routes().items():
         if handler.opt.get(PUBLIC):
             continue
         assert world.ask(method, path, {}, None).status_code == 401, name
@@ -184,7 +185,7 @@ def test_what_is_another_projects_is_answered_like_what_is_not_there(world: Worl
     listener = lambda *given: statements.append(given[2])  # noqa: E731 - as SQLAlchemy calls it
     event.listen(Engine, "before_cursor_execute", listener)
     try:
-        for name, (method, path, _) in ROUTES.items():
+        for name, (method, path, _) in routes().items():
             own = [each for each in parameters(path) if each in world.theirs] or [*NAMING.get(name, {})]
             if not own:
                 continue

@@ -14,6 +14,7 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import CotrailError
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.tables import steps
+from tests.cases import each_case
 from tests.integration import compared, judged, recorded
 from tests.integration.conftest import made_database
 from tests.integration.served_here import serving
@@ -142,8 +143,8 @@ READ = (
 """Commands that change nothing."""
 
 
-@pytest.mark.parametrize("command", READ, ids=" ".join)
-@pytest.mark.parametrize("json", [(), ("--json",)], ids=["text", "json"])
+@each_case("command", READ, ids=" ".join)
+@each_case("json", [(), ("--json",)], ids=["text", "json"])
 def test_a_command_prints_the_same_by_either_door(
     doors: Doors, command: tuple[str, ...], json: tuple[str, ...]
 ) -> None:
@@ -205,7 +206,7 @@ REFUSED = (
 """Commands that are refused."""
 
 
-@pytest.mark.parametrize("command", REFUSED, ids=" ".join)
+@each_case("command", REFUSED, ids=" ".join)
 def test_a_command_is_refused_in_the_same_words_by_either_door(doors: Doors, command: Command) -> None:
     here, there = doors(*command)
     assert there == here

@@ -14,6 +14,7 @@ from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError
+from tests.cases import each_case
 
 SAID = "this server has been asked"
 
@@ -132,17 +133,17 @@ def leaves(command: Any, path: str) -> Iterator[str]:
         yield path
 
 
-@pytest.mark.parametrize("words", ASKED.strip().splitlines())
+@each_case("words", ASKED.strip().splitlines())
 def test_a_server_is_asked(address: str, words: str) -> None:
     assert refusal(address, words) == SAID
 
 
-@pytest.mark.parametrize("words", REFUSED.strip().splitlines())
+@each_case("words", REFUSED.strip().splitlines())
 def test_what_works_here_alone_is_refused(address: str, words: str) -> None:
     assert "works on this machine alone" in refusal(address, words)
 
 
-@pytest.mark.parametrize("entry", [each for each in COMMANDS if each.here], ids=lambda entry: entry.name)
+@each_case("entry", [each for each in COMMANDS if each.here], ids=lambda entry: entry.name)
 def test_what_no_server_can_do_is_refused_with_the_reason(address: str, entry: Any) -> None:
     assert f"`cotrail {entry.name}` works on this machine alone, as {entry.here};" in refusal(address, entry.name)
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError
+from tests.cases import each_case
 from tests.integration.serving import Server, serving
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +90,8 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(app, arguments)
 
 
-@pytest.mark.parametrize("command", SAME, ids=" ".join)
-@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
+@each_case("command", SAME, ids=" ".join)
+@each_case("form", [[], ["--json"]], ids=["words", "json"])
 def test_a_command_prints_the_same_through_a_server(served: Server, command: list[str], form: list[str]) -> None:
     arguments = [*command, *form]
     here, there = invoke(*arguments), invoke("--server", served.url, *arguments)
@@ -102,7 +103,7 @@ def test_a_command_prints_the_same_through_a_server(served: Server, command: lis
     assert KEY not in there.output
 
 
-@pytest.mark.parametrize("command", HERE, ids=" ".join)
+@each_case("command", HERE, ids=" ".join)
 def test_what_works_on_this_machine_alone_is_refused(served: Server, command: list[str]) -> None:
     refused = invoke("--server", served.url, *command)
     assert isinstance(refused.exception, InputError)

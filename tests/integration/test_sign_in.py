@@ -19,6 +19,7 @@ from cotrail.errors import InputError
 from cotrail.models.schema.service_tables import tokens as tokens_table
 from cotrail.services.access import sign_in, tokens
 from cotrail.services.access.actor import Scope
+from tests.cases import each_case
 from tests.integration.asked_service import bearer, service
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.sign_in_provider import CLIENT, SECRET, Provider, providing
@@ -299,7 +300,7 @@ def test_where_nothing_is_configured_nobody_signs_in(
         assert client.get("/auth/sign-in").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "said"),
     [
         (("http://127.0.0.1", "http://login.example.org"), "TLS"),

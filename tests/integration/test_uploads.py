@@ -30,6 +30,7 @@ from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.judging import JudgeRequest
 from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import AskRequest, RunRequest
+from tests.cases import each_case
 from tests.conftest import wait_until
 from tests.integration.asked_service import HERE, FromHere
 from tests.integration.serving import Server, serving
@@ -78,7 +79,7 @@ def test_bytes_that_have_another_digest_are_refused_and_leave_nothing(client: Te
     assert [path for path in (home / "files").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\\b", "a\nb", "a\0b", "n" * 256])
+@each_case("name", ["", ".", "..", "a/b", "/etc/passwd", "a\\b", "a\nb", "a\0b", "n" * 256])
 def test_a_name_is_no_path(client: TestClient[Any], name: str) -> None:
     assert put(client, name=name).status_code == 422
     with pytest.raises(InputError, match="isn't a name for a file"):
@@ -256,14 +257,12 @@ def file_parameters(operation: Operation[Any, Any]) -> Iterator[tuple[str, type]
             yield name, Path
 
 
-WITH_FILES = [
-    pytest.param(of, id=f"{name}.{parameter}")
-    for name, operation in OPERATIONS.items()
-    for parameter, of in file_parameters(operation)
-]
+WITH_FILES = {
+    f"{name}.{parameter}": of for name, operation in OPERATIONS.items() for parameter, of in file_parameters(operation)
+}
 
 
-@pytest.mark.parametrize("of", WITH_FILES)
+@each_case("of", WITH_FILES.values(), ids=WITH_FILES)
 def test_no_request_names_a_path_of_the_server(home: Path, of: type) -> None:
     """Of every operation with files, by their types; a new type needs an example among the requests."""
     for path in ("/etc/passwd", "../secret.json", "models.toml", "~/x", "sha256:abc", "file:///etc/passwd"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cotrail.cli.main import app
+from cotrail.cli.main import app, main
 from cotrail.configuration.settings import settings
 from tests.unit.commands import DEMONSTRATION, ROOT, Given, Run
 
@@ -64,5 +64,25 @@ def cotrail(home: Path) -> Run:
             env={**os.environ, "PYTHONPATH": str(ROOT), "COTRAIL_HOME": str(home), **environment},
             timeout=60,
         )
+
+    return cotrail
+
+
+@pytest.fixture
+def cotrail_here(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in this process: a process of its own takes over a second, nearly all of it for imports."""
+    monkeypatch.chdir(home)
+
+    def cotrail(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["cotrail", *map(str, arguments)])
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            settings.cache_clear()
+            with pytest.raises(SystemExit) as ended:
+                main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(sys.argv, ended.value.code, printed.out, printed.err)
 
     return cotrail

@@ -13,6 +13,7 @@ import numpy as np
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.engines.retrieval.analysis import english, plain
+from tests.unit.statements import statements
 
 PACKAGES = "asyncio concurrent email http importlib json logging multiprocessing unittest urllib xml".split()  # noqa: SIM905
 LEAST_WORDS = 8
@@ -76,7 +77,7 @@ class ExactBM25:
 
 def _documented(path: Path) -> Iterator[tuple[str, str]]:
     """The names that a file documents, in words, and their docstrings."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in statements(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             name = path.stem if isinstance(node, ast.Module) else node.name
             if text := ast.get_docstring(node):

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,9 @@ OWN_TEXT = ("cotrail/engines/optional_packages.py: extra_with",)
 """Those that only see what this repository itself contains."""
 
 
+@cache
 def patterns() -> dict[str, Pattern]:
-    """Every pattern by a name; equal ones once."""
+    """Every pattern by a name; equal ones once. All of the product is imported for that."""
     found: dict[Pattern, str] = {}
     for name, pattern in (*_in_modules(), *_in_declarations(), *((name, make()) for name, make in MADE.items())):
         if name not in OWN_TEXT:
@@ -57,7 +59,7 @@ def patterns() -> dict[str, Pattern]:
 def uses_outside_of_constants() -> dict[str, list[str]]:
     """What functions do with the module `re` itself, by their place; modules do nothing but compile patterns."""
     uses: dict[str, list[str]] = {}
-    for path, tree in _sources():
+    for path, tree in _sources("re"):
         for place, called in _calls(tree, ()):
             if place or called != "compile":
                 uses.setdefault(f"{path}: {'.'.join(place)}", []).append(called)
@@ -83,17 +85,20 @@ def _held(name: str, value: object, depth: int) -> Iterator[tuple[str, Pattern]]
 
 def _in_declarations() -> Iterator[tuple[str, Pattern]]:
     """The patterns of fields: msgspec's `Meta(pattern=...)`, pydantic's `Field(pattern=...)`."""
-    for path, tree in _sources():
+    for path, tree in _sources("pattern"):
         for node in ast.walk(tree):
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
                 if keyword.arg == "pattern":
                     yield f"{path}:{keyword.value.lineno}", re.compile(ast.literal_eval(keyword.value))
 
 
-def _sources() -> Iterator[tuple[str, ast.Module]]:
+def _sources(word: str) -> Iterator[tuple[str, ast.Module]]:
+    """The files in which a word stands."""
+    stands = re.compile(rf"\b{word}\b")
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+            if stands.search(text := path.read_text()):
+                yield str(path.relative_to(ROOT)), ast.parse(text)
 
 
 def _calls(node: ast.AST, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

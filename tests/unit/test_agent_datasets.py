@@ -286,7 +286,7 @@ def test_triviaqa_has_every_name_of_an_answer_and_none_in_test_files(tmp_path: P
 FLASHRAG = {"id": "test_0", "question": "What stains paper?", "golden_answers": ["ink", "dye", "ink"]}
 
 
-@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique", "bamboogle", "nq", "triviaqa", "popqa"])
+@each_case("dataset", ["hotpotqa", "2wikimultihopqa", "musique", "bamboogle", "nq", "triviaqa", "popqa"])
 def test_the_form_that_agents_are_evaluated_on_is_read_for_its_datasets(dataset: str, tmp_path: Path) -> None:
     path = write(tmp_path / "test.jsonl", lines(FLASHRAG, FLASHRAG | {"id": "test_1", "metadata": {"context": 3}}))
     first, second = load_questions(dataset, path)
@@ -407,7 +407,7 @@ def test_browsecomp_plus_is_judged_by_evidence_or_by_what_holds_the_answer(tmp_p
 # What is refused
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("dataset", "content", "said"),
     [
         ("bamboogle", "Question,Answer\nWho?\n", "line 2: 1 cells, and the header names 2"),
@@ -439,7 +439,7 @@ def test_a_bad_record_is_refused_with_its_place(dataset: str, content: object, s
         load_questions(dataset, path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("qrels", "said"),
     [
         ("q1 0 d1\n", "qrels.txt, line 1: 3 fields, and a judgment has four"),

@@ -190,7 +190,7 @@ def test_what_is_filled_in_is_read_and_what_is_not_is_left_for_later(filled: Fil
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "complaint"),
     [
         ("{", r"marks.jsonl:2: .*truncated"),

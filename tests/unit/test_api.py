@@ -17,20 +17,29 @@ from cotrail.common.slugs import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 from cotrail.services.operations.registry import OPERATIONS
+from tests.cases import each_case
 from tests.integration.asked_service import HERE, FromHere
 
 DOCS = Path(__file__).parents[2] / "docs"
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient[Any]]:
-    """The service, whose database doesn't answer."""
+@pytest.fixture(autouse=True)
+def nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTRAIL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.setenv("COTRAIL_BROKER_URL", "redis://127.0.0.1:1/0")
-    monkeypatch.setenv("COTRAIL_API_BODY_BYTES", "2000000")
     settings.cache_clear()
-    with TestClient(FromHere(application()), base_url=HERE) as client:
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[TestClient[Any]]:
+    """The service, which reads the limit of bodies as it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COTRAIL_API_BODY_BYTES", "2000000")
+        settings.cache_clear()
+        made = application()
+    settings.cache_clear()
+    with TestClient(FromHere(made), base_url=HERE) as client:
         yield client
 
 
@@ -57,7 +66,7 @@ BODIES: list[tuple[Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "said"), BODIES)
+@each_case(("body", "status", "said"), BODIES)
 def test_a_body_that_cannot_be_used_is_refused_in_our_own_words(
     service: TestClient[Any], body: bytes, status: int, said: str
 ) -> None:
@@ -83,7 +92,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "status", "said"), PATHS)
+@each_case(("method", "path", "status", "said"), PATHS)
 def test_a_path_or_query_that_cannot_be_used_is_refused_in_our_own_words(
     service: TestClient[Any], method: str, path: str, status: int, said: str
 ) -> None:

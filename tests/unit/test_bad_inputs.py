@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.cli.main import main
 from cotrail.configuration.settings import settings
+from tests.cases import each_case
 from tests.unit.commands import DEMONSTRATION
 
 LONGEST = 700
@@ -311,25 +312,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize(
-    "bad", CASES, ids=lambda bad: f"{' '.join(bad.arguments)[:60]} {bad.run or bad.models or ''}"[:90]
-)
-def test_a_bad_input_is_refused_in_plain_words(
-    bad: Bad, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("COTRAIL_HOME", "home")
-    for name, value in bad.variables.items():
-        monkeypatch.setenv(name, value)
+@each_case("bad", CASES, ids=lambda bad: f"{' '.join(bad.arguments)[:60]} {bad.run or bad.models or ''}"[:90])
+def test_a_bad_input_is_refused_in_plain_words(bad: Bad, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usual = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
     (place / "home" / "models.toml").write_text(bad.models or usual)
     (place / "home" / "search.toml").write_text(bad.search or "")
     (place / "run.toml").write_text(bad.run or "")
-    monkeypatch.setattr(sys, "argv", ["cotrail", *bad.arguments])
-    settings.cache_clear()
     before = written(place)
-    with pytest.raises(SystemExit) as ended:
-        main()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setenv("COTRAIL_HOME", "home")
+        for name, value in bad.variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["cotrail", *bad.arguments])
+        settings.cache_clear()
+        with pytest.raises(SystemExit) as ended:
+            main()
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (bad.code, "")
     for words in bad.said:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 import pytest
@@ -46,6 +47,7 @@ from cotrail.faithfulness.recorded import read_recorded
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
 from cotrail.services.views.annotations import SentenceRow
+from tests.cases import each_case
 
 Read = Callable[[Path], object]
 
@@ -137,18 +139,24 @@ def refused(reader: Reader, path: Path) -> str | None:
     return None
 
 
-@pytest.mark.usefixtures("bounded")
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: str(reader.name))
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, tmp_path: Path) -> None:
-    path = tmp_path / f"file{reader.suffix}"
+def written(reader: Reader, content: bytes, tmp_path: Path) -> Path:
+    """A file of its own kind, in a folder of its own."""
+    path = Path(mkdtemp(dir=tmp_path)) / f"file{reader.suffix}"
     path.write_bytes(reader.packed(content))
+    return path
+
+
+@pytest.mark.usefixtures("bounded")
+@each_case("reader", READERS, ids=lambda reader: reader.name)
+@each_case("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, tmp_path: Path) -> None:
+    path = written(reader, content, tmp_path)
     said = refused(reader, path)
     assert said is None or str(path) in said or "no paragraphs" in said
 
 
 @pytest.mark.usefixtures("bounded")
-@pytest.mark.parametrize(
+@each_case(
     ("name", "content", "said"),
     [
         ("jsonl", b'{"id": "1", "question": "x"}\n' + DEEP, "line 2: lists or objects stand more than 100 deep"),
@@ -179,8 +187,7 @@ def test_a_hostile_file_is_refused_by_its_name(content: bytes, reader: Reader, t
 )
 def test_the_message_names_the_line_or_the_entry(name: str, content: bytes, said: str, tmp_path: Path) -> None:
     reader = next(each for each in READERS if each.name == name)
-    path = tmp_path / f"file{reader.suffix}"
-    path.write_bytes(reader.packed(content))
+    path = written(reader, content, tmp_path)
     with pytest.raises(InputError, match=re.compile(f"{said}", re.DOTALL)):
         reader.read(path)
 
@@ -238,15 +245,11 @@ PIECES = (
 )
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: str(reader.name))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join))
-def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes, reader: Reader, tmp_path: Path) -> None:
-    path = tmp_path / f"fuzzed{reader.suffix}"
-    path.write_bytes(reader.packed(content))
-    for left in tmp_path.glob("fuzzed.corpus*"):
-        left.unlink()
-    assert refused(reader, path) != ""
+def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes, tmp_path: Path) -> None:
+    for reader in READERS:
+        assert refused(reader, written(reader, content, tmp_path)) != "", reader.name
 
 
 def test_a_small_file_of_nested_brackets_takes_little_memory(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ def test_every_released_file_has_a_counterpart(dataset: str, question: Annotated
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the released prompt files are not beside the repo")
-@pytest.mark.parametrize("path", sorted((SHARED / "ircot_prompts" / "iirc").glob("*.txt")), ids=lambda path: path.stem)
+@each_case("path", sorted((SHARED / "ircot_prompts" / "iirc").glob("*.txt")), ids=lambda path: path.stem)
 def test_released_iirc_demonstrations_are_built_again_but_for_the_order(path: Path) -> None:
     asked = next(each for each in shapes([HOLM]) if each.filename == path.name)
     bare = {d.id: d for d in read_demonstrations(path.with_name("no_context_cot_qa_codex.txt")).items}
@@ -373,7 +373,7 @@ def test_chains_are_read_in_their_order(write: Write) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "problem"),
     [
         ("", "holds no annotations"),

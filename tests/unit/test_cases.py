@@ -66,3 +66,24 @@ def test_a_table_without_cases_is_a_mistake() -> None:
 
     with pytest.raises(AssertionError, match="empty"):
         test()
+
+
+def test_a_case_that_is_skipped_fails() -> None:
+    @each_case("number", range(2))
+    def test(number: int) -> None:
+        if number == 0:
+            pytest.skip("no server")
+
+    assert failing(test)[0] == "1 of 2 cases: 0"
+
+
+def test_no_case_is_tried_once_the_time_is_over() -> None:
+    tried = []
+
+    @each_case("number", range(3))
+    def test(number: int) -> None:
+        tried.append(number)
+        pytest.fail("Timeout (>300.0s) from pytest-timeout.")
+
+    assert failing(test)[0] == "1 of 3 cases: 0"
+    assert tried == [0]

@@ -18,6 +18,7 @@ from cotrail.engines.language_models.catalogue import (
 )
 from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError, UnknownNameError
+from tests.cases import each_case
 
 OPENAI = 'engine = "openai"\nurl = "https://host:8000/v1"\nmodel = "org/m"\ncontext = 4096\n'
 
@@ -71,7 +72,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
     assert f"isn't installed: `{install_extra(extra)}`" in tried.stderr
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "problem"),
     [
         ("[models", "isn.t TOML"),
@@ -124,7 +125,7 @@ def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, 
     assert "sk-secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "problem"),
     [
         ("ftp://host/v1", "isn't that of a server"),
@@ -175,7 +176,7 @@ def test_settings_of_a_server_belong_to_the_identity_only_where_they_are_set(mod
         known(TEMPLATED)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "lacks"),
     [
         ("", dict.fromkeys(("turns", "continue", "tools"), 'set chat_template .*, or api = "chat"')),

@@ -8,18 +8,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from cotrail.cli import command_table
 from cotrail.cli.lazy_group import load
-from cotrail.cli.main import app, exit_code, main
+from cotrail.cli.main import app, exit_code
 from cotrail.common.humanize import duration, rate, size
 from cotrail.common.printable_text import cut
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
@@ -43,7 +43,7 @@ def test_the_help_lists_every_command_and_the_exit_codes(cotrail: Run) -> None:
     assert "Exit codes" in shown.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_case("command", COMMANDS)
 def test_every_command_has_help(command: str, home: Path) -> None:
     shown = CliRunner().invoke(app, [command, "--help"])
     assert shown.exit_code == 0
@@ -57,34 +57,42 @@ def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from paths(below, (*path, name))
 
 
-ALL = ((), *(path for entry in command_table.COMMANDS for path in paths(load(entry), (entry.name,))))
-GROUPS = tuple(path for path in ALL if any(other[:-1] == path for other in ALL if other))
+@cache
+def all_paths() -> tuple[tuple[str, ...], ...]:
+    return ((), *(path for entry in command_table.COMMANDS for path in paths(load(entry), (entry.name,))))
+
+
+@cache
+def groups() -> list[tuple[str, ...]]:
+    return [path for path in all_paths() if any(other[:-1] == path for other in all_paths() if other)]
+
+
+@cache
+def help_of(path: tuple[str, ...]) -> str:
+    return CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).stdout
+
+
 FOR_PEOPLE = {("demo",), ("worker",), ("logs",), ("flower",), ("serve",), ("view",)}
 """The commands whose output is of no use to a program."""
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each_case("path", all_paths, ids=" ".join)
 def test_no_help_shows_a_type_of_python(path: tuple[str, ...], home: Path) -> None:
-    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).stdout
-    assert not re.search(r"<(bool|str|int|float|path|list)|range>|\[\[|\.{3}\}", shown)
+    assert not re.search(r"<(bool|str|int|float|path|list)|range>|\[\[|\.{3}\}", help_of(path))
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path not in GROUPS], ids=" ".join)
+@each_case("path", lambda: [path for path in all_paths() if path not in groups()], ids=" ".join)
 def test_what_a_command_prints_is_there_as_json(path: tuple[str, ...], home: Path) -> None:
-    shown = CliRunner().invoke(app, [*path, "--help"]).stdout
-    assert ("--json" in shown) != (path in FOR_PEOPLE)
+    assert ("--json" in help_of(path)) != (path in FOR_PEOPLE)
 
 
-@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
+@each_case("path", groups, ids=" ".join)
 def test_a_group_without_a_command_shows_its_help_and_no_empty_message(
-    path: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: tuple[str, ...], cotrail_here: Run
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["cotrail", *path])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    printed = capsys.readouterr()
-    assert (ended.value.code, printed.err) == (2, "")
-    assert "Usage: " in printed.out
+    ended = cotrail_here(*path)
+    assert (ended.returncode, ended.stderr) == (2, "")
+    assert "Usage: " in ended.stdout
 
 
 def test_the_version_is_told() -> None:
@@ -92,7 +100,7 @@ def test_the_version_is_told() -> None:
     assert (shown.exit_code, shown.stdout) == (0, f"cotrail {version('cotrail')}\n")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "code", "said"),
     [
         (["frobnicate"], 2, "there is no command 'frobnicate'; see `cotrail --help`"),
@@ -113,8 +121,8 @@ def test_the_version_is_told() -> None:
         (["export", "latest", "--format", "parquet"], 2, "see `cotrail export --help`"),
     ],
 )
-def test_an_error_is_one_line_on_standard_error(arguments: list[str], code: int, said: str, cotrail: Run) -> None:
-    ended = cotrail(*arguments)
+def test_an_error_is_one_line_on_standard_error(arguments: list[str], code: int, said: str, cotrail_here: Run) -> None:
+    ended = cotrail_here(*arguments)
     assert ended.returncode == code
     assert ended.stdout == ""
     [line] = ended.stderr.splitlines()
@@ -175,7 +183,7 @@ def test_each_kind_of_error_has_its_exit_code(error: CotrailError, code: int) ->
     assert exit_code(error) == code
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "completed"),
     [
         ("logs mainten", "maintenance"),
@@ -185,13 +193,22 @@ def test_each_kind_of_error_has_its_exit_code(error: CotrailError, code: int) ->
         ("datasets hot", "hotpotqa"),
     ],
 )
-def test_the_shell_completes_names(words: str, completed: str, cotrail: Run) -> None:
+def test_the_shell_completes_names(words: str, completed: str, cotrail_here: Run) -> None:
+    assert cotrail_here(**completing(words)).stdout.split() == [completed]
+
+
+def completing(words: str) -> dict[str, str]:
+    """The variables by which a shell asks what `cotrail` and these words may go on with."""
     line = f"cotrail {words}"
-    environment = {"_COTRAIL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    assert cotrail(**environment).stdout.split() == [completed]
+    return {"_COTRAIL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
 
 
-def test_the_sample_can_be_started_from(home: Path, cotrail: Run) -> None:
+def test_a_shell_asks_a_process(cotrail: Run) -> None:
+    ended = cotrail(**completing("submit --system searcha"))
+    assert (ended.returncode, ended.stdout.split()) == (0, ["searchain"])
+
+
+def test_the_sample_can_be_started_from(home: Path, cotrail: Run, cotrail_here: Run) -> None:
     written = json.loads(cotrail("sample", home / "mine", "--json").stdout)["files"]
     assert [Path(file).name for file in written] == [
         "corpus.jsonl",
@@ -199,36 +216,36 @@ def test_the_sample_can_be_started_from(home: Path, cotrail: Run) -> None:
         "demonstrations.txt",
         "run.toml",
     ]
-    assert cotrail("index", written[0], "--name", "sample").returncode == 0
+    assert cotrail_here("index", written[0], "--name", "sample").returncode == 0
     request = make_request(read_run_file(Path(written[-1])))
     assert len(prepare(replace(request, model="scripted")).questions) == 32
-    refused = cotrail("sample", home / "mine")
+    refused = cotrail_here("sample", home / "mine")
     assert (refused.returncode, "would be replaced; name another folder" in refused.stderr) == (2, True)
 
 
-def test_index_prints_what_it_made(home: Path, given: Given, cotrail: Run) -> None:
-    printed = json.loads(cotrail("index", home / "corpus.jsonl", "--name", "again", "--json").stdout)
+def test_index_prints_what_it_made(home: Path, given: Given, cotrail_here: Run) -> None:
+    printed = json.loads(cotrail_here("index", home / "corpus.jsonl", "--name", "again", "--json").stdout)
     assert (printed["corpus"], printed["paragraphs"]) == ("again", 1)
     assert len(printed["revision"]) == 64
-    assert "1 paragraph " in cotrail("index", home / "corpus.jsonl", "--name", "again").stdout
+    assert "1 paragraph " in cotrail_here("index", home / "corpus.jsonl", "--name", "again").stdout
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     ["not JSON", '{"id": "2", "title": "T"}', '{"id": "2", "title": "T", "text": "a\\u0000b"}', '{"id": "\\ud800"}'],
 )
 def test_a_corpus_line_that_can_not_be_used_is_named_and_leaves_nothing_behind(
-    line: str, home: Path, cotrail: Run
+    line: str, home: Path, cotrail_here: Run
 ) -> None:
     path = home / "bad.jsonl"
     path.write_text(f'{{"id": "1", "title": "Ink", "text": "Stains."}}\n{line}\n')
-    ended = cotrail("index", path, "--name", "bad")
+    ended = cotrail_here("index", path, "--name", "bad")
     assert ended.returncode == 2
     assert "bad.jsonl, line 2" in ended.stderr
     assert not (home / "corpora" / "bad").exists()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("questions", "said"),
     [
         ("", "no questions"),
@@ -239,17 +256,19 @@ def test_a_corpus_line_that_can_not_be_used_is_named_and_leaves_nothing_behind(
         ('{"id": "1", "question": "A?", "gold": ["9"]}', 'no paragraph "9"'),
     ],
 )
-def test_a_question_file_that_can_not_work_is_refused(questions: str, said: str, given: Given, cotrail: Run) -> None:
+def test_a_question_file_that_can_not_work_is_refused(
+    questions: str, said: str, given: Given, cotrail_here: Run
+) -> None:
     asked = given()
     Path(asked["questions"]).write_text(questions)
-    ended = cotrail("submit", *options(asked))
+    ended = cotrail_here("submit", *options(asked))
     assert ended.returncode == 2
     assert said in ended.stderr
 
 
-def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail: Run) -> None:
-    assert cotrail("submit", *options(given())).returncode == 3
-    assert cotrail("submit", *options(given(model="unknown"))).returncode == 2
+def test_all_is_checked_before_a_server_is_asked(given: Given, cotrail_here: Run) -> None:
+    assert cotrail_here("submit", *options(given())).returncode == 3
+    assert cotrail_here("submit", *options(given(model="unknown"))).returncode == 2
 
 
 @each_case(

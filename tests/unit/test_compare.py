@@ -114,7 +114,7 @@ def test_settings_of_a_variation_go_before_those_of_the_file() -> None:
     assert runs["hotpotqa/m/one-step"].settings == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         ({"systems": []}, "systems"),
@@ -231,7 +231,7 @@ def test_gold_paragraphs_are_those_of_the_corpus_whatever_a_system_searches(fold
     assert all(not run.submission.binding.corpora for run in map(schedule.prepare, schedule.cells))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         (('corpus = "sample"', ""), "name the corpus"),

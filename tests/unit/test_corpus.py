@@ -7,6 +7,7 @@ import pytest
 from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.errors import CorpusError
+from tests.cases import each_case
 
 Write = Callable[..., Path]
 
@@ -50,7 +51,7 @@ def test_an_id_of_a_paragraph_left_out_names_no_other(write: Write) -> None:
         list(read_corpus([path]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "complaint"),
     [
         ("not JSON", "valid JSON"),

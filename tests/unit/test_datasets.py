@@ -180,7 +180,7 @@ ID = {
 TEXT = dict.fromkeys(RECORDS, "question") | {"tempquestions": "Question", "fever": "claim"}
 """What the fields are called."""
 
-every_dataset = pytest.mark.parametrize("dataset", RECORDS)
+every_dataset = each_case("dataset", RECORDS)
 
 
 def test_a_hotpotqa_question_has_the_paragraphs_of_its_supporting_facts_as_gold(write: Write) -> None:
@@ -282,7 +282,7 @@ def answer(*spans: str, number: str = "", **date: str) -> dict[str, Any]:
     return {"number": number, "spans": list(spans), "date": {"day": "", "month": "", "year": ""} | date}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("objects", "answers"),
     [
         ([answer("ink")], ("ink",)),
@@ -355,7 +355,7 @@ def test_ones_own_questions_may_have_several_kinds_by_name(write: Write) -> None
     assert question.kinds == kinds
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kinds", "complaint"),
     [
         ({"kind": "easy", "kinds": {"domain": "law"}}, "line 1: there are both kind and kinds"),
@@ -457,7 +457,7 @@ def test_text_that_can_not_be_stored_is_an_error(dataset: str, text: str, compla
         load_questions(dataset, write(dataset, RECORDS[dataset](**{TEXT[dataset]: text})))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("dataset", "content"),
     [("hotpotqa", "[{"), ("hotpotqa", "nonsense"), ("musique", '{"id"'), ("jsonl", '{"id"'), ("jsonl", "nonsense")],
 )
@@ -468,8 +468,8 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
         load_questions(dataset, path)
 
 
-@pytest.mark.parametrize("asked", DATASETS)
-@pytest.mark.parametrize("given", RECORDS)
+@each_case("asked", DATASETS)
+@each_case("given", RECORDS)
 def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
     path = write(given, RECORDS[given]())
     if asked == given or (asked, given) == ("strategyqa-facts", "strategyqa"):
@@ -479,7 +479,7 @@ def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: 
         load_questions(asked, path)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "what"),
     [
         (b'{"id": "1", "title": "Ink", "text": "Ink stains."}\n', "to hold paragraphs of a corpus"),
@@ -500,7 +500,7 @@ def test_a_file_that_holds_no_questions_is_an_error_that_says_what_it_is(
         load_questions("musique", path)
 
 
-@pytest.mark.parametrize("dataset", LISTS)
+@each_case("dataset", LISTS)
 def test_a_truncated_list_is_an_error_that_names_the_entry(dataset: str, write: Write) -> None:
     path = write(dataset, *(RECORDS[dataset](**{ID[dataset]: f"q{number}"}) for number in range(3)))
     path.write_bytes(path.read_bytes()[:-40])
@@ -598,7 +598,7 @@ def test_an_official_file_beside_another_one_is_an_error(write: Write, official:
         load_questions("hotpotqa", write("hotpotqa", hotpotqa()), official=official("hotpotqa"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "asked", "complaint"),
     [
         ("hotpotqa", "musique", "says that it is of 'hotpotqa', and not of 'musique'"),

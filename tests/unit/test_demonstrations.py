@@ -95,7 +95,7 @@ def test_a_windows_file_means_the_same(write: Write) -> None:
     assert read_demonstrations(write(b"\xef\xbb\xbf" + SOUND.replace("\n", "\r\n").encode())) == plain
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "problem"),
     [
         ("", "is empty"),
@@ -144,7 +144,7 @@ def test_answers_alone_are_not_chains(write: Write) -> None:
         in_form(direct, AnswerForm.COT)
 
 
-@pytest.mark.parametrize("form", AnswerForm)
+@each_case("form", AnswerForm)
 def test_a_mixture_of_forms_is_refused(write: Write, form: AnswerForm) -> None:
     mixed = read_demonstrations(write(SOUND.replace(" So the answer is: no.", "")))
     with pytest.raises(DemonstrationError, match="a2 states no answer"):
@@ -152,15 +152,13 @@ def test_a_mixture_of_forms_is_refused(write: Write, form: AnswerForm) -> None:
 
 
 @needs_released
-@pytest.mark.parametrize("path", sorted(RELEASED.glob("*/*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@each_case("path", sorted(RELEASED.glob("*/*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_released_file_is_written_with_its_own_bytes(path: Path) -> None:
     assert write_demonstrations(read_demonstrations(path)).encode() == path.read_bytes()
 
 
 @needs_released
-@pytest.mark.parametrize(
-    "path", sorted(RELEASED.glob("*/*_cot_*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
+@each_case("path", sorted(RELEASED.glob("*/*_cot_*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_released_chains_state_the_released_answers(path: Path) -> None:
     stated = in_form(read_demonstrations(path), AnswerForm.DIRECT)
     released = read_demonstrations(path.with_name(path.name.replace("_cot_", "_direct_")))

@@ -11,6 +11,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.documents import MOST_WORDS, look_into, passages
 from cotrail.data.corpora.files import read_corpus
 from cotrail.errors import CorpusError
+from tests.cases import each_case
 
 MARKDOWN = """---
 title: left out
@@ -166,9 +167,7 @@ def test_any_markdown_is_read(text: str) -> None:
         assert all(line.rstrip() in lines for block in section.blocks for line in block.split("\n"))
 
 
-@pytest.mark.parametrize(
-    "atom", ["a\n\n", "# a\n", "> ", "- ", "[", "```\n", "<!--\n", "a\n=\n", "1. a\n", "w ", "w. ", " "]
-)
+@each_case("atom", ["a\n\n", "# a\n", "> ", "- ", "[", "```\n", "<!--\n", "a\n=\n", "1. a\n", "w ", "w. ", " "])
 def test_a_large_document_is_read(atom: str, tmp_path: Path) -> None:
     for name in ("a.md", "b.txt"):
         (tmp_path / name).write_text(atom * (50_000 // len(atom)) + f"\n\nend of {name}")

@@ -16,6 +16,7 @@ from cotrail.engines.embedding.embedders import EMBEDDERS, SentenceTransformers
 from cotrail.engines.embedding.scripted import ScriptedEmbedder
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
+from tests.cases import each_case
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")
@@ -121,7 +122,7 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 SERVER = "[embedders.m]\nengine = 'server'\nmodel = 'e5'\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "problem"),
     [
         ("[embedders.m]", "the embedder m .*`engine` is missing; there are: sentence-transformers, server, scripted"),

@@ -12,6 +12,7 @@ from cotrail.engines.engine_catalogue import preferred
 from cotrail.engines.length_batches import batches
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
 from cotrail.errors import InputError, NotInstalledError
+from tests.cases import each_case
 
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 
@@ -45,7 +46,7 @@ def test_the_same_model_has_the_same_digest_whatever_lies_beside_it(tmp_path: Pa
     assert folder_digest(model(tmp_path / "a", FILES)) == folder_digest(model(tmp_path / "b", FILES | beside))
 
 
-@pytest.mark.parametrize("name", [*FILES, "tokenizer.json", "spiece.model", "2_Dense/model.safetensors"])
+@each_case("name", [*FILES, "tokenizer.json", "spiece.model", "2_Dense/model.safetensors"])
 def test_what_decides_changes_the_digest(tmp_path: Path, name: str) -> None:
     whole = folder_digest(model(tmp_path / "a", FILES))
     assert folder_digest(model(tmp_path / "b", FILES | {name: "other"})) != whole

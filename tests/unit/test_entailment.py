@@ -206,7 +206,7 @@ def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
 # The catalogue
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "problem"),
     [
         ("[entailers.m]", "the entailer m .*`engine` is missing; there are: transformers, scripted"),

@@ -15,6 +15,7 @@ from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.schedule import Schedule
+from tests.cases import each_case
 from tests.unit.test_datasets import musique, processed
 
 INSTRUCTION = "Answer the following question by reasoning step-by-step."
@@ -280,7 +281,7 @@ def test_models_that_can_not_be_told_apart_are_refused(folder: Path, file: str, 
         inputs(folder, file)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error", "says"),
     [
         (('name = "sample"', ""), InputError, "name"),

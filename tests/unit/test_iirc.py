@@ -11,6 +11,7 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.datasets.loading import form_of, load_annotated, load_questions
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.evaluation.metrics.drop import published_spans
+from tests.cases import each_case
 from tests.unit.test_datasets import processed
 
 PAGES = {
@@ -103,7 +104,7 @@ def test_an_answer_is_its_spans_or_its_value_without_the_unit(
     assert question.kinds == {"answer_type": answer["type"]}
 
 
-@pytest.mark.parametrize("answer", [{"type": "none"}, {"type": "bad"}, span(), span(" "), value("", "years")])
+@each_case("answer", [{"type": "none"}, {"type": "bad"}, span(), span(" "), value("", "years")])
 def test_questions_without_an_answer_are_left_out(answer: dict[str, Any], file: Path) -> None:
     assert [question.id for question in load(file, asked("q_1", answer), asked("q_2"))] == ["q_2"]
 

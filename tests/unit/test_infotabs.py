@@ -96,7 +96,7 @@ def test_the_kinds_are_the_category_of_the_table_and_the_label(write: Write) -> 
     assert question.kinds == {"category": "Fluid", "label": "E"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("bad", "complaint"),
     [
         (line(label="X"), r"dev\.tsv, line 3: the label is 'X'"),

@@ -11,6 +11,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.judging.calibration import OTHER, RIGHT, Confused, calibration
 from cotrail.evaluation.judging.calibration_error import calibration_error
 from cotrail.evaluation.judging.labels import Label, read_labels
+from tests.cases import each_case
 
 SIMPLEQA = {"correct": 1.0, "incorrect": 0.0, "not attempted": 0.0}
 QUESTIONS = {"q1", "q2", "q3"}
@@ -107,7 +108,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "labels"),
     [
         ('{"id": "q1", "verdict": "correct"}\n\n{"id": "q2", "verdict": "not attempted"}\n', None),
@@ -124,7 +125,7 @@ def test_labels_are_lines_of_json_or_a_table(tmp_path: Path, text: str, labels: 
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "refusal"),
     [
         ("", "has no labels"),

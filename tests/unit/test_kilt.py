@@ -10,6 +10,7 @@ from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
+from tests.cases import each_case
 
 INPUTS = {
     "zsre": "Ink Museum [SEP] architect",
@@ -86,7 +87,7 @@ def test_a_test_file_has_no_answers(dataset: str, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "given", "complaint"),
     [
         ("zsre", "fever", r"line 1: the input hasn't \[SEP\] .* it isn't of 'zsre'"),

@@ -7,6 +7,7 @@ from cotrail.core.ports.knowledge import MOST_SENTENCES, Knowledge
 from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
+from tests.cases import each_case
 from tests.unit.made_knowledge import assertion
 
 LINES = [
@@ -37,7 +38,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Knowledge:
     return built(tmp_path_factory.mktemp("conceptnet"), LINES).open("conceptnet")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "other", "expected"),
     [
         ("The Spouse of Charles are Diana", "Charles was married.", [("Married is related to spouse.", 2.5)]),

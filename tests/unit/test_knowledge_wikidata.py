@@ -119,7 +119,7 @@ def test_two_statements_of_one_year_are_one_sentence(source: Knowledge) -> None:
     assert (hit.paragraph.text, hit.paragraph.id) == ("Shanghai Noon was released in 2000.", "wikidata:Q9#P577/0")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("Laptops were made.", set()),
@@ -276,7 +276,7 @@ def test_of_several_entities_of_one_id_the_first_counts(tmp_path: Path) -> None:
     assert said(store.open("wikidata"), "Plato died.") == set()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "message"),
     [
         ('[\n{"type": "item", "id": "Q1"},\n{"type": "item", "id"\n]\n', r"dump\.json, line 3: this isn't valid JSON"),

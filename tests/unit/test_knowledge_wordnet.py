@@ -8,6 +8,7 @@ from cotrail.core.ports.knowledge import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.knowledge.wordnet.database_files import shipped
 from cotrail.errors import InputError
+from tests.cases import each_case
 from tests.unit.made_knowledge import animals
 
 
@@ -34,7 +35,7 @@ def said(source: Knowledge, text: str, other: str) -> dict[str, float]:
     return {hit.paragraph.text: hit.score for hit in source.lookup(text, other)}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "other", "expected"),
     [
         ("The Breed is a collie.", "It is no dog.", {"Collie is a hyponym of dog.": 7 / 8}),
@@ -103,7 +104,7 @@ def test_a_synset_that_is_missing_is_told(tmp_path: Path) -> None:
 # What the paper's table 8 takes from WordNet.
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("premise", "hypothesis", "expected"),
     [
         ("The Elevation of Curitiba are 934.6 m.", "Curitiba is above sea level.", "Elevation is a hypernym of level."),

@@ -3,6 +3,7 @@
 import re
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -58,7 +59,7 @@ ROOM = 60
 hundreds of times as long."""
 
 WAYS: dict[str, Callable[[re.Pattern[Any], Any], object]] = {
-    "finditer": lambda pattern, text: sum(1 for _ in pattern.finditer(text)),
+    "finditer": lambda pattern, text: deque(pattern.finditer(text), maxlen=0),
     "fullmatch": lambda pattern, text: pattern.fullmatch(text),
 }
 
@@ -103,13 +104,13 @@ def is_linear(look: Callable[[], object], characters: int) -> bool:
     return True
 
 
-@each_case(("name", "pattern"), lambda: sorted(patterns().items()))
-def test_every_pattern_is_linear(name: str, pattern: re.Pattern[Any]) -> None:
+@each_case("name", lambda: sorted(patterns()))
+def test_every_pattern_is_linear(name: str) -> None:
+    pattern = patterns()[name]
     for text in texts(pattern, CHARACTERS):
         given = text.encode() if isinstance(pattern.pattern, bytes) else text
         for way, look in WAYS.items():
-            place = f"{name}: {way} in {text[:40]!r}...{text[-4:]!r}"
-            assert is_linear(lambda: look(pattern, given), CHARACTERS), place  # noqa: B023
+            assert is_linear(lambda: look(pattern, given), CHARACTERS), f"{way} in {text[:40]!r}...{text[-4:]!r}"  # noqa: B023
 
 
 def test_patterns_are_constants_of_modules_or_made_where_this_test_knows() -> None:
@@ -211,7 +212,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
 }
 """What the product does with texts that it didn't write."""
 
-SHORT, TIMES = 5_000, 8
+SHORT, TIMES = 2_500, 8
+
+TRIES = 5
+"""How often a growth is measured again: the clock of a busy machine stands still now and then."""
 
 
 def seconds(look: Callable[[], object]) -> float:
@@ -222,14 +226,19 @@ def seconds(look: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
+def grows_linearly(look: Callable[[str], object], piece: str) -> bool:
+    """Return whether a text that is longer by a factor takes longer by hardly more than that."""
+    short, long = (seconds(partial(look, repeated(piece, SHORT * times))) for times in (1, TIMES))
+    # Quadratic growth would be the square; what takes next to no time isn't measured well.
+    return long <= 3 * TIMES * short + ROOM * looking_seconds(SHORT * TIMES)
+
+
 @each_case("name", FUNCTIONS)
 def test_every_function_is_linear(name: str) -> None:
     look = FUNCTIONS[name]
     look("a")  # what is imported and compiled at the first call
     for piece in PIECES:
-        short, long = (seconds(partial(look, repeated(piece, SHORT * times))) for times in (1, TIMES))
-        # Quadratic growth would be the square; what takes next to no time isn't measured well.
-        assert long <= 3 * TIMES * short + ROOM * looking_seconds(SHORT * TIMES), f"{piece!r}"
+        assert any(grows_linearly(look, piece) for _ in range(TRIES)), f"{piece!r}"
 
 
 NUMBERS = st.lists(st.sampled_from(["1", "23", ",", ".", " + ", " - ", " = ", " ", "="]), max_size=14).map("".join)

@@ -146,7 +146,7 @@ def test_corpora_are_listed_with_their_extent_and_removed_only_when_confirmed(ho
     assert (home / "corpora" / "ink" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("arguments", [("systems",), ("systems", "ircot"), ("models",), ("datasets",), ("corpora",)])
+@each_case("arguments", [("systems",), ("systems", "ircot"), ("models",), ("datasets",), ("corpora",)])
 def test_the_lists_are_printed_for_people_too(arguments: Sequence[str], home: Path) -> None:
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output

@@ -15,6 +15,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import CorpusError, InputError
+from tests.cases import each_case
 
 TEXT = "Ink stains."
 PUBLISHED = {
@@ -43,7 +44,7 @@ def read(folder: Path, *lines: object) -> list[Paragraph]:
     return list(read_corpus([written(folder, *lines)]))
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@each_case("name", PUBLISHED)
 def test_a_published_form_is_read(name: str, tmp_path: Path) -> None:
     record, title, text = PUBLISHED[name]
     expected = [Paragraph(id="1", title=title, text=text)]
@@ -64,7 +65,7 @@ def test_the_table_of_dpr_is_read(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lines", "said"),
     [
         (("0\tInk stains.", "1\tIt dries."), "line 1: the header names no id or _id or docid and no text"),
@@ -86,7 +87,7 @@ def test_an_archive_is_named(tmp_path: Path) -> None:
         list(read_corpus([path]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("record", "said"),
     [
         ({"id": "1", "_id": "1", "text": "a"}, "`id` and `_id` mean the same"),
@@ -138,8 +139,8 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize("record", READERS)
-@pytest.mark.parametrize(("changes", "said"), REFUSED)
+@each_case("record", READERS)
+@each_case(("changes", "said"), REFUSED)
 def test_questions_and_paragraphs_are_refused_alike(
     record: Record, changes: dict[str, object], said: str, tmp_path: Path
 ) -> None:

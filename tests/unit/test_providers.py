@@ -11,6 +11,7 @@ from cotrail.engines.language_models.providers import PROVIDERS
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.lists.model_list import describe_models
 from cotrail.services.runs.runnable import check_key
+from tests.cases import each_case
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def engine(path: Path, name: str) -> Any:
     return find_model(path, name).engine
 
 
-@pytest.mark.parametrize("provider", list(PROVIDERS))
+@each_case("provider", list(PROVIDERS))
 def test_every_provider_has_models_that_can_be_asked(path: Path, provider: str) -> None:
     found = find_model(path, f"{provider}/vendor/some-model")
     assert isinstance(found, ModelSpec)

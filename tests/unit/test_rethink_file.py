@@ -16,6 +16,7 @@ from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import is_right, read_recorded
 from cotrail.faithfulness.scores import NO_EVIDENCE, Scores, Thresholds
+from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +73,7 @@ def rethink(write: Write) -> Rethink:
     return rethink
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "weights"),
     [
         ("", {"no": 2.04, "yes": 0.52}),
@@ -222,7 +223,7 @@ def with_sentence(**changes: object) -> Line:
     return {"id": "1", "chains": [R1, {"prediction": "no", "sentences": [DIED_322BC, known]}]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "said"),
     [
         ("not JSON", "isn't valid JSON"),

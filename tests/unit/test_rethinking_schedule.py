@@ -15,6 +15,7 @@ from cotrail.errors import CotrailError, DatasetError, DemonstrationError, Input
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingTrial
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.schedule import Schedule
+from tests.cases import each_case
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 
 FILE = EXPERIMENT.format(name="tasks")
@@ -140,7 +141,7 @@ def test_the_plan_changes_with_whatever_decides_a_result(folder: Path) -> None:
     assert {key for key in before if changed[key] != before[key]} == {"entailers"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error", "says"),
     [
         (('corpus = "facts"', 'corpus = "none"'), CotrailError, "none"),

@@ -388,7 +388,7 @@ def test_the_page_and_the_figure_hold_what_was_found() -> None:
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")
-@pytest.mark.parametrize(
+@each_case(
     ("number", "rows"),
     [
         (1, published.METHODS_BY_TASK),

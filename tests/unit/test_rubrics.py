@@ -75,7 +75,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("line", "said"),
     [
         ('words = "Is it?"', "`words` lacks the place {answer}"),

@@ -67,7 +67,7 @@ def record(dataset: str, number: int) -> dict[str, Any]:
     return RECORDS[dataset](**{ID[dataset]: f"q{number}", TEXT[dataset]: f"What is {number}?"})
 
 
-@pytest.mark.parametrize("dataset", RECORDS)
+@each_case("dataset", RECORDS)
 def test_drawn_files_load_as_the_questions_that_are_drawn(dataset: str, tmp_path: Path) -> None:
     records = [record(dataset, number) for number in range(12)]
     path, drawn = tmp_path / "all", tmp_path / "drawn"

@@ -54,7 +54,7 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
     assert read_search_file(tmp_path / "search.toml") == SearchFile()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "said"),
     [
         ("[index]\nsimilarity.default.k1 = 2", r"can't set similarity\.default\.k1"),

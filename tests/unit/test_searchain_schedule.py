@@ -11,6 +11,7 @@ from cotrail.errors import CotrailError, InputError
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.papers.schedule import Schedule
 from cotrail.services.runs.prepared_run import PreparedRun
+from tests.cases import each_case
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 
 WITHOUT = ("/without-retrieval", "/without-verification", "/without-completion")
@@ -92,7 +93,7 @@ def test_the_plan_changes_with_whatever_decides_a_result(folder: Path) -> None:
     assert opened(folder).plan()["pins"] != before["pins"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         (('corpus = "wikipedia"', 'corpus = "nowhere"'), "nowhere"),

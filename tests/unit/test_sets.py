@@ -10,6 +10,7 @@ from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.data.demonstrations.files import read_demonstrations
 from cotrail.data.demonstrations.sets import demonstration_sets, listed_set
 from cotrail.errors import DemonstrationError
+from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"
 
@@ -79,7 +80,7 @@ def test_a_listed_set_is_its_ids_in_their_order(tmp_path: Path) -> None:
     assert ids((listed_set(TWENTY, path, 1), listed_set(TWENTY, path, 2))) == [["q3", "q1"], ["q19", "q0", "q7"]]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("sets", "number", "said"),
     [
         ([["q1"], ["q2", "q99"]], 2, "set 2 of .*sets.json has the id 'q99', and no demonstration has it"),

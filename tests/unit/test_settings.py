@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -63,18 +65,27 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("field", VARIABLES)
-def test_every_field_is_read_from_its_variable(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Sets a variable, while the block is carried out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name, value)
+        settings.cache_clear()
+        yield
+
+
+@each_case("field", VARIABLES)
+def test_every_field_is_read_from_its_variable(field: str) -> None:
     text, value = VARIABLES[field]
     assert getattr(Settings(), field) != value
-    monkeypatch.setenv(f"COTRAIL_{field.upper()}", text)
-    assert getattr(Settings(), field) == value
+    with variable(f"COTRAIL_{field.upper()}", text):
+        assert getattr(Settings(), field) == value
 
 
-@pytest.mark.parametrize("field", SECRETS)
-def test_addresses_are_read_from_their_variables_too(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"COTRAIL_{field.upper()}", SECRETS[field])
-    assert getattr(Settings(), field).get_secret_value() == SECRETS[field]
+@each_case("field", SECRETS)
+def test_addresses_are_read_from_their_variables_too(field: str) -> None:
+    with variable(f"COTRAIL_{field.upper()}", SECRETS[field]):
+        assert getattr(Settings(), field).get_secret_value() == SECRETS[field]
 
 
 def test_an_execution_has_a_deadline_whatever_its_kind() -> None:
@@ -94,7 +105,7 @@ def test_every_field_is_tested_here() -> None:
     assert set(Settings.model_fields) == {*VARIABLES, *SECRETS}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "bad"),
     [
         ("search_prefix", "Two"),
@@ -110,13 +121,12 @@ def test_every_field_is_tested_here() -> None:
         ("max_attempts", "0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(field: str, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"COTRAIL_{field.upper()}", bad)
-    with pytest.raises(ValidationError, match=field):
+def test_what_makes_no_sense_is_refused(field: str, bad: str) -> None:
+    with variable(f"COTRAIL_{field.upper()}", bad), pytest.raises(ValidationError, match=field):
         Settings()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "hint"),
     [
         (f"sentinel://:{SECRET}@host:26379/0", "Redis Sentinel isn't supported"),
@@ -133,17 +143,17 @@ def test_what_makes_no_sense_is_refused(field: str, bad: str, monkeypatch: pytes
         (f"{SECRET}@host:6379", "the broker must be Redis or Valkey"),
     ],
 )
-def test_other_brokers_are_refused_by_name(url: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COTRAIL_BROKER_URL", url)
-    with pytest.raises(ValidationError, match=hint) as refused:
-        Settings()
-    assert SECRET not in str(refused.value)
+def test_other_brokers_are_refused_by_name(url: str, hint: str) -> None:
+    with variable("COTRAIL_BROKER_URL", url):
+        with pytest.raises(ValidationError, match=hint) as refused:
+            Settings()
+        assert SECRET not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["redis://h", "rediss://:p@h:1/2", "redis+socket:///a/b", "redis://a;redis://b"])
-def test_every_way_to_a_redis_is_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COTRAIL_BROKER_URL", url)
-    assert Settings().broker == url
+@each_case("url", ["redis://h", "rediss://:p@h:1/2", "redis+socket:///a/b", "redis://a;redis://b"])
+def test_every_way_to_a_redis_is_taken(url: str) -> None:
+    with variable("COTRAIL_BROKER_URL", url):
+        assert Settings().broker == url
 
 
 def test_settings_are_read_once_and_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,15 +277,15 @@ SLASHED = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [*BAD.items(), *SLASHED.items()])
-def test_the_variable_is_named_and_its_value_is_not(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, value.format(secret=SECRET))
-    with pytest.raises(InputError, match=name) as refused:
-        settings()
-    assert SECRET not in "".join(traceback.format_exception(refused.value))
-    with pytest.raises(ValidationError) as invalid:
-        Settings()
-    assert SECRET not in "".join(traceback.format_exception(invalid.value))
+@each_case(("name", "value"), [*BAD.items(), *SLASHED.items()])
+def test_the_variable_is_named_and_its_value_is_not(name: str, value: str) -> None:
+    with variable(name, value.format(secret=SECRET)):
+        with pytest.raises(InputError, match=name) as refused:
+            settings()
+        assert SECRET not in "".join(traceback.format_exception(refused.value))
+        with pytest.raises(ValidationError) as invalid:
+            Settings()
+        assert SECRET not in "".join(traceback.format_exception(invalid.value))
 
 
 REFUSED = [
@@ -309,14 +319,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "said"), REFUSED)
-def test_a_malformed_variable_is_refused_on_one_line(
-    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(f"COTRAIL_{name}", value)
-    with pytest.raises(InputError, match=f"COTRAIL_{name}.*{said}") as refused:
-        settings()
-    assert "\n" not in str(refused.value)
+@each_case(("name", "value", "said"), REFUSED)
+def test_a_malformed_variable_is_refused_on_one_line(name: str, value: str, said: str) -> None:
+    with variable(f"COTRAIL_{name}", value):
+        with pytest.raises(InputError, match=f"COTRAIL_{name}.*{said}") as refused:
+            settings()
+        assert "\n" not in str(refused.value)
 
 
 @each_case(
@@ -383,10 +391,10 @@ def test_variables_of_compose_and_of_the_stack_are_no_mistakes(
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URL", "BROKER_URL", "SEARCH_URL", "SEARCH_API_KEY"])
-def test_an_empty_variable_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"COTRAIL_{name}", "")
-    assert getattr(Settings(), name.lower()) is None
+@each_case("name", ["DATABASE_URL", "BROKER_URL", "SEARCH_URL", "SEARCH_API_KEY"])
+def test_an_empty_variable_is_none(name: str) -> None:
+    with variable(f"COTRAIL_{name}", ""):
+        assert getattr(Settings(), name.lower()) is None
 
 
 def test_a_key_is_read_without_the_line_s_end_that_files_have(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from cotrail.services.runs.submission import prepare
 from cotrail.services.runs.system_settings import system_settings
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
+from tests.cases import each_case
 from tests.unit.commands import DEMONSTRATION, Given
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "said"),
     [
         ({"system": None}, "no system given"),
@@ -162,8 +163,8 @@ def test_what_a_setting_leaves_open_stays_the_systems_own_default(given: Given) 
     assert prepare(make_request(asked)).submission.settings["retrieval"]["retrieval_count"] == 15
 
 
-@pytest.mark.parametrize("system", ["rethinking", "self-consistency", "chain-of-thought", "few-shot", "zero-shot"])
-@pytest.mark.parametrize(("rules", "until"), [("paper", "chain"), ("released", "end")])
+@each_case("system", ["rethinking", "self-consistency", "chain-of-thought", "few-shot", "zero-shot"])
+@each_case(("rules", "until"), [("paper", "chain"), ("released", "end")])
 def test_chains_are_read_by_the_rules_that_are_named(system: str, rules: str, until: str, given: Given) -> None:
     request = make_request(given(system=system, rules=rules))
     configured = system_settings(find_system(system), request)

@@ -4,6 +4,7 @@ from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.tempquestions import PROMPT_IDS
 from cotrail.errors import DatasetError
+from tests.cases import each_case
 from tests.unit.test_datasets import Write, tempquestions, write
 
 __all__ = ["write"]
@@ -17,7 +18,7 @@ def test_a_question_has_its_answer_and_its_signal(write: Write) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("types", "is_taken"),
     [
         (["Implicit"], True),

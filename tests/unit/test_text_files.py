@@ -5,9 +5,8 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
-
-import pytest
 
 from cotrail.common.toml_files import read_toml
 from cotrail.data.corpora.building import build_corpus
@@ -26,6 +25,7 @@ from cotrail.errors import InputError
 from cotrail.faithfulness.recorded import read_recorded
 from cotrail.services.papers.files import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
+from tests.cases import each_case
 
 HOTPOT = {"_id": "1", "question": "Who?", "context": [["Ink", ["It stains."]]], "level": "easy"}
 MUSIQUE: dict[str, object] = {"id": "1", "question": "Who?", "answer": "x", "paragraphs": []}
@@ -69,9 +69,9 @@ KINDS = {
 }
 
 
-def outcome(kind: Kind, content: bytes, folder: Path) -> object:
-    """What is read from a file of that content, or how it is refused."""
-    folder.mkdir()
+def outcome(kind: Kind, content: bytes, tmp_path: Path) -> object:
+    """What is read from a file of that content, alone in a folder, or how it is refused."""
+    folder = Path(mkdtemp(dir=tmp_path))
     path = folder / f"file{kind.suffix}"
     path.write_bytes(kind.packed(content))
     try:
@@ -80,15 +80,15 @@ def outcome(kind: Kind, content: bytes, folder: Path) -> object:
         return str(error).replace(str(folder), "")
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@each_case("kind", KINDS.values(), ids=KINDS)
 def test_a_byte_order_mark_changes_nothing(kind: Kind, tmp_path: Path) -> None:
-    plain = outcome(kind, kind.content.encode(), tmp_path / "plain")
-    assert outcome(kind, kind.content.encode("utf-8-sig"), tmp_path / "marked") == plain
+    plain = outcome(kind, kind.content.encode(), tmp_path)
+    assert outcome(kind, kind.content.encode("utf-8-sig"), tmp_path) == plain
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@each_case("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@each_case("kind", KINDS.values(), ids=KINDS)
 def test_another_encoding_is_named_with_the_way_out(kind: Kind, encoding: str, tmp_path: Path) -> None:
-    said = str(outcome(kind, kind.content.encode(encoding), tmp_path / "wide"))
+    said = str(outcome(kind, kind.content.encode(encoding), tmp_path))
     assert "convert it to UTF-8: iconv" in said
     assert encoding[:6].upper() in said

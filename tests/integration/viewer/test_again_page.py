@@ -13,6 +13,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.models.schema.tables import runs, steps
 from cotrail.systems.registry import find_system
+from tests.cases import each_case
 from tests.integration.asked_service import bearer, service
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, begin, run_to_end
@@ -125,7 +126,7 @@ def test_what_is_left_as_it_was_is_no_edit(client: "TestClient[Any]", query: Que
     assert (row["model_name"], row["seed"], row["settings"]["retrieval"]["retrieval_count"]) == ("other", 7, 2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("step", "changes", "said"),
     [
         (SEARCH, {"settings": "retrieval_cuont = 2"}, "there is no 'retrieval_cuont' to set"),
@@ -164,7 +165,7 @@ def test_a_hostile_query_is_shown_as_it_was_and_can_be_tried_again(
     assert "searched for" in again.one("li", aria_current="step").text
 
 
-@pytest.mark.parametrize(("step", "status"), [("99", 422), ("-1", 422), ("none", 422)])
+@each_case(("step", "status"), [("99", 422), ("-1", 422), ("none", 422)])
 def test_a_step_that_is_not_there_is_named(step: str, status: int, client: "TestClient[Any]") -> None:
     page_at(client, f"/runs/{ORIGIN}/questions/q0/steps/{step}/again", status)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.configuration.settings import settings
+from tests.cases import each_case
 from tests.integration.asked_service import service
 from tests.integration.compared import HALF, RIGHT, WRONG, answered, asked
 from tests.integration.conftest import Cotrail
@@ -182,7 +183,7 @@ def test_steps_are_shown_where_nothing_says_who_is_right(client: "TestClient[Any
     assert marked(page, 1) == [RIGHT, WRONG]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "status"),
     [
         ("/compare?run=alpha&run=nothing", 404),

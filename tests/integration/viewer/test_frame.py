@@ -9,6 +9,7 @@ import pytest
 from litestar.testing import TestClient
 
 from cotrail.configuration.settings import settings
+from tests.cases import each_case
 from tests.integration.asked_service import bearer, service, upload, write_home
 from tests.integration.conftest import Cotrail
 from tests.integration.viewer.read_pages import BROWSER, page_at, read_page
@@ -55,7 +56,7 @@ def test_the_list_is_filtered_by_its_address(client: "TestClient[Any]") -> None:
     assert page.one("input", name="q").attributes["value"] == "system=ircot"
 
 
-@pytest.mark.parametrize(("address", "status"), [("/nothing", 404), ("/?after=nothing", 404), ("/?q=sistem%3D1", 422)])
+@each_case(("address", "status"), [("/nothing", 404), ("/?after=nothing", 404), ("/?q=sistem%3D1", 422)])
 def test_people_get_errors_as_pages_and_programs_as_problems(
     client: "TestClient[Any]", address: str, status: int
 ) -> None:

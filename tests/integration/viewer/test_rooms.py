@@ -25,6 +25,7 @@ from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
 from cotrail.viewer.marking import marked
 from cotrail.viewer.pages import audit
+from tests.cases import each_case
 from tests.integration.asked_service import HERE, bearer, service, write_home
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, begin, close_runs, run_to_end
@@ -84,7 +85,7 @@ def test_a_question_is_begun_by_the_form_and_goes_to_its_page(client: Browser) -
     assert client.get("/v1/ask").json()["questions"][0]["run"] == run
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "said"),
     [
         ({"question": "   ", "system": "zero-shot"}, "the question is empty"),

@@ -10,6 +10,7 @@ from litestar.testing import TestClient
 from cotrail.configuration.settings import settings
 from cotrail.services.access import tokens
 from cotrail.services.access.actor import Scope
+from tests.cases import each_case
 from tests.integration.asked_service import HERE, service
 from tests.integration.conftest import Cotrail
 from tests.integration.viewer.read_pages import BROWSER, page_at, read_page
@@ -66,7 +67,7 @@ def test_whoever_has_a_token_signs_in_and_goes_where_they_wanted_to(browser: Bro
     page_at(browser, path, 401)
 
 
-@pytest.mark.parametrize("token", ["", "nothing", "cotrail_0123456789ab_wrong", "<script>alert(1)</script>"])
+@each_case("token", ["", "nothing", "cotrail_0123456789ab_wrong", "<script>alert(1)</script>"])
 def test_what_is_no_token_signs_nobody_in(browser: Browser, token: str) -> None:
     answer = sign_in(browser, token, "/ask?question=x")
     assert answer.status_code == 401
@@ -94,8 +95,8 @@ def test_a_token_that_was_revoked_opens_no_page_any_more(browser: Browser, secre
     assert sign_in(browser, secret).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "path", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "", "/\r\nX: y"]
+@each_case(
+    "path", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\r\nX: y", ""]
 )
 def test_nobody_is_sent_to_another_site(browser: Browser, secret: str, path: str) -> None:
     answer = sign_in(browser, secret, path)
@@ -106,7 +107,7 @@ def test_nobody_is_sent_to_another_site(browser: Browser, secret: str, path: str
         assert answer.headers["location"] == "/"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "headers",
     [
         {"Origin": "https://evil.example"},

@@ -54,6 +54,13 @@ def no_variables() -> Iterator[None]:
     settings.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def transformers() -> None:
+    """Skips the module where PyTorch and transformers aren't installed, which tests import where they need them."""
+    pytest.importorskip("torch", reason="PyTorch isn't installed")
+    pytest.importorskip("transformers", reason="transformers isn't installed")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def no_threads_left() -> Iterator[None]:
     """A runtime's threads that outlive their test would renew leases in tests of other modules."""

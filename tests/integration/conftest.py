@@ -1,6 +1,7 @@
 """Fixtures: an empty store for each test, and models that tests open."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from benchmarks.search_servers import Running
 from cotrail.audit.verification import verify
 from cotrail.cli.main import app
 from cotrail.configuration.settings import Settings, settings
-from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.ports.language_model import LanguageModel
 from cotrail.engines.language_models.catalogue import find_model, open_model
+from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import UnavailableError
 from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.trail import read_trail
@@ -30,22 +32,12 @@ from cotrail.models.schema.tables import runs
 from cotrail.systems.registry import find_system
 from cotrail.tasks.runtime import Runtime
 from tests import search_servers
+from tests.integration.llamacpp_models import opening, shallow_path
 from tests.integration.served import KEY, Served
 from tests.integration.stepping import working_here
 
 Query = Callable[[Any], list[dict[str, Any]]]
 Cotrail = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def one_core() -> Iterator[None]:
-    """One thread: with models as small as those of the tests, PyTorch's threads only wait for each other."""
-    torch = pytest.importorskip("torch", reason="PyTorch isn't installed")
-    pytest.importorskip("transformers", reason="transformers isn't installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -77,8 +69,6 @@ def open_served(tmp_path: Path) -> Iterator[Callable[..., LanguageModel]]:
 def llama() -> Iterator[str]:
     """llama.cpp's own server with SmolLM2; it takes the key KEY."""
     xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-    from cotrail.engines.language_models.smollm2 import smollm2_path
-
     params = xllamacpp.CommonParams()
     try:
         params.model.path = str(smollm2_path())
@@ -101,24 +91,30 @@ def real(open_served: Callable[..., Any], llama: str, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def smollm2() -> Iterator[Callable[..., Any]]:
-    """Opens the model of the wheel in llama.cpp; what was opened is interrupted in the end."""
-    made: list[LanguageModel] = []
+    """Opens the model of the wheel in llama.cpp."""
+    with opening(smollm2_path) as open_:
+        yield open_
 
-    def open_(profile: Profile = "fast", slots: int = 1, context: int = 1024) -> Any:
-        pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-        from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-        from cotrail.engines.language_models.smollm2 import smollm2_path
 
-        try:
-            path = smollm2_path()
-        except UnavailableError as error:
-            pytest.skip(str(error))
-        made.append(LlamaCppModel(path, "smollm2-135m", profile, slots, context))
-        return made[-1]
+@pytest.fixture(scope="module")
+def shared_smollm2() -> Iterator[Callable[..., Any]]:
+    """The same, but what is opened alike is one model for the whole module, whose tests don't mind what was read."""
+    with opening(smollm2_path) as open_:
+        yield cache(open_)
 
-    yield open_
-    for model in made:
-        model.interrupt()
+
+@pytest.fixture
+def shallow() -> Iterator[Callable[..., Any]]:
+    """Opens a few of that model's layers, for tests that don't mind what is written."""
+    with opening(shallow_path) as open_:
+        yield open_
+
+
+@pytest.fixture(scope="module")
+def shared_shallow() -> Iterator[Callable[..., Any]]:
+    """The same, but what is opened alike is one model for the whole module."""
+    with opening(shallow_path) as open_:
+        yield cache(open_)
 
 
 @pytest.fixture(scope="session", params=search_servers.tested())

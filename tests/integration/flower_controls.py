@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from flower.urls import handlers
 from msgspec import Struct
-from tornado.routing import URLSpec
-from tornado.web import RequestHandler
 
 WRITING = ("POST", "PUT", "PATCH", "DELETE")
 BODY = json.dumps({"args": [1, 1]})
@@ -27,6 +24,9 @@ class Control(Struct, frozen=True):
 
 def controls(worker: str) -> Iterator[Control]:
     """Every request to the API that isn't read-only, with all its parameters."""
+    from flower.urls import handlers
+    from tornado.routing import URLSpec
+
     for entry in handlers:
         pattern, handler = (entry.regex.pattern, entry.handler_class) if isinstance(entry, URLSpec) else entry[:2]
         if not pattern.startswith("/api/"):
@@ -69,5 +69,7 @@ def _path(pattern: str, worker: str) -> str:
 
 
 def _serves(handler: Any, method: str) -> bool:
+    from tornado.web import RequestHandler
+
     name = method.lower()
     return getattr(handler, name) is not getattr(RequestHandler, name)

@@ -8,18 +8,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import openai
 import pytest
-from openai import AsyncOpenAI, OpenAI
 
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of
 from tests.integration.evaluators import COMPLETIONS, PROBABILITIES, RESPONSES
 from tests.integration.served import Served, delta, streamed
 from tests.leases import Lease
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 SERVE = """
 import sys
@@ -86,7 +87,9 @@ def url(environment: dict[str, str], cotrail: Cotrail) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def client(url: str) -> Iterator[OpenAI]:
+def client(url: str) -> "Iterator[OpenAI]":
+    from openai import OpenAI
+
     with OpenAI(base_url=f"{url}/v1", api_key="none") as made:
         yield made
 
@@ -172,7 +175,7 @@ def test_text_is_told_while_it_is_written_and_who_hangs_up_cancels(lease: Lease,
         go_on.set()
 
 
-def test_openai_s_client_gets_an_answer_with_sources_and_usage(client: OpenAI) -> None:
+def test_openai_s_client_gets_an_answer_with_sources_and_usage(client: "OpenAI") -> None:
     assert {"ircot:sample", "direct"} <= {model.id for model in client.models.list()}
     completion: Any = client.chat.completions.create(
         model="ircot:sample:writer", messages=[user("Hello"), user(QUESTION)], temperature=0, max_tokens=7
@@ -185,7 +188,7 @@ def test_openai_s_client_gets_an_answer_with_sources_and_usage(client: OpenAI) -
     assert completion.metadata["run"] in completion.id
 
 
-def test_a_completion_streams(client: OpenAI) -> None:
+def test_a_completion_streams(client: "OpenAI") -> None:
     chunks: list[Any] = list(
         client.chat.completions.create(
             model="ircot", messages=[user(QUESTION)], stream=True, stream_options={"include_usage": True}
@@ -198,7 +201,7 @@ def test_a_completion_streams(client: OpenAI) -> None:
     assert chunks[-1].usage.total_tokens > 0
 
 
-def test_a_response_streams_and_is_found_again(client: OpenAI) -> None:
+def test_a_response_streams_and_is_found_again(client: "OpenAI") -> None:
     with client.responses.stream(model="ircot:sample", input=QUESTION) as stream:
         kinds = [event.type for event in stream]
         response: Any = stream.get_final_response()
@@ -214,6 +217,8 @@ def test_a_response_streams_and_is_found_again(client: OpenAI) -> None:
 
 @pytest.mark.anyio
 async def test_the_asynchronous_client_asks_in_the_background(url: str) -> None:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
         response = await client.responses.create(model="ircot", input=QUESTION, background=True)
         assert response.status == "queued"
@@ -224,7 +229,7 @@ async def test_the_asynchronous_client_asks_in_the_background(url: str) -> None:
         assert "".join([chunk.choices[0].delta.content or "" async for chunk in told]) == ANSWER
 
 
-def test_a_response_in_the_background_is_cancelled(client: OpenAI, slow: Served) -> None:
+def test_a_response_in_the_background_is_cancelled(client: "OpenAI", slow: Served) -> None:
     go_on = threading.Event()
 
     def writing() -> Iterator[object]:
@@ -242,7 +247,9 @@ def test_a_response_in_the_background_is_cancelled(client: OpenAI, slow: Served)
         go_on.set()
 
 
-def test_errors_are_openai_s(client: OpenAI) -> None:
+def test_errors_are_openai_s(client: "OpenAI") -> None:
+    import openai
+
     def ask(model: str = "ircot", **more: Any) -> None:
         client.chat.completions.create(model=model, **{"messages": [user(QUESTION)], **more})
 
@@ -284,7 +291,9 @@ def test_programs_that_evaluate_models_are_answered(url: str) -> None:
         assert "no log probabilities" in refused.json()["error"]["message"]
 
 
-def test_a_failed_question_is_not_asked_again_by_the_client(client: OpenAI, lease: Lease) -> None:
+def test_a_failed_question_is_not_asked_again_by_the_client(client: "OpenAI", lease: Lease) -> None:
+    import openai
+
     asked = "SELECT count(*) FROM questions WHERE text = 'Fail.' AND run_id <> :run"
     before = count(lease.engine, "", asked)
     with pytest.raises(openai.UnprocessableEntityError):

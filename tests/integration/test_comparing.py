@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from scipy import stats
 from sqlalchemy import Engine, update
-from statsmodels.stats.multitest import multipletests
 
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import runs
@@ -72,6 +70,9 @@ def by_hand(run: str, other: str, scores: dict[str, float]) -> list[float]:
 
 
 def test_five_runs_in_one_command_have_the_tables_that_are_computed_by_hand(five: list[str], cotrail: Cotrail) -> None:
+    from scipy import stats
+    from statsmodels.stats.multitest import multipletests
+
     found = compared(cotrail, *five)
     assert (found["is_fixed"], found["questions"], found["left_out"]) == (True, ASKED, 0)
     assert [metric["name"] for metric in found["metrics"]][:2] == ["answer_em", "answer_f1"]
@@ -141,6 +142,8 @@ def test_kinds_of_questions_are_compared_each_by_itself(five: list[str], cotrail
 
 
 def test_the_text_begins_with_the_answer_and_names_questions(five: list[str], cotrail: Cotrail) -> None:
+    from scipy import stats
+
     said = cotrail("compare", "alpha", "delta").stdout
     assert said.startswith("No difference is shown between alpha and delta: alpha has 3.3 points Answer EM more (")
     [needed] = re.findall(r"p = 1\.000\); about (\d+) questions would be needed", said.splitlines()[0])

@@ -8,23 +8,16 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
-
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt, user
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.thinking import Thinking
-from cotrail.engines.language_models.transformers.model import TransformersModel
 from tests.integration.forms import HARD, SCHEMA, WORDS, follows
 from tests.integration.learned import Exchange, taught
 from tests.integration.test_transformers import PROMPTS, SIZES, save
 
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 CHAT = Prompt(turns=(user("Who built it?"),))
 
@@ -34,6 +27,9 @@ Make = Callable[..., LanguageModel]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of random weights that continues plain texts."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     torch.manual_seed(1)
     return save(tmp_path_factory.mktemp("plain"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True)
 
@@ -47,6 +43,8 @@ def thinking_folder(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def open_model() -> Iterator[Make]:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     made: list[LanguageModel] = []
 
     def open_(path: Path, profile: Profile = "fast", slots: int = 1, **thinking: Any) -> LanguageModel:

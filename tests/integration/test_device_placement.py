@@ -2,44 +2,44 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
 from msgspec.structs import replace
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from benchmarks.shapes import SHAPES
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.transformers.causal import CausalRunner
-from cotrail.engines.language_models.transformers.loading import Loaded, load
-from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
-from cotrail.engines.language_models.transformers.scheduler import ModelRunner
-from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
-from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
-from tests.integration.pretended_gpu import OnGpu, pretended_gpu
 from tests.integration.test_transformers import SIZES, save
 
-pytestmark = pytest.mark.usefixtures("one_core")
+if TYPE_CHECKING:
+    from cotrail.engines.language_models.transformers.loading import Loaded
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.scheduler import ModelRunner
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 CONTEXT, SLOTS, REQUESTS = 256, 3, 8
 PROFILES: tuple[Profile, ...] = ("fast", "deterministic")
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> "Loaded":
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from cotrail.engines.language_models.transformers.loading import load
+
     torch.manual_seed(3)
     return load(save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True))
 
 
-def requests(vocabulary: Vocabulary) -> list[Request]:
+def requests(vocabulary: "Vocabulary") -> "list[Request]":
     """Prompts that begin alike and have chains, every other one of which is drawn, and the last one weighs tokens."""
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
+
     chance = random.Random(4)
     shared = [chance.randrange(3, 200) for _ in range(60)]
     made = []
@@ -54,7 +54,7 @@ def requests(vocabulary: Vocabulary) -> list[Request]:
     return made
 
 
-def written(engine: ModelRunner, asked: Sequence[Request]) -> list[list[int]]:
+def written(engine: "ModelRunner", asked: "Sequence[Request]") -> list[list[int]]:
     """What an engine writes behind each, without a thread of its own."""
     waiting = list(asked)
     while waiting or engine.busy:
@@ -70,8 +70,11 @@ def written(engine: ModelRunner, asked: Sequence[Request]) -> list[list[int]]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_decoder_only_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    loaded: "Loaded", monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+    from tests.integration.pretended_gpu import pretended_gpu
+
     expected = written(CausalRunner(loaded.model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
     with pretended_gpu(monkeypatch) as move:
         engine = CausalRunner(move(loaded.model), profile, SLOTS, CONTEXT)
@@ -80,8 +83,12 @@ def test_a_decoder_only_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_encoder_decoder_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    loaded: "Loaded", monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from benchmarks.shapes import SHAPES
+    from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+    from tests.integration.pretended_gpu import pretended_gpu
+
     model: Any = SHAPES["tiny"]["tiny-t5"].model("cpu")
     expected = written(Seq2SeqRunner(model, profile, SLOTS, CONTEXT), requests(loaded.vocabulary))
     with pretended_gpu(monkeypatch) as move:
@@ -90,6 +97,10 @@ def test_an_encoder_decoder_model_writes_on_a_gpu_what_it_writes_on_the_cpu(
 
 
 def test_what_a_gpu_would_refuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tests.integration.pretended_gpu import OnGpu, pretended_gpu
+
     with pretended_gpu(monkeypatch) as move:
         layer = move(torch.nn.Linear(2, 2))
         assert isinstance(layer(torch.zeros(1, 2, device="cuda:0")), OnGpu)

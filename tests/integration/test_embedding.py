@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
-
-import torch
-
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
-from cotrail.engines.embedding import sentence_transformers as adapter
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.errors import InputError, NotInstalledError, TransientStepError
 from tests.integration.served import Served, computed
+
+
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
+
 
 ARISTOTLE = Paragraph(
     id="a",
@@ -72,6 +73,8 @@ def deterministic(spec: NamedEngine[Embedder]) -> Embedder:
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The texts of each pass."""
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     seen: list[list[str]] = []
     encode = adapter.SentenceTransformerEmbedder._encode
 
@@ -101,6 +104,10 @@ def test_without_paragraphs_sentences_are_compared_with_one_another(deterministi
 
 
 def test_the_same_similarities_as_the_library_s_own(spec: NamedEngine[Embedder], deterministic: Embedder) -> None:
+    import torch
+
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     paragraphs = (ARISTOTLE, LAPTOP, FACT)
     model = adapter._load(spec.engine.folder())  # type: ignore[attr-defined]
     expected = model.similarity(model.encode(list(SENTENCES)), model.encode([each.statement for each in paragraphs]))
@@ -131,6 +138,8 @@ def test_a_server_of_the_same_model_gives_the_same_similarities(
 def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
     spec: NamedEngine[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     bits: dict[str, set[bytes]] = {}
     encode = adapter.SentenceTransformerEmbedder._encode
 
@@ -157,6 +166,8 @@ def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
 def test_each_text_is_read_once_and_remembered(
     spec: NamedEngine[Embedder], passes: list[list[str]], monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     embedder = spec.open(profile)
     first = embedder.compare([Embed(sentences=SENTENCES, paragraphs=(FACT,)), Embed(sentences=SENTENCES[:2])])
     assert sorted(text for batch in passes for text in batch) == sorted([*SENTENCES, FACT.statement])
@@ -183,6 +194,8 @@ def close(one: Sequence[Embedded], other: Sequence[Embedded]) -> bool:
 def test_fast_reads_texts_of_like_lengths_together(
     spec: NamedEngine[Embedder], deterministic: Embedder, passes: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     monkeypatch.setattr(adapter, "CHARACTERS_AT_ONCE", {"cpu": 2000, "cuda": 2000})
     asked = actions(seed=2)
     results = spec.open("fast").compare(asked)
@@ -196,6 +209,10 @@ def test_fast_reads_texts_of_like_lengths_together(
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     spec: NamedEngine[Embedder], deterministic: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
+    from cotrail.engines.embedding import sentence_transformers as adapter
+
     encode = adapter.SentenceTransformerEmbedder._encode
     sizes = []
 

@@ -6,36 +6,18 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import (
-    AlbertConfig,
-    AlbertForSequenceClassification,
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForSequenceClassification,
-)
-from transformers.utils import logging
-
 from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.entailer import Entailer
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import NamedEngine
-from cotrail.engines.entailment import transformers as adapter
 from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError
 
-SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = pytest.mark.usefixtures("transformers")
 
+SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
 WORDS = ["the", "river", "flows", "into", "a", "sea", "of", "salt", "where", "old", "boats", "carry", "stone", "north"]
 LONGEST = 48
 
@@ -49,18 +31,28 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": LONGEST,
     "num_labels": 3,
 }
+ROBERTA = SIZES | {"type_vocab_size": 1, "max_position_embeddings": LONGEST + 2}
 KINDS: dict[str, Callable[..., Any]] = {
-    "bert": lambda **more: BertForSequenceClassification(BertConfig(**SIZES | more)),
-    "albert": lambda **more: AlbertForSequenceClassification(AlbertConfig(embedding_size=16, **SIZES | more)),
-    "roberta": lambda **more: RobertaForSequenceClassification(
-        RobertaConfig(type_vocab_size=1, **SIZES | {"max_position_embeddings": LONGEST + 2} | more)
-    ),
+    "bert": lambda **more: small("BertForSequenceClassification", **SIZES | more),
+    "albert": lambda **more: small("AlbertForSequenceClassification", embedding_size=16, **SIZES | more),
+    "roberta": lambda **more: small("RobertaForSequenceClassification", **ROBERTA | more),
 }
 ORDER = ("neutral", "contradiction", "entailment")
 
 
+def small(name: str, **sizes: Any) -> Any:
+    """A model by its name in transformers, with random weights."""
+    import transformers
+
+    kind = getattr(transformers, name)
+    return kind(kind.config_class(**sizes))
+
+
 def tokenizer(kind: str) -> Any:
     """Words; like ALBERT's and RoBERTa's own, it doesn't tell premise and hypothesis apart unless it is asked to."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
     made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]"))
     made.normalizer = normalizers.Lowercase()
     made.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -74,6 +66,9 @@ def tokenizer(kind: str) -> Any:
 
 def save(path: Path, kind: str, labels: Sequence[str] | None = ORDER) -> Path:
     """A small model with random weights."""
+    import torch
+    from transformers.utils import logging
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     torch.manual_seed(7)
     model = KINDS[kind](**({"num_labels": len(labels)} if labels else {}))
@@ -128,6 +123,8 @@ def probabilities(result: Entailed) -> list[float]:
 
 def expected(kind: str, folder: Path, action: Entail) -> list[float]:
     """What the model itself says, shown tokens that are put together by hand."""
+    import torch
+
     model = type(KINDS[kind]()).from_pretrained(folder)
     numbers = {word: n for n, word in enumerate(SPECIAL + WORDS)}
     premise = [numbers[word.lower()] for word in action.premise.statement.split()]
@@ -182,6 +179,8 @@ def close(one: Sequence[Entailed], other: Sequence[Entailed]) -> bool:
 
 
 def test_fast_reads_pairs_of_like_lengths_together(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from cotrail.engines.entailment import transformers as adapter
+
     monkeypatch.setattr(adapter, "TOKENS_AT_ONCE", {"cpu": 120, "cuda": 120})
     entailer, shapes = load(folders["bert"], "fast"), []
     handle = entailer._model.bert.embeddings.register_forward_hook(  # type: ignore[attr-defined]
@@ -199,6 +198,8 @@ def test_fast_reads_pairs_of_like_lengths_together(folders: dict[str, Path], mon
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
     entailer = load(folders["bert"], "fast")
     forward, most = entailer._model.forward, [2]  # type: ignore[attr-defined]
 
@@ -276,7 +277,7 @@ def test_a_model_with_other_labels_is_refused(tmp_path: Path, labels: tuple[str,
 
 
 def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
-    BertModel(BertConfig(**SIZES)).save_pretrained(tmp_path)
+    small("BertModel", **SIZES).save_pretrained(tmp_path)
     tokenizer("bert").save_pretrained(tmp_path)
     with pytest.raises(InputError, match=r"holds no classifier: .*classifier\.bias"):
         load(tmp_path)

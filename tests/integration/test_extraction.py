@@ -1,29 +1,11 @@
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-from transformers import (
-    AlbertConfig,
-    AlbertForQuestionAnswering,
-    BertConfig,
-    BertForQuestionAnswering,
-    BertModel,
-    DPRConfig,
-    DPRContextEncoder,
-    DPRReader,
-    DPRReaderTokenizerFast,
-    RobertaConfig,
-    RobertaForQuestionAnswering,
-)
-from transformers.utils import logging
 
 from cotrail.core.actions.extract import Extract
 from cotrail.core.paragraphs import Paragraph
@@ -31,20 +13,19 @@ from cotrail.core.ports.extractor import MOST_TOKENS, Extractor
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
 from cotrail.engines.engine_catalogue import NamedEngine
-from cotrail.engines.extraction import transformers as adapter
 from cotrail.engines.extraction.extractors import EXTRACTORS
 from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
-from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
+from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, small, tokenizer
 
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 PARTS = {name: value for name, value in SIZES.items() if name != "num_labels"}
-KINDS: dict[str, Callable[[], Any]] = {
-    "dpr": lambda: DPRReader(DPRConfig(**PARTS)),
-    "bert": lambda: BertForQuestionAnswering(BertConfig(**PARTS)),
-    "albert": lambda: AlbertForQuestionAnswering(AlbertConfig(embedding_size=16, **PARTS)),
-    "roberta": lambda: RobertaForQuestionAnswering(
-        RobertaConfig(type_vocab_size=1, **PARTS | {"max_position_embeddings": LONGEST + 2})
+KINDS = {
+    "dpr": partial(small, "DPRReader", **PARTS),
+    "bert": partial(small, "BertForQuestionAnswering", **PARTS),
+    "albert": partial(small, "AlbertForQuestionAnswering", embedding_size=16, **PARTS),
+    "roberta": partial(
+        small, "RobertaForQuestionAnswering", **PARTS | {"type_vocab_size": 1, "max_position_embeddings": LONGEST + 2}
     ),
 }
 NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
@@ -53,6 +34,9 @@ CLS, SEP = NUMBERS["[CLS]"], NUMBERS["[SEP]"]
 
 def save(path: Path, model: Any, words: Any) -> Path:
     """A small model with random weights, as far apart as trained ones."""
+    import torch
+    from transformers.utils import logging
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     torch.manual_seed(7)
     for weight in model.parameters():
@@ -99,6 +83,8 @@ def numbers(text: str) -> list[int]:
 
 def expected(kind: str, folder: Path, action: Extract) -> tuple[str, float]:
     """What the model itself says, shown tokens that are put together by hand: a text and a confidence."""
+    import torch
+
     question, words = numbers(action.question), action.paragraph.text.split()
     if kind == "dpr":
         head, tail = [CLS, *question, SEP, *numbers(action.paragraph.title), SEP], []
@@ -177,6 +163,8 @@ def close(one: Sequence[Extracted], other: Sequence[Extracted]) -> bool:
 def test_fast_reads_paragraphs_of_like_lengths_together(
     folders: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from cotrail.engines.extraction import transformers as adapter
+
     monkeypatch.setattr(adapter, "TOKENS_AT_ONCE", {"cpu": 120, "cuda": 120})
     reader, shapes = load(folders[kind], "fast"), []
     handle = reader._model.register_forward_hook(  # type: ignore[attr-defined]
@@ -193,6 +181,8 @@ def test_fast_reads_paragraphs_of_like_lengths_together(
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
     reader = load(folders["bert"], "fast")
     forward, most = reader._model.forward, [2]  # type: ignore[attr-defined]
 
@@ -227,6 +217,8 @@ def test_nothing_asked_is_nothing_read(folders: dict[str, Path]) -> None:
 
 
 def test_a_dpr_reader_with_its_own_tokenizer_finds_its_answer_in_the_text(tmp_path: Path) -> None:
+    from transformers import DPRConfig, DPRReader, DPRReaderTokenizerFast
+
     words: Any = DPRReaderTokenizerFast
     made = words(vocab={word: number for number, word in enumerate([*SPECIAL, "[MASK]", *WORDS, "##s"])})
     save(tmp_path, DPRReader(DPRConfig(**PARTS | {"vocab_size": len(SPECIAL) + len(WORDS) + 2})), made)
@@ -236,12 +228,9 @@ def test_a_dpr_reader_with_its_own_tokenizer_finds_its_answer_in_the_text(tmp_pa
     assert result.text == paragraph.text[result.start : result.end]
 
 
-@pytest.mark.parametrize(
-    ("model", "lacks"),
-    [(lambda: BertModel(BertConfig(**PARTS)), "qa_outputs"), (lambda: DPRContextEncoder(DPRConfig(**PARTS)), "span_")],
-)
-def test_a_model_that_is_no_reader_is_refused(tmp_path: Path, model: Callable[[], Any], lacks: str) -> None:
-    save(tmp_path, model(), tokenizer("bert"))
+@pytest.mark.parametrize(("model", "lacks"), [("BertModel", "qa_outputs"), ("DPRContextEncoder", "span_")])
+def test_a_model_that_is_no_reader_is_refused(tmp_path: Path, model: str, lacks: str) -> None:
+    save(tmp_path, small(model, **PARTS), tokenizer("bert"))
     with pytest.raises(InputError, match=rf"holds no reader: its weights lack .*{lacks}"):
         load(tmp_path)
 
@@ -255,6 +244,8 @@ def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_no_numbers_fail_the_step(folders: dict[str, Path]) -> None:
+    import torch
+
     reader = load(folders["bert"])
     torch.nn.init.constant_(reader._model.qa_outputs.bias, float("nan"))  # type: ignore[attr-defined]
     with pytest.raises(StepError, match="its weights are broken"):

@@ -26,8 +26,6 @@ from cotrail.errors import (
     TransientStepError,
 )
 
-pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-
 DEADLINE = 60.0
 
 FACTS = {
@@ -61,8 +59,8 @@ def prompt_for(question: str, demonstrations: Demonstrations = DEMONSTRATIONS) -
 PROMPTS = [prompt_for(question) for question in FACTS]
 
 
-def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_sentence_and_a_line_are_written_and_counted(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     sentence = model.generate(GenerationRequest(PROMPTS[2], "sentence", 40))
     assert "\n" not in sentence.text
     assert sentence.raw.lstrip().startswith(sentence.text)
@@ -78,8 +76,8 @@ def test_a_sentence_and_a_line_are_written_and_counted(smollm2: Make) -> None:
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
-def test_a_chain_is_written_over_its_lines_up_to_the_next_demonstration(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile=profile)
+def test_a_chain_is_written_over_its_lines_up_to_the_next_demonstration(shared_smollm2: Make, profile: Profile) -> None:
+    model = shared_smollm2(profile)
     whole = model.generate(GenerationRequest(PROMPTS[2], "end", 60))
     chain = model.generate(GenerationRequest(PROMPTS[2], "chain", 60))
     marks = ("\nQ:", "\nWikipedia Title:")
@@ -107,8 +105,8 @@ def written(model: LlamaCppModel, prompt: Prompt) -> Written:
     return result.text, result.raw, result.generated_tokens, result.prompt_tokens
 
 
-def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(smollm2: Make) -> None:
-    model = smollm2("deterministic", slots=4)
+def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(shallow: Make) -> None:
+    model = shallow("deterministic", slots=4)
     seen: dict[str, set[Written]] = {}
     for prompts in (DETERMINISTIC, DETERMINISTIC[::-1]):
         for prompt in prompts:
@@ -117,12 +115,12 @@ def test_the_same_prompt_gives_the_same_bytes_whatever_came_before(smollm2: Make
         asked = DETERMINISTIC[1:3]
         for prompt, bytes_ in zip(asked, pool.map(partial(written, model), asked), strict=True):
             seen[prompt.digest].add(bytes_)
-    seen[DETERMINISTIC[-1].digest].add(written(smollm2("deterministic"), DETERMINISTIC[-1]))
+    seen[DETERMINISTIC[-1].digest].add(written(shallow("deterministic"), DETERMINISTIC[-1]))
     assert [len(each) for each in seen.values()] == [1] * len(DETERMINISTIC)
 
 
-def test_what_was_read_before_is_not_read_again_in_whole_batches(smollm2: Make) -> None:
-    model = smollm2("deterministic")
+def test_what_was_read_before_is_not_read_again_in_whole_batches(shallow: Make) -> None:
+    model = shallow("deterministic")
     shared = model.count_tokens(LONG[1].text)
     assert shared > 3 * BATCH_TOKENS
     first, *others = [model.generate(GenerationRequest(prompt, "sentence", 24)) for prompt in DETERMINISTIC[2:]]
@@ -132,8 +130,8 @@ def test_what_was_read_before_is_not_read_again_in_whole_batches(smollm2: Make) 
         assert result.cached_prompt_tokens % BATCH_TOKENS == 0
 
 
-def test_a_seed_decides_what_is_drawn(smollm2: Make) -> None:
-    model = smollm2("deterministic")
+def test_a_seed_decides_what_is_drawn(shared_shallow: Make) -> None:
+    model = shared_shallow("deterministic")
 
     def draw(seed: int) -> str:
         return model.generate(GenerationRequest(PROMPTS[0], "line", 24, Sampling(temperature=1.5, seed=seed))).raw
@@ -142,8 +140,8 @@ def test_a_seed_decides_what_is_drawn(smollm2: Make) -> None:
     assert len({draw(seed) for seed in range(3)}) > 1
 
 
-def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_again(smollm2: Make) -> None:
-    model = smollm2()
+def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_again(shallow: Make) -> None:
+    model = shallow()
     slots = 1 + SPARE_SLOTS
     for prompt in PROMPTS[:slots]:
         model.generate(GenerationRequest(prompt, "sentence", 24))
@@ -153,8 +151,8 @@ def test_once_each_slot_has_read_the_demonstrations_no_question_has_them_read_ag
         assert model.generate(GenerationRequest(prompt, "sentence", 24)).cached_prompt_tokens >= shared
 
 
-def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smollm2: Make) -> None:
-    model = smollm2()
+def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(shallow: Make) -> None:
+    model = shallow()
     other = Demonstrations(items=tuple(replace(d, answer="It is so.") for d in DEMONSTRATIONS.items[::-1]))
     kinds = [DEMONSTRATIONS, other]
     shared = [model.count_tokens("\n\n\n".join(d.render() for d in kind.items)) for kind in kinds]
@@ -168,16 +166,16 @@ def test_prompts_of_two_kinds_take_turns_in_one_slot_and_keep_their_prefixes(smo
     assert all(tokens >= least for turn in cached[1:] for tokens, least in zip(turn, shared, strict=True))
 
 
-def test_many_threads_work_on_several_slots_with_the_whole_context_each(smollm2: Make) -> None:
-    model = smollm2(slots=2, context=240)
+def test_many_threads_work_on_several_slots_with_the_whole_context_each(shallow: Make) -> None:
+    model = shallow(slots=2, context=240)
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda p: model.generate(GenerationRequest(p, "sentence", 24)), PROMPTS * 2))
     assert all(result.text and result.demonstrations == 3 for result in results)
     assert all(result.prompt_tokens > 240 / 2 for result in results)
 
 
-def test_a_prompt_is_packed_into_the_context(smollm2: Make) -> None:
-    model = smollm2(context=150)
+def test_a_prompt_is_packed_into_the_context(shallow: Make) -> None:
+    model = shallow(context=150)
     result = model.generate(GenerationRequest(PROMPTS[0], "sentence", 24))
     assert 0 < result.demonstrations < 3
     assert result.prompt_tokens <= 150 - 24
@@ -189,18 +187,18 @@ def test_a_prompt_is_packed_into_the_context(smollm2: Make) -> None:
 @pytest.mark.parametrize("until", ["sentence", "line"])
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_a_line_break_before_any_word_ends_what_is_written_at_once(
-    smollm2: Make, profile: Profile, until: Until
+    shared_smollm2: Make, profile: Profile, until: Until
 ) -> None:
     demonstration = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
     prompt = few_shot_prompt(demonstrations=Demonstrations(items=(demonstration,)), question="a")
-    result = smollm2(profile).generate(GenerationRequest(prompt, until, 8))
+    result = shared_smollm2(profile).generate(GenerationRequest(prompt, until, 8))
     assert result.text == result.raw.strip() == ""
     assert result.generated_tokens <= 2
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
-    smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    shallow: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     begun = threading.Event()
     take = LlamaCppStream.take
@@ -210,7 +208,7 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
         return take(stream, chunk)
 
     monkeypatch.setattr(LlamaCppStream, "take", noticed)
-    model = smollm2(profile, context=8192)
+    model = shallow(profile, context=8192)
     item = Demonstration(id="long", paragraphs=(), question="Who?", answer="word and word " * 400)
     prompt = prompt_for("What is the capital of Ostmark?", Demonstrations(items=(item,) * 5))
     with ThreadPoolExecutor(2) as pool:
@@ -224,7 +222,7 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
-    smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
+    shallow: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
     take = LlamaCppStream.take
@@ -234,7 +232,7 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
         assert go_on.wait(DEADLINE)
         return take(stream, chunk)
 
-    model = smollm2(profile, slots=2, context=2048)
+    model = shallow(profile, slots=2, context=2048)
     before = [model.generate(GenerationRequest(prompt, "line", 24)).raw for prompt in PROMPTS]
     monkeypatch.setattr(LlamaCppStream, "take", noticed)
     cancellation = Cancellation()
@@ -248,7 +246,7 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
         assert [other.result(DEADLINE).raw for other in others] == before
 
 
-def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_waits_for_its_turn_is_cut_off_before_it(shallow: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
     take = LlamaCppStream.take
 
@@ -258,7 +256,7 @@ def test_one_that_waits_for_its_turn_is_cut_off_before_it(smollm2: Make, monkeyp
         return take(stream, chunk)
 
     monkeypatch.setattr(LlamaCppStream, "take", noticed)
-    model, cancellation = smollm2("deterministic"), Cancellation()
+    model, cancellation = shallow("deterministic"), Cancellation()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(model.generate, GenerationRequest(PROMPTS[0], "line", 4))
         assert begun.wait(DEADLINE)

@@ -21,8 +21,6 @@ from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.errors import InputError, PromptTooLongError, StepError
 
-pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-
 Make = Callable[..., LlamaCppModel]
 PROFILES: list[Profile] = ["fast", "deterministic"]
 
@@ -68,8 +66,10 @@ def shown(text: str) -> Shown:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_stop_string_over_the_border_of_tokens_ends_the_text_before_it(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_a_stop_string_over_the_border_of_tokens_ends_the_text_before_it(
+    shared_smollm2: Make, profile: Profile
+) -> None:
+    model = shared_smollm2(profile)
     whole = write(model, STORY, scored=True)
     first, second = (text for text, _ in whole.tokens[6:8])
     stop = first[-1] + second[:2]
@@ -80,15 +80,15 @@ def test_a_stop_string_over_the_border_of_tokens_ends_the_text_before_it(smollm2
     assert result.text.startswith(" ")
 
 
-def test_a_text_may_end_before_its_first_character(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_text_may_end_before_its_first_character(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     first = write(model, STORY).raw[0]
     result = write(model, STORY, stop=(first,))
     assert (result.text, result.ended, result.stop, result.generated_tokens) == ("", "stop", first, 1)
 
 
-def test_a_result_says_why_it_ended(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_result_says_why_it_ended(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     assert write(model, STORY, max_tokens=5).ended == "length"
     assert write(model, STORY, "sentence", 60).ended == "until"
     answer = write(model, FRANCE, "end")
@@ -101,8 +101,8 @@ def test_a_result_says_why_it_ended(smollm2: Make) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_few_likely_tokens_leave_no_choice(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_few_likely_tokens_leave_no_choice(shared_smollm2: Make, profile: Profile) -> None:
+    model = shared_smollm2(profile)
     greedy = write(model, STORY).raw
     assert write(model, STORY, temperature=1.5, top_k=1).raw == greedy
     assert write(model, STORY, temperature=1.5, top_p=0.001).raw == greedy
@@ -110,8 +110,8 @@ def test_few_likely_tokens_leave_no_choice(smollm2: Make, profile: Profile) -> N
     assert write(model, STORY, top_k=5, top_p=0.5).raw == greedy
 
 
-def test_a_repetition_penalty_applies_to_the_whole_prompt_and_text_without_any_chance(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_repetition_penalty_applies_to_the_whole_prompt_and_text_without_any_chance(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     between = "One two three four five six seven eight nine ten. " * 10
     prompt = Prompt(turns=(plain(f"The secret word is mango. {between}The secret word is"),))
     before = tokens(model, prompt.render())
@@ -128,8 +128,10 @@ def test_a_repetition_penalty_applies_to_the_whole_prompt_and_text_without_any_c
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_each_token_has_the_model_s_own_log_probability_however_it_was_drawn(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_each_token_has_the_model_s_own_log_probability_however_it_was_drawn(
+    shared_smollm2: Make, profile: Profile
+) -> None:
+    model = shared_smollm2(profile)
     greedy = write(model, STORY, max_tokens=12, scored=True)
     assert "".join(text for text, _ in greedy.tokens) == greedy.raw
     assert len(greedy.tokens) == greedy.generated_tokens
@@ -142,8 +144,8 @@ def test_each_token_has_the_model_s_own_log_probability_however_it_was_drawn(smo
     assert write(model, STORY, max_tokens=12).tokens == ()
 
 
-def test_the_probabilities_of_tokens_are_those_of_the_choices(smollm2: Make) -> None:
-    model = smollm2()
+def test_the_probabilities_of_tokens_are_those_of_the_choices(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     drawn = {write(model, STORY, max_tokens=1, scored=True, temperature=1.5, seed=seed).tokens[0] for seed in range(12)}
     scores = dict(drawn)
     choices = list(scores)
@@ -155,9 +157,9 @@ def test_the_probabilities_of_tokens_are_those_of_the_choices(smollm2: Make) -> 
         assert share == pytest.approx(shares[likeliest] * 2.718281828**difference, rel=0.05)
 
 
-def test_a_character_of_several_tokens_is_scored_once(smollm2: Make) -> None:
+def test_a_character_of_several_tokens_is_scored_once(shared_smollm2: Make) -> None:
     prompt = Prompt(turns=(plain("Repeat:" + " 😀 \U0001d518" * 3 + " 😀"),))
-    result = write(smollm2(), prompt, max_tokens=8, scored=True)
+    result = write(shared_smollm2(), prompt, max_tokens=8, scored=True)
     assert "\U0001d518" in [text for text, _ in result.tokens]
     assert "".join(text for text, _ in result.tokens) == result.raw
     assert len(result.tokens) < result.generated_tokens
@@ -167,8 +169,8 @@ def test_a_character_of_several_tokens_is_scored_once(smollm2: Make) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_conversation_is_laid_out_by_the_model_s_own_template(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_a_conversation_is_laid_out_by_the_model_s_own_template(shared_shallow: Make, profile: Profile) -> None:
+    model = shared_shallow(profile)
     prompt = Prompt(turns=(system("You are brief."), user("Hi."), assistant(Written("Hello.")), user("Who are you?")))
     text = (
         "<|im_start|>system\nYou are brief.<|im_end|>\n<|im_start|>user\nHi.<|im_end|>\n"
@@ -181,24 +183,24 @@ def test_a_conversation_is_laid_out_by_the_model_s_own_template(smollm2: Make, p
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_turn_of_the_assistant_s_is_continued_in_place(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_a_turn_of_the_assistant_s_is_continued_in_place(shared_smollm2: Make, profile: Profile) -> None:
+    model = shared_smollm2(profile)
     whole = write(model, FRANCE).raw
     begun = FRANCE.add(assistant(Written(whole[:11])))
     assert model._tokenizer.encode(begun)[-1] not in model._tokenizer._ids.values()
     assert whole[:11] + write(model, begun).raw == whole
 
 
-def test_a_conversation_has_the_same_bytes_whatever_came_before(smollm2: Make) -> None:
+def test_a_conversation_has_the_same_bytes_whatever_came_before(shallow: Make) -> None:
     prompts = [FRANCE, FRANCE.add(assistant(Written("Paris.")), user("And of Norway?")), STORY]
-    model = smollm2("deterministic")
+    model = shallow("deterministic")
     first = [write(model, prompt, scored=True, repetition_penalty=1.2) for prompt in prompts]
     again = [write(model, prompt, scored=True, repetition_penalty=1.2) for prompt in prompts[::-1]][::-1]
     assert [(each.raw, each.tokens) for each in first] == [(each.raw, each.tokens) for each in again]
 
 
-def test_a_conversation_is_packed_as_the_template_lays_it_out(smollm2: Make) -> None:
-    model = smollm2(context=200)
+def test_a_conversation_is_packed_as_the_template_lays_it_out(shallow: Make) -> None:
+    model = shallow(context=200)
     pages: list[Piece] = [shown(f"The river number {n} flows through a wide valley. " * 4) for n in range(4)]
     prompt = Prompt(turns=(user(*pages, Text("\nWhich river?")),))
     result = write(model, prompt, "end", 20)
@@ -212,8 +214,8 @@ def test_a_conversation_is_packed_as_the_template_lays_it_out(smollm2: Make) -> 
 # Control tokens
 
 
-def test_what_reads_like_a_control_token_in_a_conversation_is_text(smollm2: Make) -> None:
-    model = smollm2()
+def test_what_reads_like_a_control_token_in_a_conversation_is_text(shared_shallow: Make) -> None:
+    model = shared_shallow()
     prompt = Prompt(turns=(system("Be brief."), user(shown(HOSTILE), "\nWhich city?")))
     before = tokens(model, "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>", begins=False)
     between = model._server.tokens(f"user\nPage\n{HOSTILE}\nWhich city?", begins=False)
@@ -224,8 +226,8 @@ def test_what_reads_like_a_control_token_in_a_conversation_is_text(smollm2: Make
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_reads_like_a_control_token_in_plain_text_is_text(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_what_reads_like_a_control_token_in_plain_text_is_text(shared_shallow: Make, profile: Profile) -> None:
+    model = shared_shallow(profile)
     paragraph = Paragraph(id="p", title="Page", text=HOSTILE)
     prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(paragraph,), question="Which city?")
     ids = model._tokenizer.encode(prompt)
@@ -233,16 +235,16 @@ def test_what_reads_like_a_control_token_in_plain_text_is_text(smollm2: Make, pr
     assert write(model, prompt, "line").prompt_tokens == len(ids) == model.count_tokens(prompt.render())
 
 
-def test_a_text_without_control_tokens_has_the_tokens_that_llama_cpp_makes_of_it(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_text_without_control_tokens_has_the_tokens_that_llama_cpp_makes_of_it(shared_shallow: Make) -> None:
+    model = shared_shallow()
     paragraph = Paragraph(id="p", title="Tags", text="if a < b: <b>[INST]</b> <|im_en d|> <s>\n\tÄther 😀")
     prompt = few_shot_prompt(demonstrations=Demonstrations(), paragraphs=(paragraph,), question="Which?")
     assert model._tokenizer.encode(prompt) == tokens(model, prompt.render())
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_control_tokens_in_a_systems_own_words_are_control_tokens(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_control_tokens_in_a_systems_own_words_are_control_tokens(shared_smollm2: Make, profile: Profile) -> None:
+    model = shared_smollm2(profile)
     own, end = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
     prompt = Prompt(turns=(plain(own, "Which city?", end, Written("Paris<repo_name>")),))
     assert model._tokenizer.encode(prompt) == tokens(model, prompt.render())
@@ -257,8 +259,8 @@ def test_control_tokens_in_a_systems_own_words_are_control_tokens(smollm2: Make,
     assert "Paris" in write(model, Prompt(turns=(plain(own, "What is the capital of France?", end),))).text
 
 
-def test_a_control_token_that_a_system_stops_at_is_seen(smollm2: Make) -> None:
-    model = smollm2()
+def test_a_control_token_that_a_system_stops_at_is_seen(shared_smollm2: Make) -> None:
+    model = shared_smollm2()
     result = write(model, Prompt(turns=(plain("a <filename> " * 9 + "a"),)), stop=("<filename>",))
     assert (result.text, result.ended, result.stop) == (" ", "stop", "<filename>")
 
@@ -266,8 +268,8 @@ def test_a_control_token_that_a_system_stops_at_is_seen(smollm2: Make) -> None:
 # Limits in tokens
 
 
-def test_what_was_cut_to_limits_is_rebuilt_from_the_record(smollm2: Make) -> None:
-    model = smollm2()
+def test_what_was_cut_to_limits_is_rebuilt_from_the_record(shared_shallow: Make) -> None:
+    model = shared_shallow()
     found = Shown(paragraph=Paragraph(id="p", title="Vell", text="The Vell ends in the Amber Sea. " * 20), tokens=40)
     pieces = Text("<information>", tokens=40), found, Text("</information>", tokens=40), " Go on"
     prompt = Prompt(turns=(user("Which sea?"), assistant(Written("<search> Vell </search>"), *pieces)), window=30)
@@ -298,18 +300,18 @@ def test_a_model_is_asked_what_it_lacks_before_it_is_loaded(tmp_path: Path) -> N
         check_capabilities(base, frozenset({"turns", "continue"}))
 
 
-def test_tools_that_the_template_does_not_show_are_refused(smollm2: Make) -> None:
+def test_tools_that_the_template_does_not_show_are_refused(shared_shallow: Make) -> None:
     with pytest.raises(StepError, match="isn't shown tools"):
-        write(smollm2(), Prompt(turns=FRANCE.turns, tools=(SEARCH,)))
+        write(shared_shallow(), Prompt(turns=FRANCE.turns, tools=(SEARCH,)))
 
 
 # Calls
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_calls_of_tools_are_read(smollm2: Make, profile: Profile) -> None:
-    model = smollm2(profile)
-    model._tokenizer._template = ChatTemplate(TEMPLATE, controls=model._tokenizer._ids)
+def test_calls_of_tools_are_read(shared_smollm2: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile) -> None:
+    model = shared_smollm2(profile)
+    monkeypatch.setattr(model._tokenizer, "_template", ChatTemplate(TEMPLATE, controls=model._tokenizer._ids))
     turns: list[Turn] = []
     for number, city in enumerate(["Oslo", "Paris", "Rome"]):
         call = Call(name="search", arguments=f'{{"query": "{city}"}}', id=f"{number}.0")
@@ -322,8 +324,8 @@ def test_calls_of_tools_are_read(smollm2: Make, profile: Profile) -> None:
 # What is read once
 
 
-def test_what_conversations_of_a_run_begin_with_is_read_once_whatever_stands_between(smollm2: Make) -> None:
-    model = smollm2("deterministic")
+def test_what_conversations_of_a_run_begin_with_is_read_once_whatever_stands_between(shallow: Make) -> None:
+    model = shallow("deterministic")
     rules = "Write queries to a search engine, each with its answer. " * 30
     read = [
         write(model, Prompt(turns=(user(words, Asked(f"Who built bridge {number}?")),)), max_tokens=2)

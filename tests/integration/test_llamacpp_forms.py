@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, plain, user

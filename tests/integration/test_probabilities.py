@@ -20,8 +20,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
+from tests.integration.llamacpp_models import shallow_path
 from tests.integration.served import Served, answer, streamed
 
 FACTS = ["Paris is the capital of France.", "The Vell flows into the Amber Sea.", "Bees die after they sting."] * 12
@@ -73,8 +73,8 @@ class Everything(LlamaCppStream):
         return super().take(chunk)
 
 
-def by_all_tokens(model: LlamaCppModel, asked: str, choices: Sequence[str]) -> list[float]:
-    """The same from the probabilities of the whole vocabulary, read as the profile reads."""
+def of_all_tokens(model: LlamaCppModel, asked: str) -> dict[int, float]:
+    """The logarithms of the whole vocabulary's probabilities, read as the profile reads."""
     server, stream = model._server, Everything()
     tokens = server.tokens(asked)
     if model._deterministic:
@@ -82,30 +82,33 @@ def by_all_tokens(model: LlamaCppModel, asked: str, choices: Sequence[str]) -> l
     else:
         server.complete(tokens, stream, 1, Sampling())
     assert len(stream.likely) > 40_000
-    return shares([stream.likely[server.tokens(asked + choice)[len(tokens)]] for choice in choices])
+    return stream.likely
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_llama_cpp_tells_what_its_whole_vocabulary_does_however_unlikely(smollm2: Open, profile: Profile) -> None:
     model = smollm2(profile)
-    for asked, choices in [(TEXTS[0], CHOICES), (TEXTS[1], CHOICES), (TEXTS[1], UNLIKELY), (TEXTS[1], UNLIKELY[:2])]:
-        model.probabilities(asked, choices)  # of what was read before, `fast` reads less, and that differs
-        told = model.probabilities(asked, choices)
-        assert sum(told) == pytest.approx(1.0)
-        assert told == pytest.approx(by_all_tokens(model, asked, choices), rel=1e-4)
+    for asked, several in [(TEXTS[0], [CHOICES]), (TEXTS[1], [CHOICES, UNLIKELY, UNLIKELY[:2]])]:
+        model.probabilities(asked, CHOICES)  # of what was read before, `fast` reads less, and that differs
+        likely, length = of_all_tokens(model, asked), model.count_tokens(asked)
+        for choices in several:
+            told = model.probabilities(asked, choices)
+            assert sum(told) == pytest.approx(1.0)
+            firsts = [model._server.tokens(asked + choice)[length] for choice in choices]
+            assert told == pytest.approx(shares([likely[first] for first in firsts]), rel=1e-4)
     assert model.probabilities(TEXTS[1], UNLIKELY)[-1] > 0.99
 
 
-def test_the_order_of_the_choices_is_that_of_the_probabilities(smollm2: Open) -> None:
-    model = smollm2("deterministic")
+def test_the_order_of_the_choices_is_that_of_the_probabilities(shared_shallow: Open) -> None:
+    model = shared_shallow("deterministic")
     told = model.probabilities(TEXTS[0], CHOICES)
     assert model.probabilities(TEXTS[0], CHOICES[::-1]) == told[::-1]
     assert len(set(told)) == 3
     assert model.probabilities(TEXTS[0], CHOICES[:1]) == (1.0,)
 
 
-def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smollm2: Open) -> None:
-    model, chance = smollm2("deterministic"), random.Random(3)
+def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(shallow: Open) -> None:
+    model, chance = shallow("deterministic"), random.Random(3)
     tokens = [model.count_tokens(each) for each in TEXTS]
     assert min(tokens) < 128 < 256 < max(tokens)
     told: dict[str, set[tuple[float, ...]]] = {each: set() for each in TEXTS}
@@ -117,16 +120,16 @@ def test_deterministic_probabilities_have_the_same_bits_whatever_came_before(smo
     with ThreadPoolExecutor(4) as pool:
         for asked, result in zip(TEXTS, pool.map(lambda each: model.probabilities(each, CHOICES), TEXTS), strict=True):
             told[asked].add(result)
-    told[TEXTS[2]].add(smollm2("deterministic").probabilities(TEXTS[2], CHOICES))
+    told[TEXTS[2]].add(shallow("deterministic").probabilities(TEXTS[2], CHOICES))
     assert [len(each) for each in told.values()] == [1] * len(TEXTS)
     assert len(set().union(*told.values())) == len(TEXTS)
 
 
-def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_between(smollm2: Open) -> None:
+def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_between(shallow: Open) -> None:
     def write(model: LlamaCppModel, prompt: Prompt) -> str:
         return model.generate(GenerationRequest(prompt, "sentence", 16, Sampling(temperature=1.0, seed=5))).raw
 
-    undisturbed, disturbed = smollm2("deterministic"), smollm2("deterministic")
+    undisturbed, disturbed = shallow("deterministic"), shallow("deterministic")
     expected = [write(undisturbed, prompt) for prompt in (*PROMPTS, *PROMPTS)]
     written = []
     for prompt in (*PROMPTS, *PROMPTS):
@@ -136,8 +139,8 @@ def test_deterministic_texts_stay_the_same_with_probabilities_asked_for_in_betwe
     assert written == expected
 
 
-def test_many_threads_are_told_what_one_is(smollm2: Open) -> None:
-    model = smollm2(slots=3)
+def test_many_threads_are_told_what_one_is(shallow: Open) -> None:
+    model = shallow(slots=3)
     alone = [model.probabilities(each, CHOICES) for each in TEXTS]
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(lambda each: model.probabilities(each, CHOICES), TEXTS))
@@ -145,23 +148,23 @@ def test_many_threads_are_told_what_one_is(smollm2: Open) -> None:
         assert one == pytest.approx(other, abs=0.1)  # `fast` promises no bits
 
 
-def test_a_text_fills_the_context_but_for_one_token(smollm2: Open) -> None:
-    exact = smollm2().count_tokens(TEXTS[1])
-    assert smollm2(context=exact + 1).probabilities(TEXTS[1], CHOICES)
+def test_a_text_fills_the_context_but_for_one_token(shallow: Open) -> None:
+    exact = shallow().count_tokens(TEXTS[1])
+    assert shallow(context=exact + 1).probabilities(TEXTS[1], CHOICES)
     with pytest.raises(PromptTooLongError, match=f"{exact + 1} tokens, and the context has room for {exact}"):
-        smollm2(context=exact).probabilities(TEXTS[1], CHOICES)
+        shallow(context=exact).probabilities(TEXTS[1], CHOICES)
 
 
-def test_choices_that_begin_alike_are_refused(smollm2: Open) -> None:
-    model = smollm2()
+def test_choices_that_begin_alike_are_refused(shared_shallow: Open) -> None:
+    model = shared_shallow()
     for choices in ([" True", " True enough"], [" True", " True"], [" True", ""]):
         with pytest.raises(StepError, match="don't tell apart how ' True'"):
             model.probabilities(TEXTS[0], choices)
 
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
-def test_an_interrupted_llama_cpp_tells_nothing(smollm2: Open, profile: Profile) -> None:
-    model = smollm2(profile)
+def test_an_interrupted_llama_cpp_tells_nothing(shallow: Open, profile: Profile) -> None:
+    model = shallow(profile)
     model.interrupt()
     with pytest.raises(Interrupted):
         model.probabilities(TEXTS[0], CHOICES)
@@ -197,7 +200,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def tiny(folders: dict[str, Path], one_core: None) -> Iterator[OpenTiny]:
+def tiny(folders: dict[str, Path], transformers: None) -> Iterator[OpenTiny]:
     from cotrail.engines.language_models.transformers.model import TransformersModel
 
     made = []
@@ -293,15 +296,15 @@ def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, ki
         tiny(kind).probabilities(TEXTS[0], [" the", " the river"])
 
 
-def test_both_engines_tell_alike_of_the_same_file(smollm2: Open) -> None:
+def test_both_engines_tell_alike_of_the_same_file(shallow: Open, transformers: None) -> None:
     pytest.importorskip("gguf", reason="gguf isn't installed")
-    pytest.importorskip("transformers", reason="transformers isn't installed")
     from cotrail.engines.language_models.transformers.model import TransformersModel
 
-    one, other = smollm2(), TransformersModel(smollm2_path(), "smollm2-135m", "fast", 1, 1024)
+    one, other = shallow(), TransformersModel(shallow_path(), "smollm2-135m", "fast", 1, 1024)
     for asked in TEXTS[:2]:
-        assert one.probabilities(asked, CHOICES) == pytest.approx(other.probabilities(asked, CHOICES), abs=0.06)
-    assert one.probabilities(TEXTS[1], UNLIKELY) == pytest.approx(other.probabilities(TEXTS[1], UNLIKELY), abs=0.01)
+        for choices in (CHOICES, UNLIKELY):
+            told = one.probabilities(asked, choices)
+            assert told == pytest.approx(other.probabilities(asked, choices), abs=0.03)
     other.interrupt()
 
 
@@ -408,16 +411,11 @@ def test_an_interrupt_ends_what_a_server_is_asked(open_served: OpenServed, serve
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])
-def test_a_server_of_llama_cpp_tells_what_llama_cpp_does(open_served: OpenServed, smollm2: Open, api: str) -> None:
-    xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-    embedded = smollm2()
-    params = xllamacpp.CommonParams()
-    params.model.path, params.n_parallel, params.n_ctx, params.verbosity = str(smollm2_path()), 1, 512, -1
-    server = xllamacpp.Server(params)
-    told = open_served(f"{server.listening_address}/v1", context=512, api=api).probabilities(TEXTS[0], CHOICES)
+def test_a_server_of_llama_cpp_tells_what_llama_cpp_does(real: OpenServed, shared_smollm2: Open, api: str) -> None:
+    told = real(api=api).probabilities(TEXTS[0], CHOICES)
     assert sum(told) == pytest.approx(1.0)
     if api == "completions":
-        assert told == pytest.approx(embedded.probabilities(TEXTS[0], CHOICES), abs=1e-3)
+        assert told == pytest.approx(shared_smollm2().probabilities(TEXTS[0], CHOICES), abs=1e-3)
 
 
 # Scripts

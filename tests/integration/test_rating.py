@@ -6,39 +6,33 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
-
-import torch
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    BertModel,
-    RobertaConfig,
-    RobertaForSequenceClassification,
-)
-from transformers.utils import logging
-
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rater import Rater, second_texts
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import NamedEngine
-from cotrail.engines.rating import cross_encoder as adapter
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
 from tests.integration.served import Served, computed
-from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, tokenizer
+from tests.integration.test_entailment import LONGEST, ROBERTA, SIZES, SPECIAL, WORDS, small, tokenizer
 
-pytestmark = pytest.mark.usefixtures("one_core")
 
-ONE = SIZES | {"num_labels": 1}
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers isn't installed")
+
+
+ONE = {"num_labels": 1}
 NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
 LOGIT = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 def save(path: Path, model: Any, kind: str = "bert") -> Path:
     """A small model with random weights, as far apart as trained ones."""
+    import torch
+    from transformers.utils import logging
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     torch.manual_seed(7)
     for weight in model.parameters():
@@ -54,15 +48,15 @@ def save(path: Path, model: Any, kind: str = "bert") -> Path:
 @pytest.fixture(scope="module")
 def duplicates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As Quora's are: RoBERTa, whose configuration says nothing of its output, which then is a probability."""
-    config = RobertaConfig(type_vocab_size=1, **ONE | {"max_position_embeddings": LONGEST + 2})
-    return save(tmp_path_factory.mktemp("duplicates"), RobertaForSequenceClassification(config), "roberta")
+    model = small("RobertaForSequenceClassification", **ROBERTA | ONE)
+    return save(tmp_path_factory.mktemp("duplicates"), model, "roberta")
 
 
 @pytest.fixture(scope="module")
 def relevance(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As MS MARCO's are: BERT, whose configuration says that its output is the score."""
-    config = BertConfig(sentence_transformers=LOGIT, **ONE)
-    return save(tmp_path_factory.mktemp("relevance"), BertForSequenceClassification(config))
+    model = small("BertForSequenceClassification", sentence_transformers=LOGIT, **SIZES | ONE)
+    return save(tmp_path_factory.mktemp("relevance"), model)
 
 
 def find(folder: Path) -> NamedEngine[Rater]:
@@ -98,6 +92,8 @@ def actions(seed: int = 1, count: int = 8) -> list[Rate]:
 
 def logits(folder: Path, model: Any, action: Rate) -> list[float]:
     """What the model itself says, shown tokens that are put together by hand."""
+    import torch
+    from transformers import BertForSequenceClassification
 
     def score(text: str, other: str) -> float:
         first, second = ([NUMBERS[word.lower()] for word in each.split()] for each in (text, other))
@@ -113,6 +109,8 @@ def logits(folder: Path, model: Any, action: Rate) -> list[float]:
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_a_score_is_the_logit_where_the_configuration_says_so(relevance: Path, profile: Profile) -> None:
+    from transformers import BertForSequenceClassification
+
     asked = actions()
     results = load(relevance, profile).rate(asked)
     for action, result in zip(asked, results, strict=True):
@@ -123,6 +121,9 @@ def test_a_score_is_the_logit_where_the_configuration_says_so(relevance: Path, p
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_a_score_is_a_probability_by_default(duplicates: Path, profile: Profile) -> None:
+    import torch
+    from transformers import RobertaForSequenceClassification
+
     asked = actions(seed=2)
     for action, result in zip(asked, load(duplicates, profile).rate(asked), strict=True):
         outputs = torch.tensor(logits(duplicates, RobertaForSequenceClassification, action))
@@ -165,6 +166,8 @@ def test_deterministic_scores_do_not_depend_on_what_else_is_rated(
 
 
 def test_fast_reads_several_pairs_in_a_pass(relevance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cotrail.engines.rating import cross_encoder as adapter
+
     monkeypatch.setattr(adapter, "CHARACTERS_AT_ONCE", {"cpu": 400, "cuda": 400})
     rater, passes = load(relevance, "fast"), []
     predict = rater._model.predict  # type: ignore[attr-defined]
@@ -193,14 +196,14 @@ def test_nothing_to_compare_with_has_no_scores(relevance: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "problem"),
+    ("model", "outputs", "problem"),
     [
-        (lambda: BertForSequenceClassification(BertConfig(**SIZES)), "by 3 outputs, and a rater has one"),
-        (lambda: BertModel(BertConfig(**ONE)), "holds no classifier of pairs, but BertModel"),
+        ("BertForSequenceClassification", 3, "by 3 outputs, and a rater has one"),
+        ("BertModel", 1, "holds no classifier of pairs, but BertModel"),
     ],
 )
-def test_a_model_that_gives_no_score_is_refused(tmp_path: Path, model: Any, problem: str) -> None:
-    save(tmp_path, model())
+def test_a_model_that_gives_no_score_is_refused(tmp_path: Path, model: str, outputs: int, problem: str) -> None:
+    save(tmp_path, small(model, **SIZES | {"num_labels": outputs}))
     with pytest.raises(InputError, match=problem):
         load(tmp_path)
 
@@ -214,6 +217,8 @@ def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_no_numbers_fail_the_step(relevance: Path) -> None:
+    import torch
+
     rater = load(relevance)
     torch.nn.init.constant_(rater._model.model.classifier.bias, float("nan"))  # type: ignore[attr-defined]
     with pytest.raises(StepError, match="its weights are broken"):

@@ -3,26 +3,9 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import (
-    AutoModelForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
-from transformers.utils import logging
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
@@ -32,17 +15,18 @@ from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, Written, user
 from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.transformers import causal
-from cotrail.engines.language_models.transformers.causal import SPARE_ROWS, CausalRunner
 from cotrail.engines.language_models.transformers.deterministic import CHUNK_TOKENS
-from cotrail.engines.language_models.transformers.loading import load
-from cotrail.engines.language_models.transformers.model import TransformersModel
-from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.engines.model_identity import model_identity, weights_digest
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
 from tests.conftest import Eventually
 from tests.integration.holding import HeldUp, is_cut_off_alone
+
+if TYPE_CHECKING:
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+    from cotrail.engines.language_models.transformers.request import Request
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 DEADLINE = 60.0
 VOCABULARY = 320
@@ -84,6 +68,9 @@ def save(path: Path, model: Any, *, endless: bool = False) -> Path:
 
     endless: the model hardly ever ends a line, nor writes what isn't ASCII.
     """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -121,6 +108,10 @@ SIZES: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two small models with random weights; the second one ends lines now and then."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+    from transformers.utils import logging
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     torch.manual_seed(1)
     return {
@@ -129,14 +120,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-Make = Callable[..., TransformersModel]
+Make = Callable[..., "TransformersModel"]
 
 
 @pytest.fixture
 def make_model(folders: dict[str, Path]) -> Iterator[Make]:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     made = []
 
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersModel:
+    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> "TransformersModel":
         made.append(TransformersModel(folders["llama"], "tiny", profile, slots, context))
         return made[-1]
 
@@ -145,8 +138,10 @@ def make_model(folders: dict[str, Path]) -> Iterator[Make]:
         model.interrupt()
 
 
-def requests(model: Any, seed: int, count: int) -> list[Request]:
+def requests(model: Any, seed: int, count: int) -> "list[Request]":
     """Random prompts that begin alike in part, of one token up to several chunks, and of random lengths to write."""
+    from cotrail.engines.language_models.transformers.request import Request
+
     chance = random.Random(seed)
     texts = [[chance.randrange(1, VOCABULARY) for _ in range(chance.choice([1, 3, 90, 600]))] for _ in range(3)]
     made = []
@@ -160,6 +155,13 @@ def requests(model: Any, seed: int, count: int) -> list[Request]:
 def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
     folders: dict[str, Path], name: str, slots: int
 ) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.scheduler import Scheduler
+
     loaded = load(folders[name])
     reference = AutoModelForCausalLM.from_pretrained(folders[name], dtype=torch.float32).to(loaded.model.device)
     scheduler = Scheduler(CausalRunner(loaded.model, "fast", slots, CONTEXT))
@@ -173,8 +175,10 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
     assert any(request.cached for request in asked)
 
 
-def continuation(model: Any, request: Request) -> list[int]:
+def continuation(model: Any, request: "Request") -> list[int]:
     """What transformers' own greedy search writes."""
+    import torch
+
     tokens = torch.tensor([request.tokens], device=model.device)
     most = request.max_tokens
     whole = model.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=most, do_sample=False)
@@ -183,12 +187,17 @@ def continuation(model: Any, request: Request) -> list[int]:
 
 
 def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.scheduler import Scheduler
+
     loaded = load(folders["llama"])
     asked = [*requests(loaded, seed=7, count=12)]
     truth = {request.packed: continuation(loaded.model, request) for request in asked}
     chance = random.Random(7)
 
-    def guess(request: Request) -> list[int]:
+    def guess(request: "Request") -> list[int]:
         """Some of the tokens that will come, the last one as a rule wrong."""
         following = truth[request.packed][len(request.written) :][: chance.randrange(5)]
         return [*following, chance.randrange(VOCABULARY)]
@@ -241,6 +250,8 @@ def test_a_questions_next_step_goes_on_from_its_paragraphs(make_model: Make) -> 
 
 
 def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_model: Make) -> None:
+    from cotrail.engines.language_models.transformers.causal import SPARE_ROWS
+
     model = make_model()
     other = demonstrations(LANDS[::-1])
     model.generate(GenerationRequest(prompt_for("Vell", shown=other), "line", 4))
@@ -253,10 +264,12 @@ def test_demonstrations_of_one_kind_outlast_many_questions_of_another(make_model
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[Any]]:
     """The logits that each text's tokens were chosen by, under the length of its prompt."""
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+
     logits: dict[int, list[Any]] = {}
     forward = CausalRunner._forward
 
-    def noted(engine: CausalRunner, feeds: Any, kept: int) -> Any:
+    def noted(engine: "CausalRunner", feeds: Any, kept: int) -> Any:
         result = forward(engine, feeds, kept)
         for feed, row in zip(feeds, result, strict=True):
             if feed.whole:
@@ -270,10 +283,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[Any]]:
 def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_read(
     make_model: Make, seen: dict[int, list[Any]]
 ) -> None:
+    import torch
+
     prompts = [prompt_for(name, count) for count, name in enumerate(["Vell", "Brenn", "Ostra", "Aune", "Selk"], 1)]
     model = make_model("deterministic", slots=4)
 
-    def ask(prompt: Prompt, model: TransformersModel = model) -> tuple[str, int]:
+    def ask(prompt: Prompt, model: "TransformersModel" = model) -> tuple[str, int]:
         result = model.generate(GenerationRequest(prompt, "line", 24))
         return result.raw, result.prompt_tokens
 
@@ -335,6 +350,12 @@ def test_a_prompt_is_packed_into_the_context(make_model: Make) -> None:
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.request import Request
+
     loaded = load(folders["llama"])
     passes = loaded.model.forward
     largest = 0
@@ -363,6 +384,8 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
 def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+
     held = HeldUp(monkeypatch, CausalRunner, "_forward")
     model = make_model(profile)
     with ThreadPoolExecutor(2) as pool:
@@ -379,10 +402,16 @@ def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from cotrail.engines.language_models.transformers.causal import CausalRunner
+
     is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, CausalRunner, "_forward")
 
 
 def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    from transformers import MistralConfig, MistralForCausalLM
+
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     with pytest.raises(InputError, match="takes 2048 tokens"):
         TransformersModel(folders["llama"], "tiny", "fast", 1, 2049)
     sliding = save(tmp_path, MistralForCausalLM(MistralConfig(**SIZES, sliding_window=64)))
@@ -392,6 +421,8 @@ def test_what_the_engine_does_not_know_is_refused(folders: dict[str, Path], tmp_
 
 
 def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     with pytest.raises(InputError, match="can't be read"):
         TransformersModel(tmp_path / "nowhere", "broken", "fast", 1, 512)
     (tmp_path / "config.json").write_text("{}")
@@ -400,6 +431,8 @@ def test_what_is_no_model_is_named(tmp_path: Path) -> None:
 
 
 def test_weights_that_end_too_soon_are_named(folders: dict[str, Path], tmp_path: Path) -> None:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     broken = Path(shutil.copytree(folders["llama"], tmp_path / "broken"))
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -422,6 +455,9 @@ def test_an_identity_follows_every_file_of_a_model(folders: dict[str, Path], mak
 
 
 def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
+    from cotrail.engines.language_models.transformers import causal
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     try:
         path = smollm2_path()
     except UnavailableError as error:

@@ -2,25 +2,11 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("torch", reason="PyTorch isn't installed")
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    PreTrainedTokenizerFast,
-    T5Config,
-    T5ForConditionalGeneration,
-)
-from transformers.utils import logging
 
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.demonstrations import Demonstrations
@@ -29,18 +15,19 @@ from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, user
-from cotrail.engines.language_models.transformers.loading import Loaded, load
-from cotrail.engines.language_models.transformers.model import TransformersModel
-from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.scheduler import Scheduler
-from cotrail.engines.language_models.transformers.seq2seq import MOST_PADDING, Seq2SeqRunner, length_group
-from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
-from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.errors import InputError, StepError, TransientStepError
 from tests.integration.holding import is_cut_off_alone
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from cotrail.engines.language_models.transformers.loading import Loaded
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
 DEADLINE = 60.0
-pytestmark = pytest.mark.usefixtures("one_core")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 CONTEXT = 256
 END = 1
@@ -61,8 +48,11 @@ def prompt_for(name: str, paragraphs: int = 1) -> Prompt:
 PROMPTS = [prompt_for(name, paragraphs) for name in WORDS[:4] for paragraphs in (1, 2, 4)]
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> "PreTrainedTokenizerFast":
     """Pieces as T5 has them: words with the space before them, and characters."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
     special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
     pieces = [*((f"▁{word}", -2.0) for word in [*WORDS, *ENDS]), ("▁", -4.0), *((c, -6.0) for c in CHARACTERS)]
     made = Tokenizer(models.Unigram([*special, *pieces], unk_id=2))
@@ -76,6 +66,10 @@ def tokenizer() -> PreTrainedTokenizerFast:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model with random weights, built as Flan-T5 is."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+    from transformers.utils import logging
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
     path = tmp_path_factory.mktemp("t5")
     tokens = tokenizer()
@@ -103,18 +97,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def loaded(folder: Path) -> Loaded:
+def loaded(folder: Path) -> "Loaded":
+    from cotrail.engines.language_models.transformers.loading import load
+
     return load(folder)
 
 
-Make = Callable[..., TransformersModel]
+Make = Callable[..., "TransformersModel"]
 
 
 @pytest.fixture
 def make_model(folder: Path) -> Iterator[Make]:
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     made = []
 
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> TransformersModel:
+    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> "TransformersModel":
         made.append(TransformersModel(folder, "tiny", profile, slots, context))
         return made[-1]
 
@@ -123,8 +121,10 @@ def make_model(folder: Path) -> Iterator[Make]:
         model.interrupt()
 
 
-def requests(loaded: Loaded, seed: int, count: int, longest: int = 40) -> list[Request]:
+def requests(loaded: "Loaded", seed: int, count: int, longest: int = 40) -> "list[Request]":
     """Random prompts of few and of many tokens, and of random lengths to write."""
+    from cotrail.engines.language_models.transformers.request import Request
+
     chance = random.Random(seed)
     made = []
     for _ in range(count):
@@ -133,23 +133,28 @@ def requests(loaded: Loaded, seed: int, count: int, longest: int = 40) -> list[R
     return made
 
 
-def again(request: Request, vocabulary: Vocabulary) -> Request:
+def again(request: "Request", vocabulary: "Vocabulary") -> "Request":
+    from cotrail.engines.language_models.transformers.request import Request
+
     return Request(request.tokens, vocabulary, request.until, request.max_tokens, request.sampling)
 
 
-Write = Callable[[Sequence[Request]], list[list[int]]]
+Write = Callable[[Sequence["Request"]], list[list[int]]]
 
 
 @pytest.fixture
-def make_writer(loaded: Loaded) -> Iterator[Callable[..., Write]]:
+def make_writer(loaded: "Loaded") -> Iterator[Callable[..., Write]]:
     """Has an engine of its own write behind each of some prompts, as often as it is called."""
+    from cotrail.engines.language_models.transformers.scheduler import Scheduler
+    from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+
     schedulers = []
 
     def make(profile: Profile = "fast", slots: int = 8) -> Write:
         scheduler = Scheduler(Seq2SeqRunner(loaded.model, profile, slots, CONTEXT))
         schedulers.append(scheduler)
 
-        def write(asked: Sequence[Request]) -> list[list[int]]:
+        def write(asked: "Sequence[Request]") -> list[list[int]]:
             for request in asked:
                 scheduler.submit(request)
             for request in asked:
@@ -163,8 +168,10 @@ def make_writer(loaded: Loaded) -> Iterator[Callable[..., Write]]:
         scheduler.interrupt()
 
 
-def expected(loaded: Loaded, request: Request) -> list[int]:
+def expected(loaded: "Loaded", request: "Request") -> list[int]:
     """What transformers writes by itself."""
+    import torch
+
     with torch.inference_mode():
         written = loaded.model.generate(
             torch.tensor([request.tokens]), max_new_tokens=request.max_tokens, do_sample=False
@@ -184,13 +191,17 @@ def sizes_of_passes(model: Any) -> tuple[list[int], Any]:
 def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_written(
     make_model: Make, monkeypatch: pytest.MonkeyPatch, profile: Profile
 ) -> None:
+    from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+
     is_cut_off_alone(monkeypatch, make_model(profile, slots=2), PROMPTS, Seq2SeqRunner, "_pass")
 
 
 @pytest.mark.parametrize("slots", [1, 3, 8])
 def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
-    loaded: Loaded, make_writer: Callable[..., Write], slots: int
+    loaded: "Loaded", make_writer: Callable[..., Write], slots: int
 ) -> None:
+    from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
+
     asked = requests(loaded, seed=1, count=12)
     asked[4].max_tokens = COLUMNS + 60  # so long that the columns are moved
     texts = [expected(loaded, request) for request in asked]
@@ -202,8 +213,10 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
 
 
 def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_asked(
-    loaded: Loaded, make_writer: Callable[..., Write]
+    loaded: "Loaded", make_writer: Callable[..., Write]
 ) -> None:
+    from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
+
     logits: list[bytes] = []
     handle = loaded.model.lm_head.register_forward_hook(lambda *call: logits.append(call[2].numpy().tobytes()))
     asked = requests(loaded, seed=5, count=6)
@@ -223,7 +236,11 @@ def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_ask
     assert [entry[n] for n, entry in enumerate(alone)] == [first[n] for n in order[:2]]
 
 
-def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) -> None:
+def test_finished_rows_leave_and_the_rest_is_written_together(loaded: "Loaded") -> None:
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
     endless = Vocabulary(tokenizer(), ())
     asked = [Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (1, 3, 6, 2)]
     engine = Seq2SeqRunner(loaded.model, "fast", 4, CONTEXT)
@@ -240,7 +257,11 @@ def test_finished_rows_leave_and_the_rest_is_written_together(loaded: Loaded) ->
     assert all(request.future.done() for request in asked)
 
 
-def test_a_text_joins_others_that_are_being_written(loaded: Loaded) -> None:
+def test_a_text_joins_others_that_are_being_written(loaded: "Loaded") -> None:
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.seq2seq import Seq2SeqRunner
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
     endless = Vocabulary(tokenizer(), ())
     early, late = (Request([*range(5, 25), END], endless, "line", length, Sampling()) for length in (8, 5))
     engine = Seq2SeqRunner(loaded.model, "fast", 2, CONTEXT)
@@ -268,7 +289,7 @@ def test_a_sentence_ends_where_a_longer_text_has_its_first_one(make_model: Make)
 def test_what_many_threads_ask_at_once_is_what_one_asks(make_model: Make) -> None:
     alone, shared = make_model(slots=1), make_model(slots=5)
 
-    def ask(model: TransformersModel, prompt: Prompt) -> str:
+    def ask(model: "TransformersModel", prompt: Prompt) -> str:
         return model.generate(GenerationRequest(prompt, "sentence", 40)).raw
 
     with ThreadPoolExecutor(max_workers=12) as threads:
@@ -291,8 +312,12 @@ def test_a_seed_decides_what_is_drawn_whatever_others_draw(make_model: Make, pro
 
 @pytest.mark.parametrize("profile", ["fast", "deterministic"])
 def test_texts_of_one_batch_end_are_restricted_and_are_scored_each_in_its_own_way(
-    make_model: Make, loaded: Loaded, profile: Profile
+    make_model: Make, loaded: "Loaded", profile: Profile
 ) -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.request import Request
+
     model = make_model(profile, slots=4)
     whole = model.generate(GenerationRequest(PROMPTS[0], "stop", 24)).raw
     requests = [
@@ -334,8 +359,12 @@ def test_the_context_counts_the_prompt_alone(make_model: Make) -> None:
 
 
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
-    loaded: Loaded, make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
+    loaded: "Loaded", make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.request import Request
+
     asked = [
         *requests(loaded, seed=9, count=6),
         *(Request([7] * n, loaded.vocabulary, "line", 9, Sampling()) for n in (9,) * 4),
@@ -355,8 +384,12 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
 
 
 def test_a_prompt_that_does_not_fit_even_alone_fails_alone(
-    loaded: Loaded, make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
+    loaded: "Loaded", make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.request import Request
+
     short, long = (Request([7] * count, loaded.vocabulary, "line", 9, Sampling()) for count in (50, 52))
     text = expected(loaded, short)
     forward = loaded.model.forward
@@ -375,7 +408,7 @@ def test_a_prompt_that_does_not_fit_even_alone_fails_alone(
 
 
 def test_a_failed_pass_fails_its_texts_and_the_engine_goes_on(
-    loaded: Loaded, make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
+    loaded: "Loaded", make_writer: Callable[..., Write], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = requests(loaded, seed=3, count=6, longest=20)
     texts = [expected(loaded, request) for request in asked]
@@ -393,6 +426,10 @@ def test_a_failed_pass_fails_its_texts_and_the_engine_goes_on(
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.integers(1, 1000))
 def test_company_takes_the_first_prompt_and_pads_little(lengths: list[int], budget: int) -> None:
+    from cotrail.engines.language_models.transformers.request import Request
+    from cotrail.engines.language_models.transformers.seq2seq import MOST_PADDING, length_group
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
     vocabulary = Vocabulary(tokenizer(), ())
     waiting = [Request([3] * length, vocabulary, "line", 1, Sampling()) for length in lengths]
     group = length_group(waiting, budget)
@@ -407,6 +444,10 @@ def test_company_takes_the_first_prompt_and_pads_little(lengths: list[int], budg
 
 
 def test_models_that_know_tokens_by_their_places_are_refused(tmp_path: Path) -> None:
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    from cotrail.engines.language_models.transformers.model import TransformersModel
+
     sizes: dict[str, Any] = {"vocab_size": 90, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
     sizes |= {f"{half}_{part}": 2 for half in ("encoder", "decoder") for part in ("attention_heads", "ffn_dim")}
     BartForConditionalGeneration(BartConfig(**sizes)).save_pretrained(tmp_path)

@@ -47,7 +47,7 @@ Make = Callable[..., LanguageModel]
 
 
 @pytest.fixture(scope="module", params=["words", "controls"])
-def folder(request: pytest.FixtureRequest, one_core: None) -> Path:
+def folder(request: pytest.FixtureRequest, transformers: None) -> Path:
     """A model whose marks are words or control tokens."""
     return taught("thinking", EXCHANGES) / str(request.param)
 

@@ -7,7 +7,6 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.api import OLS
 
 from cotrail.evaluation.metrics.clustered_means import ClusteredMean, clustered_mean
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
@@ -35,6 +34,8 @@ def test_a_mean_by_hand() -> None:
 
 @given(clusters=clusters_of_scores)
 def test_statsmodels_finds_the_same_error_and_interval(clusters: list[list[float]]) -> None:
+    from statsmodels.api import OLS
+
     if len({fmean(cluster) for cluster in clusters}) == 1:
         assert mean(clusters).standard_error == 0
         return

@@ -7,8 +7,6 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import stdtrit
-from scipy.stats import binomtest, ttest_1samp
 
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.student_t import student_t_quantile
@@ -39,6 +37,8 @@ def test_the_interval_of_other_scores_is_that_of_student_s_t() -> None:
 
 @given(right=st.integers(min_value=0, max_value=300), wrong=st.integers(min_value=1, max_value=300))
 def test_scipy_finds_the_same_interval_of_shares(right: int, wrong: int) -> None:
+    from scipy.stats import binomtest
+
     expected = binomtest(right, right + wrong).proportion_ci(0.95, method="wilson")
     found = interval([1.0] * right + [0.0] * wrong)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
@@ -46,6 +46,8 @@ def test_scipy_finds_the_same_interval_of_shares(right: int, wrong: int) -> None
 
 @given(scores=st.lists(shares, min_size=2, max_size=40).filter(lambda scores: not {0, 1}.issuperset(scores)))
 def test_scipy_finds_the_same_interval_of_scores(scores: list[float]) -> None:
+    from scipy.stats import ttest_1samp
+
     found = confidence_interval(scores)
     if len(set(scores)) == 1:
         assert found is None
@@ -107,4 +109,6 @@ def test_some_95_percent_of_the_intervals_hold_the_true_mean(count: int) -> None
 
 @given(degrees=st.integers(min_value=1, max_value=1_000_000), probability=st.sampled_from([0.9, 0.95, 0.975, 0.995]))
 def test_scipy_finds_the_same_quantile_of_student_s_t(degrees: int, probability: float) -> None:
+    from scipy.special import stdtrit
+
     assert student_t_quantile(degrees, probability) == pytest.approx(stdtrit(degrees, probability), rel=1e-9)

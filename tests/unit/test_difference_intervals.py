@@ -7,7 +7,6 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from cotrail.evaluation.comparison.intervals import anytime_interval, difference_interval
 from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
@@ -18,6 +17,8 @@ tenths = st.integers(-10, 10).map(lambda tenth: tenth / 10)
 
 @given(st.lists(tenths, min_size=2, max_size=40).filter(lambda values: len(set(values)) > 1))
 def test_it_is_scipys_interval_of_students_t(differences: list[float]) -> None:
+    from scipy import stats
+
     low, high = stats.ttest_1samp(differences, 0).confidence_interval()
     found = difference_interval(differences, inf)
     assert found is not None

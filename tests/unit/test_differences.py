@@ -7,8 +7,6 @@ import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
 
 from cotrail.evaluation.comparison import sign_flips
 from cotrail.evaluation.comparison.differences import (
@@ -110,6 +108,8 @@ def test_the_other_direction_is_the_mirror_image(family: list[list[float]]) -> N
 @settings(max_examples=20)
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=12))
 def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1].tolist())
 
 
@@ -139,6 +139,8 @@ def test_a_number_of_things_has_no_interval_at_every_stop() -> None:
 
 
 def test_as_many_questions_as_are_needed_have_the_power() -> None:
+    from statsmodels.stats.power import TTestPower
+
     differences = [1.0] * 30 + [0.0] * 150 + [-1.0] * 20
     needed = questions_needed(differences)
     assert needed is not None

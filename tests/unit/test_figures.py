@@ -2,14 +2,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.charts import Chart
@@ -23,6 +19,11 @@ from cotrail.systems.parts.reader_settings import Reader
 from tests.cases import each_case
 from tests.unit.made_results import line, made
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
 
 
@@ -31,29 +32,31 @@ def plot(results: Sequence[CellResult], number: int) -> Chart:
     return found
 
 
-def heights(axes: Axes) -> list[float]:
+def heights(axes: "Axes") -> list[float]:
+    from matplotlib.container import BarContainer
+
     return [bar.get_height() for bars in axes.containers if isinstance(bars, BarContainer) for bar in bars.patches]
 
 
-def ticks(axes: Axes) -> list[str]:
+def ticks(axes: "Axes") -> list[str]:
     return [label.get_text() for label in axes.get_xticklabels()]
 
 
-def legend(figure: Figure) -> list[str]:
+def legend(figure: "Figure") -> list[str]:
     (found,) = figure.legends
     return [text.get_text() for text in found.get_texts()]
 
 
-def marks(axes: Axes) -> list[float]:
+def marks(axes: "Axes") -> list[float]:
     """The heights of marks that no line joins: published values."""
     return [_heights(each)[0] for each in axes.lines if each.get_linestyle() == "None" and _is_open(each)]
 
 
-def _is_open(mark: Line2D) -> bool:
+def _is_open(mark: "Line2D") -> bool:
     return bool(mark.get_markerfacecolor() == PAPER)
 
 
-def _heights(drawn: Line2D) -> tuple[float, ...]:
+def _heights(drawn: "Line2D") -> tuple[float, ...]:
     return tuple(float(height) for height in np.asarray(drawn.get_ydata()))
 
 
@@ -77,7 +80,9 @@ def test_a_bar_is_as_high_as_the_mean_over_the_demonstration_sets(answers: list[
     assert axes.get_title() == "tiny-1b, direct reader"
 
 
-def whiskers(axes: Axes) -> list[tuple[float, float]]:
+def whiskers(axes: "Axes") -> list[tuple[float, float]]:
+    from matplotlib.container import ErrorbarContainer
+
     drawn = [each.lines[2][0].get_segments()[0] for each in axes.containers if isinstance(each, ErrorbarContainer)]
     return [(low[1], high[1]) for low, high in drawn]
 

@@ -3,7 +3,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
@@ -109,6 +108,8 @@ def test_each_chain_has_a_faithfulness_of_its_own() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=200))
 def test_mcnemars_test_is_the_exact_binomial_one(pairs: list[tuple[bool, bool]]) -> None:
+    from scipy.stats import binomtest
+
     ours, theirs = zip(*pairs, strict=True)
     found = mcnemar(ours, theirs)
     first, second = pairs.count((True, False)), pairs.count((False, True))

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from cotrail.evaluation.metrics.repeated_steps import draw_steps, otherwise_share
 from cotrail.services.runs.repeating import read_share
@@ -40,12 +39,16 @@ def test_a_larger_share_has_the_steps_of_a_smaller_one(candidates: dict[str, lis
 
 
 def test_over_many_seeds_each_step_is_drawn_as_often() -> None:
+    from scipy.stats import binomtest
+
     drawn = [draw_steps({"q": [1, 3, 5, 6]}, 1, seed)["q"] for seed in range(4000)]
     assert all(binomtest(drawn.count(step), len(drawn), 1 / 4).pvalue > 0.001 for step in (1, 3, 5, 6))
 
 
 @given(otherwise=st.lists(st.booleans(), min_size=1, max_size=50))
 def test_the_interval_of_the_share_is_wilson_s(otherwise: list[bool]) -> None:
+    from scipy.stats import binomtest
+
     found = otherwise_share(otherwise)
     expected = binomtest(sum(otherwise), len(otherwise)).proportion_ci(0.95, method="wilson")
     assert (found.otherwise, found.of, found.share) == (sum(otherwise), len(otherwise), sum(otherwise) / len(otherwise))

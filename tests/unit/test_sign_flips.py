@@ -6,7 +6,6 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from cotrail.evaluation.comparison.sign_flips import RESAMPLES, sign_flip_test
 from cotrail.evaluation.metrics.mcnemar import mcnemar
@@ -45,6 +44,8 @@ def test_scores_of_0_and_1_give_mcnemars_exact_test(pairs: list[tuple[bool, bool
 
 @each_case("shift", [0.0, 0.03, 0.1])
 def test_many_differences_are_tested_as_scipy_tests_them(shift: float) -> None:
+    from scipy import stats
+
     chance = random.Random(3)
     differences = [round(chance.uniform(-0.5, 0.5) + shift, 2) for _ in range(200)]
     theirs = stats.permutation_test(

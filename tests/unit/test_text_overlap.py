@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.text_overlap import contained, rouge_l
@@ -72,5 +71,7 @@ WORDS = st.lists(st.sampled_from(["red", "Fox", "ink", "1999", "the", "é", "it'
 
 @given(WORDS, WORDS)
 def test_rouge_l_is_rouge_scores_to_the_last_digit(prediction: str, reference: str) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     scored = RougeScorer(["rougeL"]).score(reference, prediction)["rougeL"]
     assert rouge_l(prediction, reference) == scored.fmeasure

@@ -2,10 +2,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
 from cotrail.engines.language_models.transformers.drafting import GRAMS, lookup, packed
-from cotrail.engines.language_models.transformers.slots import common
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 TOKENS = st.lists(st.sampled_from([0, 1, 256, 257, 65793]), max_size=30)  # bytes of some occur across others
 
@@ -27,6 +26,8 @@ def test_a_draft_is_what_followed_the_last_tokens_before(prompt: list[int], writ
 
 @given(TOKENS, TOKENS, TOKENS)
 def test_what_two_texts_have_in_common_is_counted(start: list[int], one: list[int], other: list[int]) -> None:
+    from cotrail.engines.language_models.transformers.slots import common
+
     count = common(start + one, start + other)
     assert count >= len(start)
     assert (start + one)[:count] == (start + other)[:count]

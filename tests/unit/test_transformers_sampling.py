@@ -1,20 +1,33 @@
+from typing import TYPE_CHECKING
+
 import pytest
-
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from transformers import RepetitionPenaltyLogitsProcessor, TopKLogitsWarper, TopPLogitsWarper
 
 from cotrail.core.generation import Sampling
-from cotrail.engines.language_models.transformers.sampling import Sampler, likeliest, next_tokens, penalized
 
-LOGITS = st.lists(st.floats(-20, 20, width=16), min_size=2, max_size=40, unique=True).map(torch.tensor)
+if TYPE_CHECKING:
+    import torch
+
+pytestmark = pytest.mark.usefixtures("transformers")
+
+
+def logits() -> "st.SearchStrategy[torch.Tensor]":
+    import torch
+
+    return st.lists(st.floats(-20, 20, width=16), min_size=2, max_size=40, unique=True).map(torch.tensor)
+
+
+LOGITS = st.deferred(logits)
 
 
 @given(LOGITS, st.integers(0, 45), st.floats(0.01, 1.0))
-def test_what_stays_is_what_stays_in_transformers(logits: torch.Tensor, top_k: int, top_p: float) -> None:
+def test_what_stays_is_what_stays_in_transformers(logits: "torch.Tensor", top_k: int, top_p: float) -> None:
+    import torch
+    from transformers import TopKLogitsWarper, TopPLogitsWarper
+
+    from cotrail.engines.language_models.transformers.sampling import likeliest
+
     ids, warped = torch.tensor([[0]]), logits[None]
     if top_k:
         warped = TopKLogitsWarper(top_k)(ids, warped)
@@ -30,7 +43,12 @@ def test_what_stays_is_what_stays_in_transformers(logits: torch.Tensor, top_k: i
 
 
 @given(LOGITS, st.floats(0.5, 3.0), st.lists(st.integers(0, 1), max_size=5))
-def test_a_penalty_is_that_of_transformers(logits: torch.Tensor, penalty: float, seen: list[int]) -> None:
+def test_a_penalty_is_that_of_transformers(logits: "torch.Tensor", penalty: float, seen: list[int]) -> None:
+    import torch
+    from transformers import RepetitionPenaltyLogitsProcessor
+
+    from cotrail.engines.language_models.transformers.sampling import penalized
+
     before = logits.clone()
     ids = torch.tensor([seen], dtype=torch.long)
     expected = RepetitionPenaltyLogitsProcessor(penalty)(ids, logits[None].clone())[0]
@@ -39,12 +57,20 @@ def test_a_penalty_is_that_of_transformers(logits: torch.Tensor, penalty: float,
 
 
 def test_of_equally_likely_tokens_the_first_ones_stay() -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.sampling import likeliest
+
     assert likeliest(torch.full((4,), 0.25), 2, 1.0).tolist() == [0.25, 0.25, 0, 0]
     assert likeliest(torch.full((4,), 0.25), 0, 0.5).tolist() == [0.25, 0.25, 0, 0]
     assert likeliest(torch.full((4,), 0.25), 0, 0.0).tolist() == [0.25, 0, 0, 0]
 
 
 def test_a_penalty_without_chance_takes_the_likeliest_that_is_left() -> None:
+    import torch
+
+    from cotrail.engines.language_models.transformers.sampling import Sampler, next_tokens
+
     logits = torch.tensor([[2.0, 1.5, -1.0], [2.0, 1.5, -1.0]])
     penalizing = Sampler(Sampling(repetition_penalty=2.0), lambda: [0])
     greedy = Sampler(Sampling(), lambda: [0])
@@ -53,7 +79,9 @@ def test_a_penalty_without_chance_takes_the_likeliest_that_is_left() -> None:
 
 
 @given(LOGITS, st.integers(0, 2**31))
-def test_parameters_that_restrict_nothing_change_no_draw(logits: torch.Tensor, seed: int) -> None:
+def test_parameters_that_restrict_nothing_change_no_draw(logits: "torch.Tensor", seed: int) -> None:
+    from cotrail.engines.language_models.transformers.sampling import Sampler
+
     def drawn(top_k: int) -> list[int]:
         draw = Sampler(Sampling(temperature=1.0, seed=seed, top_k=top_k), list)
         return [draw(logits) for _ in range(5)]

@@ -1,18 +1,17 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from threading import Event, Semaphore
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
-import torch
-
 from cotrail.core.ports.cancellation import Interrupted
-from cotrail.engines.device_memory import halving
-from cotrail.engines.language_models.transformers.scheduler import Scheduler
 from cotrail.errors import StepError, TransientStepError
+
+if TYPE_CHECKING:
+    from cotrail.engines.language_models.transformers.scheduler import Scheduler
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 DEADLINE = 30.0
 
@@ -56,6 +55,8 @@ class ByHand:
         return self._room - len(self._taken)
 
     def admit(self, requests: list[Any]) -> None:
+        import torch
+
         if sum(request.size for request in requests) > self._memory:
             raise torch.OutOfMemoryError("made up")
         if self.broken:
@@ -81,14 +82,16 @@ class ByHand:
         self._taken = []
 
 
-Make = Callable[[ByHand], Scheduler]
+Make = Callable[[ByHand], "Scheduler"]
 
 
 @pytest.fixture
 def scheduled() -> Iterator[Make]:
+    from cotrail.engines.language_models.transformers.scheduler import Scheduler
+
     made: list[tuple[Scheduler, ByHand]] = []
 
-    def make(engine: ByHand) -> Scheduler:
+    def make(engine: ByHand) -> "Scheduler":
         made.append((Scheduler(engine), engine))
         return made[-1][0]
 
@@ -98,7 +101,7 @@ def scheduled() -> Iterator[Make]:
         engine.steps.release(100)
 
 
-def submit(scheduler: Scheduler, *requests: Any) -> None:
+def submit(scheduler: "Scheduler", *requests: Any) -> None:
     for request in requests:
         scheduler.submit(request)
 
@@ -197,6 +200,10 @@ def test_requests_that_are_cut_off_make_room_for_others(scheduled: Make) -> None
 
 
 def test_halving_does_all_that_fits() -> None:
+    import torch
+
+    from cotrail.engines.device_memory import halving
+
     done: list[list[int]] = []
 
     def work(sizes: list[int]) -> None:

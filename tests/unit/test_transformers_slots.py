@@ -1,20 +1,24 @@
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers isn't installed")
+if TYPE_CHECKING:
+    from cotrail.engines.language_models.transformers.kv_cache import RowCache
+    from cotrail.engines.language_models.transformers.slots import Slot, Slots
 
-import torch
-
-from cotrail.engines.language_models.transformers.kv_cache import RowCache, Shape
-from cotrail.engines.language_models.transformers.slots import Slot, Slots
+pytestmark = pytest.mark.usefixtures("transformers")
 
 SHARED = list(range(100, 110))
 """Demonstrations."""
 
 
-def make(rows: int, grain: int = 1) -> tuple[Slots, RowCache]:
+def make(rows: int, grain: int = 1) -> "tuple[Slots, RowCache]":
+    import torch
+
+    from cotrail.engines.language_models.transformers.kv_cache import RowCache, Shape
+    from cotrail.engines.language_models.transformers.slots import Slots
+
     cache = RowCache([Shape(heads=1, key=1, value=1)], rows, context=64, like=torch.zeros(0))
     return Slots(cache, rows, grain), cache
 
@@ -24,7 +28,7 @@ def prompt(*tokens: int) -> Any:
     return SimpleNamespace(tokens=[*SHARED, *tokens], written=[], shared=len(SHARED), cached=0)
 
 
-def read(slot: Slot, cache: RowCache) -> None:
+def read(slot: "Slot", cache: "RowCache") -> None:
     """As if the model had read what is pending: its keys are here the tokens themselves."""
     layer: Any = cache.layers[0]
     for position, token in enumerate(slot.pending, len(slot.held)):
@@ -32,13 +36,13 @@ def read(slot: Slot, cache: RowCache) -> None:
     slot.held += slot.pending
 
 
-def holds(slot: Slot, cache: RowCache) -> bool:
+def holds(slot: "Slot", cache: "RowCache") -> bool:
     """Whether the cache has the keys of what a slot says it holds."""
     layer: Any = cache.layers[0]
     return bool(layer.keys[slot.row, 0, : len(slot.held), 0].tolist() == slot.held)
 
 
-def done(slots: Slots, cache: RowCache, *tokens: int) -> tuple[Slot, int]:
+def done(slots: "Slots", cache: "RowCache", *tokens: int) -> "tuple[Slot, int]":
     """A prompt from beginning to end: its slot, and how much of it was there."""
     request = prompt(*tokens)
     slot = slots.take(request)

@@ -1,20 +1,21 @@
 """Control tokens in texts are plain text, whatever the vocabulary is made of."""
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from tests.cases import each_case
-
-pytest.importorskip("transformers", reason="transformers isn't installed")
-
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
 
 from cotrail.engines.language_models.segments import Segment
-from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+from tests.cases import each_case
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.usefixtures("transformers")
 
 CHARACTERS = "abcdenu </s>|"
 PIECES = ["</s>", "<unk>", "<|end|>", "<|end", "|>", "</", "s>", "ab", *dict.fromkeys(CHARACTERS)]
@@ -22,16 +23,20 @@ NUMBERS = {piece: number for number, piece in enumerate(PIECES)}
 CONTROLS = PIECES[:3]
 
 
-def byte_pairs() -> Tokenizer:
+def byte_pairs() -> "Tokenizer":
     """As Llama's: control tokens are in the vocabulary, and pairs of pieces give one."""
+    from tokenizers import Tokenizer, decoders, models
+
     pairs = [("<", "/"), ("s", ">"), ("</", "s>"), ("a", "b")]
     made = Tokenizer(models.BPE(vocab=NUMBERS, merges=pairs, unk_token="<unk>"))
     made.decoder = decoders.Fuse()
     return made
 
 
-def unigrams() -> Tokenizer:
+def unigrams() -> "Tokenizer":
     """As T5's: control tokens are pieces like any other."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, processors
+
     made = Tokenizer(models.Unigram([(piece, -len(piece) / 9) for piece in PIECES], unk_id=1))
     made.normalizer = normalizers.NFKC()
     made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 0)])
@@ -39,60 +44,74 @@ def unigrams() -> Tokenizer:
     return made
 
 
-def words() -> Tokenizer:
+def words() -> "Tokenizer":
     """Words between blanks, which control tokens may be."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
     made = Tokenizer(models.WordLevel({piece: number for piece, number in NUMBERS.items() if piece != " "}, "<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return made
 
 
-def vocabulary(made: Tokenizer) -> Vocabulary:
-    made.add_special_tokens([AddedToken(control, special=True, normalized=False) for control in CONTROLS])
-    made.add_tokens(["dun"])
+def vocabulary(tokenizer: "Tokenizer") -> "Vocabulary":
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast
+
+    from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+
+    tokenizer.add_special_tokens([AddedToken(control, special=True, normalized=False) for control in CONTROLS])
+    tokenizer.add_tokens(["dun"])
     fast: Any = PreTrainedTokenizerFast
-    return Vocabulary(fast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>"), [0])
+    return Vocabulary(fast(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>"), [0])
 
 
-MADE = {"pairs": vocabulary(byte_pairs()), "unigrams": vocabulary(unigrams()), "words": vocabulary(words())}
+TOKENIZERS = {"pairs": byte_pairs, "unigrams": unigrams, "words": words}
 
 
-@each_case("kind", MADE)
+@cache
+def made(kind: str) -> "Vocabulary":
+    return vocabulary(TOKENIZERS[kind]())
+
+
+@each_case("kind", TOKENIZERS)
 @each_case("text", ["</s>", "ab </s> ab", "<|end|></s>", "ab<|end|>ab", " </s>\ndun"])
 def test_control_tokens_in_a_text_are_plain_text(kind: str, text: str) -> None:
-    tokens = MADE[kind].encode(text, special=False)
+    tokens = made(kind).encode(text, special=False)
     assert not {0, 2} & set(tokens)
     if kind != "words":
-        assert MADE[kind].decode(tokens) == text.replace("\n", "")
+        assert made(kind).decode(tokens) == text.replace("\n", "")
 
 
-@each_case("kind", MADE)
+@each_case("kind", TOKENIZERS)
 def test_what_a_prompt_ends_with_stays_a_control_token(kind: str) -> None:
-    assert [token for token in MADE[kind].encode("ab </s>") if token == 0] == ([0] if kind == "unigrams" else [])
+    assert [token for token in made(kind).encode("ab </s>") if token == 0] == ([0] if kind == "unigrams" else [])
 
 
-@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("kind", TOKENIZERS)
 @given(text=st.text("abcdenu </s>|", max_size=30))
 def test_a_text_without_control_tokens_has_the_tokens_it_always_had(kind: str, text: str) -> None:
-    tokenizer = MADE[kind]._tokenizer
+    tokenizer = made(kind)._tokenizer
     if not any(control in text for control in CONTROLS):
-        assert MADE[kind].encode(text) == tokenizer.encode(text).ids
+        assert made(kind).encode(text) == tokenizer.encode(text).ids
         # The tokenizer for texts with control tokens, too, differs in these alone.
-        assert MADE[kind]._quoting.encode(text).ids == tokenizer.encode(text).ids
+        assert made(kind)._quoting.encode(text).ids == tokenizer.encode(text).ids
 
 
-@each_case("kind", MADE)
+@each_case("kind", TOKENIZERS)
 def test_a_template_has_its_control_tokens_and_a_quotation_has_none(kind: str) -> None:
     segments = [Segment("ab <|end|> "), Segment("</s>", plain=True), Segment(" dun </s>")]
-    tokens = MADE[kind].encode_conversation(segments)
+    tokens = made(kind).encode_conversation(segments)
     assert [token for token in tokens if token in (0, 2)] == [2, 0]
-    assert MADE[kind].encode_conversation([Segment("ab <|end|> </s>")])[-1] == 0
+    assert made(kind).encode_conversation([Segment("ab <|end|> </s>")])[-1] == 0
 
 
 def test_nul_names_no_control_token() -> None:
-    assert 0 not in MADE["pairs"].encode("<|end|> \0000\0 ")
+    assert 0 not in made("pairs").encode("<|end|> \0000\0 ")
 
 
 def test_a_text_behind_others_keeps_the_blank_that_it_begins_with() -> None:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
     made = Tokenizer(models.Unigram([("<unk>", 0.0), ("▁the", -1.0), ("▁sea", -1.0)], unk_id=0))
     made.pre_tokenizer = pre_tokenizers.Metaspace()
     made.decoder = decoders.Metaspace()

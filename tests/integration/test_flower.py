@@ -32,7 +32,8 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cotrail(home: Path) -> Iterator[Cotrail]:
-    with stacked(home, {"COTRAIL_MODEL": "kept"}) as run:
+    # Each step has one message, however long it waits for its worker.
+    with stacked(home, {"COTRAIL_MODEL": "kept", "COTRAIL_RESEND_SECONDS": "600"}) as run:
         yield run
 
 

@@ -49,8 +49,7 @@ demo: install
 
 # SLOW=3 has the slow tests of that group as well (docs/testing.md).
 test: install-dev
-	$(RUN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
-		$(if $(SLOW),-m 'not slow or slow(group=$(SLOW))') $(TESTS)
+	$(RUN)/pytest -n $(JOBS) --dist loadfile $(if $(SLOW),-m 'not slow or slow(group=$(SLOW))') $(TESTS)
 
 # See docs/faults.md; more than an hour.
 chaos: install-dev

@@ -7,14 +7,29 @@ in the cache (`tests.cache`); `durations.json` beside this file has it for a mac
 import json
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from random_order.config import Config  # type: ignore[import-untyped]
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from tests.cache import FOLDER
 
 LAST = FOLDER / "durations.json"
 FIRST = Path(__file__).with_name("durations.json")
+
+TOGETHER = (
+    ("integration/test_elasticsearch.py", "integration/test_search_indexes.py"),
+    (
+        "integration/test_asking.py",
+        "integration/test_searchain_experiment.py",
+        "faults/test_account_limits.py",
+        "faults/test_cancelling.py",
+    ),
+)
+"""Modules that one process runs, as they use what is started once a process: search servers, and a leased stack."""
+
+UNITS = {f"tests/{module}": f"tests/{modules[0]}" for modules in TOGETHER for module in modules}
 
 SHOWN = 25
 """How many of the longest modules are shown."""
@@ -27,12 +42,27 @@ def known() -> dict[str, float]:
     return {name: seconds for file in (FIRST, LAST) if file.exists() for name, seconds in _read(file).items()}
 
 
+class Sharing(LoadFileScheduling):  # type: ignore[misc]
+    """Hands out modules, and those that belong together at once, in the order in which they are collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return UNITS.get(_module(nodeid), _module(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing | None:
+    config.option.loadscopereorder = False
+    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if Config(config).is_enabled:
         return
-    last = known()
-    items.sort(key=lambda item: -last.get(_module(item.nodeid), 0.0))
+    units: dict[str, float] = defaultdict(float)
+    for module, seconds in known().items():
+        units[UNITS.get(module, module)] += seconds
+    items.sort(key=lambda item: -units[UNITS.get(_module(item.nodeid), _module(item.nodeid))])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

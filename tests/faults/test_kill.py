@@ -72,9 +72,8 @@ def undisturbed(engine: Engine, submit: Callable[[], str], eventually: Eventuall
     "name",
     [
         "generation",
-        "redis",
         "postgres",
-        *(pytest.param(name, marks=pytest.mark.slow(group=6)) for name in ("retrieval", "maintenance")),
+        *(pytest.param(name, marks=pytest.mark.slow(group=6)) for name in ("retrieval", "maintenance", "redis")),
     ],
 )
 def test_a_run_goes_on_after_kill_9_and_up(

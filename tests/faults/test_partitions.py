@@ -110,7 +110,7 @@ def test_another_leads_where_the_leader_is_cut_off_from_redis(
     goes_on("work goes on without the leader")
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", ["postgres", pytest.param("redis", marks=pytest.mark.slow(group=5))])
 def test_a_worker_that_is_cut_off_keeps_no_other_from_its_work(
     net: Network, goes_on: Callable[[str], None], server: str
 ) -> None:

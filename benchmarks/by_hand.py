@@ -13,7 +13,7 @@ from cotrail.models.execution.admission import admit
 from cotrail.models.execution.claims import Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import take_unsent
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.systems.registry import find_system

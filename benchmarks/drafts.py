@@ -23,9 +23,9 @@ from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.engines.language_models.transformers import causal
-from cotrail.engines.language_models.transformers.batch import Feed
+from cotrail.engines.language_models.transformers.causal import Feed
 from cotrail.engines.language_models.transformers.model import TransformersModel
 from cotrail.engines.language_models.transformers.request import Request
 

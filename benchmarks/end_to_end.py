@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.ways import CORPUS, MODEL, Job, authors, bound, cotrail
-from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.services.lists.corpora import index
+from cotrail.engines.language_models.catalogue import smollm2_path
+from cotrail.services.library.corpora import index
 
 WAYS: dict[str, Callable[[Job], dict[str, Any]]] = {
     "cotrail": cotrail.measure,

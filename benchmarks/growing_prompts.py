@@ -21,8 +21,8 @@ from benchmarks import machine
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Asked, Prompt, Shown, user
+from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.transformers.model import TransformersModel
 
 CONTEXT, SLOTS, WRITTEN = 2048, 2, 8

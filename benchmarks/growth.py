@@ -41,7 +41,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases, take_lost, take_unsent
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.traces import read_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Base
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate

@@ -23,7 +23,7 @@ from benchmarks.zipfian import abstracts, queries
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index, open_index
+from cotrail.engines.retrieval.stores import build_index, open_index
 
 SEED = 1
 HOTPOTQA = 5_233_329

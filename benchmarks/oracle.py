@@ -36,12 +36,12 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.retrieval.folders import build_index, open_index
+from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.evaluation.metrics.corpus_coverage import coverage
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.systems.ircot import IRCoTSettings
 from cotrail.systems.one_step import OneStepSettings
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import find_system
 

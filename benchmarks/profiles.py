@@ -26,11 +26,10 @@ from benchmarks.ways import bar
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, Profile
+from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
-from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server
 
 ORDERS = {"first": 1, "again": 1, "reversed": -1}
 """Passes over the prompts, and the direction of each."""

@@ -33,9 +33,9 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Action
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.sets import in_form, read_demonstrations
 from cotrail.engines.language_models.scripted import Script, ScriptedModel, ScriptedQuestion
-from cotrail.engines.retrieval.folders import build_index, open_index
+from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.systems.registry import find_system

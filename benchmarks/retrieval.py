@@ -40,8 +40,8 @@ from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.engines.retrieval.stores import build_index, open_index
 
 SEED = 1
 QUERIES = 2_000

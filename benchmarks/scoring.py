@@ -82,7 +82,7 @@ def timed(url: str, way: Callable[[Connection, str, int], None], run: str, count
 
 def whole_run(connection: Connection, run: str, _: int) -> None:
     """What `cotrail score` does."""
-    from cotrail.services.views.scoring import score
+    from cotrail.services.results.scoring import score
 
     score(connection, run)
 
@@ -90,7 +90,7 @@ def whole_run(connection: Connection, run: str, _: int) -> None:
 def from_outcomes(connection: Connection, run: str, count: int) -> None:
     """Scores the first questions from answers and collected paragraphs."""
     from cotrail.models.queries.outcomes import outcomes_of
-    from cotrail.models.records.question_ids import read_question_ids
+    from cotrail.models.records.questions import read_question_ids
 
     _score(connection, run, outcomes_of(connection, read_question_ids(connection, run)[:count]))
 
@@ -99,7 +99,7 @@ def from_traces(connection: Connection, run: str, count: int) -> None:
     """Scores the first questions from whole traces."""
     from cotrail.models.queries.traces import CHUNK_QUESTIONS, read_traced
     from cotrail.models.records.paragraphs import ParagraphCache
-    from cotrail.models.records.question_ids import read_question_ids
+    from cotrail.models.records.questions import read_question_ids
 
     ids, paragraphs = read_question_ids(connection, run)[:count], ParagraphCache()
     chunks = (ids[start : start + CHUNK_QUESTIONS].tolist() for start in range(0, len(ids), CHUNK_QUESTIONS))
@@ -107,8 +107,7 @@ def from_traces(connection: Connection, run: str, count: int) -> None:
 
 
 def _score(connection: Connection, run: str, questions: Any) -> None:
-    from cotrail.evaluation.metrics.question_scores import mean_scores
-    from cotrail.evaluation.metrics.scorers import scorer
+    from cotrail.evaluation.metrics.question_scores import mean_scores, scorer
     from cotrail.models.queries.runs import read_run
     from cotrail.systems.registry import recorded_system
 

@@ -19,7 +19,7 @@ from sentencex import segment
 from benchmarks import machine
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.sets import read_demonstrations
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 
 Split = Callable[[str], str]

@@ -22,7 +22,7 @@ from benchmarks import machine
 from benchmarks.by_hand import own_store
 from benchmarks.growth import SERVER
 from benchmarks.made_run import make_run
-from cotrail.services.views.summarizing import summarize
+from cotrail.services.results.summarizing import summarize
 from tests.browser.chromium import Looked, launched
 from tests.integration.serving import serving
 from tests.integration.viewer.turned import answer

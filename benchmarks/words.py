@@ -22,12 +22,12 @@ from benchmarks import machine, search_servers
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Retriever, SearchRequest
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.demonstrations.files import read_demonstrations
-from cotrail.engines.retrieval.analysis import WORDS, plain
+from cotrail.data.demonstrations.sets import read_demonstrations
+from cotrail.engines.retrieval.analysis import TERM, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
-from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import sentences_of
 
@@ -76,16 +76,15 @@ def queries(demonstration: Any) -> Iterator[str]:
 
 
 def cut(url: str, paragraphs: Sequence[Paragraph]) -> dict[str, Any]:
-    """Number of Elasticsearch's tokens, and how many of these each version of tantivy's analyzer lacks."""
-    analyzers = [TextAnalyzerBuilder(Tokenizer.regex(word)).filter(Filter.lowercase()).build() for word in WORDS]
+    """Number of Elasticsearch's tokens, and how many of these tantivy's analyzer lacks."""
+    analyzer = TextAnalyzerBuilder(Tokenizer.regex(TERM)).filter(Filter.lowercase()).build()
     client = ElasticsearchClient(SearchServer(urls=(url,)))
-    missing, count = [0 for _ in WORDS], 0
+    missing = count = 0
     for paragraph in track(paragraphs[::EVERY], "Words"):
         words = standard_words(client, text := plain(f"{paragraph.title} {paragraph.text}"))
         count += words.total()
-        for number, analyzer in enumerate(analyzers):
-            missing[number] += (words - Counter(analyzer.analyze(text))).total()
-    return {"compared": count, "otherwise": {f"version {n}": each for n, each in enumerate(missing, start=1)}}
+        missing += (words - Counter(analyzer.analyze(text))).total()
+    return {"compared": count, "otherwise": missing}
 
 
 def standard_words(client: ElasticsearchClient, text: str) -> Counter[str]:

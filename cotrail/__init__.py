@@ -2,3 +2,5 @@
 
 Nothing in here knows of Celery, SQL or HTTP.
 """
+
+__version__ = "1.0.0"

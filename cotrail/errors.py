@@ -16,7 +16,8 @@ CotrailError
 ├── BundleError              an audit bundle is damaged, or the file isn't one
 ├── UnavailableError         a required server or process doesn't answer
 │   ├── BusyError              it answers, and takes no further requests at the moment
-│   └── BatchLostError         it doesn't know a batch that it was sent
+│   ├── BatchLostError         it doesn't know a batch that it was sent
+│   └── OutdatedError          the database belongs to another version of cotrail, or to another Redis
 ├── StepError                permanent failure: no retry of the step can succeed
 │   ├── PromptTooLongError     the prompt doesn't fit, even without demonstrations and paragraphs
 │   ├── UnrecordableError      the result can't be recorded
@@ -115,6 +116,10 @@ class BusyError(UnavailableError):
     """
 
 
+class OutdatedError(UnavailableError):
+    """The database belongs to another version of cotrail, or to another Redis: this process has to be replaced."""
+
+
 class BatchLostError(UnavailableError):
     """The provider doesn't know a batch that it was sent: it was deleted there, or it is another account's."""
 
@@ -151,7 +156,15 @@ class OverdueError(TransientStepError):
 
 
 class BlockedError(CotrailError):
-    """The question can't continue until a person fixes something."""
+    """The question can't continue until a person fixes something.
+
+    written: what a language model had written by then, which was paid all the same, a
+        `cotrail.core.results.Generated`; None where it wrote nothing.
+    """
+
+    def __init__(self, message: str, written: object = None) -> None:
+        super().__init__(message)
+        self.written = written
 
 
 class CorpusChangedError(BlockedError):

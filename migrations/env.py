@@ -5,14 +5,15 @@ reads them; and a store that was restored from another server gets numbers of th
 """
 
 from alembic import context
-from sqlalchemy import create_engine, pool, text
+from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from cotrail.models.schema.base import TransactionNumber
 from cotrail.models.schema.batch_tables import batches
-from cotrail.models.schema.database import CONNECTION_SETTINGS
+from cotrail.models.schema.database import connect
+from cotrail.models.schema.deployment import deployment, record_version, refuse_unreleased
+from cotrail.models.schema.migrating import VERSION_TABLE, renumber
 from cotrail.models.schema.reader import provide_reader
-from cotrail.models.schema.renumbering import renumber
 from cotrail.models.schema.service_tables import tokens
 from cotrail.models.schema.summary_tables import question_summaries
 from cotrail.models.schema.tables import runs
@@ -23,17 +24,25 @@ LOCK = 0x6D696772
 # So that Alembic can compare columns of this type.
 ischema_names["xid8"] = TransactionNumber
 # Each module that is imported adds its tables to the metadata, which all tables share.
-(metadata,) = {table.metadata for table in (runs, batches, tokens, question_summaries)}
+(metadata,) = {table.metadata for table in (runs, batches, tokens, question_summaries, deployment)}
 attributes = context.config.attributes
-engine = create_engine(attributes["url"], poolclass=pool.NullPool, connect_args=CONNECTION_SETTINGS)
-with engine.connect() as connection:
-    context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
-    with context.begin_transaction():
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        attributes["before"] = context.get_context().get_current_revision()
-        context.run_migrations()
-        attributes["after"] = context.get_context().get_current_revision()
-        provide_reader(connection)
-        if attributes["after"] == context.get_head_revision():
-            renumber(connection)
-engine.dispose()
+engine = connect(attributes["url"])
+try:
+    with engine.connect() as connection:
+        context.configure(
+            connection=connection, target_metadata=metadata, compare_server_default=True, version_table=VERSION_TABLE
+        )
+        with context.begin_transaction():
+            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+            refuse_unreleased(connection)
+            attributes["before"] = context.get_context().get_current_revision()
+            context.run_migrations()
+            attributes["after"] = context.get_context().get_current_revision()
+            provide_reader(connection)
+            if attributes["after"] is not None:
+                record_version(connection, attributes["after"])
+            if attributes["after"] == context.get_head_revision():
+                renumber(connection)
+finally:
+    engine.dispose()

@@ -10,20 +10,17 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
 from cotrail.core.binding import MODEL, Binding
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
-from cotrail.core.ports.knowledge import Knowledge, Source
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.core.ports.retriever import Corpus
+from cotrail.core.ports.retriever import Corpus, Knowledge, Source
 from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.replay import SystemBrokenError
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
-from cotrail.engines.model_identity import is_pinned
 from cotrail.engines.registry import find_engine
 from cotrail.errors import BlockedError, BusyError, CorpusChangedError, ModelChangedError, UnavailableError
 from cotrail.models.records.runs import RunPlan
-from cotrail.tasks.batched_model import batched
-from cotrail.tasks.micro_batching import MicroBatcher
+from cotrail.tasks.micro_batching import MicroBatcher, batched
 from cotrail.tasks.shared_limits import SharedLimiter
 
 Opened = TypeVar("Opened")
@@ -240,7 +237,7 @@ def check_declared(need: str, pinned: str | None) -> None:
 
 def check_model(revision: str, pinned: str) -> None:
     """Raises ModelChangedError where a worker's model isn't the one that a run was submitted with."""
-    if not is_pinned(revision, pinned):
+    if revision != pinned:
         raise ModelChangedError(
             f"the run was submitted with the model {pinned}, and this worker has {revision}; put the former file back, "
             "then `cotrail resume RUN`"

@@ -8,7 +8,7 @@ from kombu import serialization
 from msgspec import Meta
 
 from cotrail.errors import InputError
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.tasks.routing import kind_in, task_name
 
 SERIALIZER = "cotrail-json"

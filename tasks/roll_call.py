@@ -9,7 +9,8 @@ import msgspec
 from celery import Celery
 from msgspec import Struct
 
-from cotrail.tasks.routing import BROKER_ERRORS, PATIENCE_SECONDS, broker_problem
+from cotrail.tasks.broker_health import PATIENCE_SECONDS, broker_problem
+from cotrail.tasks.routing import BROKER_ERRORS
 
 CALL = "cotrail_roll_call"
 """The name of the remote control command."""
@@ -53,14 +54,15 @@ def call(app: Celery, url: str, variables: Sequence[str] = ()) -> RollCall:
 
     variables: the names of environment variables of which workers say whether they are set.
     """
-    if problem := broker_problem(url):
+    if problem := broker_problem(url, app.conf.broker_transport_options.get("global_keyprefix", "")):
         return RollCall(problem=problem)
     patience = {"socket_timeout": PATIENCE_SECONDS + ANSWER_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
     try:
         with app.connection_for_write(transport_options=patience) as connection:
-            answers = app.control.broadcast(
-                CALL, {"variables": list(variables)}, reply=True, timeout=ANSWER_SECONDS, connection=connection
-            )
+            mailbox = app.control.mailbox(connection)
+            # It would send over the app's pool, which is as patient as a worker may be, and keep the pool's broker.
+            mailbox.producer_pool = None
+            answers = mailbox.multi_call(CALL, {"variables": list(variables)}, timeout=ANSWER_SECONDS)
     except BROKER_ERRORS as error:
         return RollCall(problem=str(error))
     return RollCall(present=tuple(each for answer in answers or () for each in _answers(answer)))

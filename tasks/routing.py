@@ -5,22 +5,17 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from celery import current_app
-from kombu.connection import Connection
 from kombu.exceptions import KombuError
 from kombu.messaging import Producer
 from redis import RedisError
 
 from cotrail.core.actions.registry import KINDS
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 
 logger = logging.getLogger(__name__)
 
 BROKER_ERRORS = (KombuError, RedisError, OSError)
 """Errors of a broker that doesn't answer, or that refuses messages since it is full, loading or a replica."""
-
-PATIENCE_SECONDS = 2.0
-"""How long a broker may take to answer a health check."""
-
 
 TASKS = "cotrail."
 """The beginning of the names of all tasks."""
@@ -98,17 +93,6 @@ def send(messages: Sequence[Dispatch]) -> int:
         logger.warning("%d steps aren't sent yet: the broker takes no messages (%s)", len(sendable), error)
         return 0
     return len(sendable)
-
-
-def broker_problem(url: str) -> str | None:
-    """Why the broker doesn't answer; None where it does. Takes a few seconds at most."""
-    patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
-    try:
-        with Connection(url, transport_options=patience) as connection:
-            connection.ensure_connection(max_retries=1, interval_start=0)
-    except BROKER_ERRORS as error:
-        return str(error)
-    return None
 
 
 def _post(producer: Producer, message: Dispatch) -> None:

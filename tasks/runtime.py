@@ -18,20 +18,18 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.results import Failure
-from cotrail.errors import OverdueError
+from cotrail.errors import OutdatedError, OverdueError
 from cotrail.models.execution.claims import Claim, Completion, Renewal
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
-from cotrail.tasks.circuit_breaker import CircuitBreaker
 from cotrail.tasks.engines import LoadedEngines
-from cotrail.tasks.failures import FailureHandler
-from cotrail.tasks.lease import Lease
+from cotrail.tasks.failures import CircuitBreaker, FailureHandler
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.routing import send
 from cotrail.tasks.telling import Telling
-from cotrail.tasks.turns import Turns
+from cotrail.tasks.turns import Lease, Turns
 
 Done = TypeVar("Done")
 
@@ -218,7 +216,11 @@ class Runtime:
             began = time.monotonic()
             return [Lease(claim, began) if claim else None for claim in self.ledger.claim(messages)]
 
-        return self.insist(claim)
+        try:
+            return self.insist(claim)
+        except OutdatedError as error:
+            logger.error("nothing is claimed: %s", error)
+            return [None] * len(messages)
 
     def _waiting(self) -> list[Lease]:
         """The steps that were claimed ahead and whose execution hasn't begun."""

@@ -5,22 +5,26 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from celery.exceptions import Reject
+from celery import shared_task
+from celery.exceptions import Ignore, Reject
+from celery.worker.request import Request
 
-from cotrail.core.actions.registry import kind_of
+from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.history import Outcome
-from cotrail.core.ports.batched_model import UnusableAnswer
+from cotrail.core.ports.batches import UnusableAnswer
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Failure, Result
 from cotrail.models.execution.claims import Claim, Completion
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import AttemptOutcome
-from cotrail.tasks.batched_model import AwaitsBatch
-from cotrail.tasks.circuit_breaker import needed
 from cotrail.tasks.engines import StepEngines
-from cotrail.tasks.lease import Lease
+from cotrail.tasks.failures import needed
+from cotrail.tasks.micro_batching import AwaitsBatch
+from cotrail.tasks.routing import task_name
 from cotrail.tasks.runtime import Runtime, current_runtime
+from cotrail.tasks.turns import Lease
 
 logger = logging.getLogger(__name__)
 
@@ -140,3 +144,57 @@ def _failed(runtime: Runtime, lease: Lease, error: BaseException) -> Outcome | A
 def _ends_process(error: BaseException) -> bool:
     """Return whether the process is told to end by this: only its main thread is."""
     return isinstance(error, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+# The Celery tasks: one for each kind of action, named `cotrail.KIND`, made from the registry.
+#
+# Every step is a task of its own, so that each search and each generation has its own message, lease and record.
+
+UNCLAIMED = "unclaimed"
+"""The step is another worker's, or ended already: its message came twice, or late."""
+
+_EVENTS = {AttemptOutcome.RETRIED: "retried", None: UNCLAIMED}
+"""Events whose names aren't the outcome's. Of names that Celery doesn't know, monitors make states: BLOCKED."""
+
+
+class NotFinished(Ignore):  # type: ignore[misc, unused-ignore]
+    """Raised by a task whose step has no result: Celery takes no return for anything but a success.
+
+    became: the failure that the step ended with, or how this execution ended; None where the step couldn't be claimed.
+    """
+
+    def __init__(self, became: Failure | AttemptOutcome | None) -> None:
+        super().__init__(became)
+        self.became = became
+
+    def event(self) -> tuple[str, dict[str, str]]:
+        """Return the event and its fields. Messages stay in PostgreSQL, where `cotrail show` finds them."""
+        if isinstance(self.became, Failure):
+            return "task-failed", {"exception": self.became.type, "traceback": ""}
+        name = f"task-{_EVENTS.get(self.became, self.became)}"
+        return name, {"exception": "", "traceback": ""} if name == "task-retried" else {}
+
+
+class StepRequest(Request):  # type: ignore[misc, unused-ignore]
+    """A message as a worker holds it, which says at its end what became of its step, if anybody listens."""
+
+    def on_failure(self, exc_info: Any, *arguments: Any, **named: Any) -> Any:
+        """Tell the monitors, then do what Celery does."""
+        raised = getattr(exc_info.exception, "exc", exc_info.exception)  # billiard wraps it together with its traceback
+        if isinstance(raised, NotFinished):
+            event, fields = raised.event()
+            self.send_event(event, **fields)
+        return super().on_failure(exc_info, *arguments, **named)
+
+
+def _register(kind: str) -> None:
+    @shared_task(name=task_name(kind), Request=StepRequest)
+    def execute(step_id: int, epoch: int) -> None:
+        # By the module, so that tests can watch every step of a worker by replacing `step.perform`.
+        became = perform(Dispatch(step_id, epoch, kind), carry_out)
+        if became is not AttemptOutcome.FINISHED:
+            raise NotFinished(became)
+
+
+for _kind in KINDS:
+    _register(_kind)

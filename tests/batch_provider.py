@@ -26,7 +26,7 @@ class Provider:
     """The server; every batch ends as soon as it is asked about, unless it is held.
 
     answer: what the model says; fault: what goes wrong; held: whether batches stay under way; rearrange: what it makes
-    of a batch's results; failing: the error with which batches of more than one line fail.
+    of a batch's results; failing: the error with which batches of more lines fail than it `takes`.
     """
 
     def __init__(self, answer: Answer, fault: Fault = lambda method, path: None) -> None:
@@ -36,6 +36,7 @@ class Provider:
         self.batches: dict[str, Body] = {}
         self.held = False
         self.failing: Body | None = None
+        self.takes = 1
         self.rearrange: Callable[[list[Body]], list[Body]] = list
         self.answered_live: list[Body] = []
         self._lock = threading.Lock()
@@ -95,7 +96,7 @@ class Provider:
             lines = [json.loads(line) for line in self.files[file].splitlines()]
         name = f"batch-{len(self.batches)}"
         made = {"id": name, "form": form, "lines": lines, "metadata": body.get("metadata"), "ended": False}
-        failed = {"errors": {"data": [self.failing]}} if self.failing and len(lines) > 1 else {}
+        failed = {"errors": {"data": [self.failing]}} if self.failing and len(lines) > self.takes else {}
         self.batches[name] = made | failed | {"created_at": int(time.time())}
         return 200, _shown(self.batches[name])
 

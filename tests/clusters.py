@@ -11,9 +11,10 @@ from pathlib import Path
 
 from cotrail.configuration.settings import Settings
 from cotrail.models.schema import migrating
+from cotrail.models.schema.deployment import MIGRATIONS, own_version
 from cotrail.models.schema.migrating import migrate
 from cotrail.workers.stack import postgres
-from cotrail.workers.stack.place import find_place, make_ready
+from cotrail.workers.stack.postgres import find_place, make_ready
 from cotrail.workers.stack.stack import Stack
 from tests.cache import digest, kept
 
@@ -29,9 +30,11 @@ def lay_cluster(home: Path) -> None:
 
 
 def _original() -> Path:
-    versions = sorted((migrating.MIGRATIONS / "versions").glob("*.py"))
+    versions = sorted((MIGRATIONS / "versions").glob("*.py"))
     schema = sorted(Path(migrating.__file__).parent.glob("*.py"))
-    return kept("cluster", digest(postgres.INITDB, Path(postgres.__file__), *versions, *schema), _make)
+    return kept(
+        "cluster", digest(postgres.INITDB, str(own_version()), Path(postgres.__file__), *versions, *schema), _make
+    )
 
 
 def _make(folder: Path) -> None:

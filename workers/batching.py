@@ -22,8 +22,7 @@ from cotrail.models.execution import batches
 from cotrail.models.execution.batches import OpenBatch
 from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
 from cotrail.models.schema.database import reason_of
-from cotrail.workers.backoff import Backoff
-from cotrail.workers.leading import Session, session
+from cotrail.workers.leading import Backoff, Session, session
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +33,16 @@ SHARE_OF_AGE, LONGEST_POLL = 0.05, 60.0
 """A provider is asked about a batch after this share of the batch's age, and after so many seconds at most."""
 
 RECOVERY_SECONDS = 10.0
-"""How long a batch that another process was about to send is left alone: the provider then knows whether it has it."""
+"""How long a batch is left alone that was about to be sent, and how often it is then looked for."""
 
 CLOCK_SECONDS = 600.0
 """How far the provider's clock and the database's may differ."""
 
-LOST_SECONDS = 60.0
-"""How long a provider may not know a batch, or not give all its answers, until these are asked for again."""
+FULL_SECONDS = 60.0
+"""How long an account that had no room for a single request isn't sent another one."""
+
+SOUGHT = "it isn't known whether the provider has it, and its list doesn't show it so far"
+"""What is said of a batch that is looked for."""
 
 LONGEST_PAUSE = 60.0
 """The longest pause, in seconds, after an unforeseen error."""
@@ -116,7 +118,7 @@ class Batching:
 
     def _is_due(self, batch: OpenBatch) -> bool:
         if batch.provider_id is None:
-            return batch.unchecked >= RECOVERY_SECONDS
+            return batch.unchecked >= min(RECOVERY_SECONDS, self._settings.batch_recovery_seconds)
         return not batch.wanted or batch.unchecked >= min(SHARE_OF_AGE * batch.age, LONGEST_POLL)
 
     def _attend(self, batch: OpenBatch, service: BatchService) -> bool:
@@ -140,13 +142,14 @@ class Batching:
         with self._engine.begin() as connection:
             waiting = batches.read_waiting(connection, name)
             too_large = batches.smallest_too_large(connection, name)
+            full = batches.full_seconds(connection, name)
             others = any(batch.model_name == name for batch in batches.read_open(connection))
         # An account that had no room for a batch has none for more before the others have ended.
-        if waiting is None or (too_large is not None and others):
+        if waiting is None or (too_large is not None and others) or (full is not None and full < FULL_SECONDS):
             return
         most = service.most_lines if too_large is None else max(1, too_large // 2)
-        full = waiting.lines >= most or waiting.bytes >= service.most_bytes
-        if not full and waiting.more and waiting.seconds < batches.WAVE_SECONDS:
+        is_whole = waiting.lines >= most or waiting.bytes >= service.most_bytes
+        if not is_whole and waiting.more and waiting.seconds < batches.WAVE_SECONDS:
             return
         while not self._stopping.is_set():
             with self._engine.begin() as connection:
@@ -190,14 +193,15 @@ class Batching:
         logger.info("batch %s of %d requests is sent as %s", key, len(lines), provider_id)
 
     def _recover(self, batch: OpenBatch, service: BatchService) -> None:
-        """Find a batch that may have been sent before its sender died, and send it where it wasn't."""
+        """Find a batch that may have been sent though nobody learned its id, and send it where it never turns up."""
         with self._engine.begin() as connection:
             batches.take_over(connection, batch.key, self._sender)
-            known = batches.known_ids(connection, batch.model_name)
+            known = batches.known_ids(connection)
         since = batch.created_at - timedelta(seconds=CLOCK_SECONDS)
-        found = service.find(batch.key, batch.lines, since, known)
+        found = service.find(batch.key, batch.lines, since, known) if batch.asked else None
         if found is None:
-            self._try_to_send(batch.key, batch.model_name, service)
+            if not batch.asked or self._is_missing(batch.key, SOUGHT):
+                self._try_to_send(batch.key, batch.model_name, service)
             return
         logger.info("batch %s had been sent as %s", batch.key, found)
         with self._engine.begin() as connection:
@@ -218,7 +222,7 @@ class Batching:
         with self._engine.begin() as connection:
             if status.state == "running":
                 batches.checked(connection, batch.key, status)
-            elif status.too_large and batch.lines > 1:
+            elif status.too_large:
                 batches.divide(connection, batch.key, status.message)
             else:
                 batches.fail(connection, batch.key, BlockedError(_failed_by_provider(provider_id, status)))
@@ -239,11 +243,16 @@ class Batching:
 
     def _missed(self, batch: OpenBatch, problem: str, *, seen: int = 0) -> None:
         """Have lines asked again that the provider has long been missing; before, it is asked another time."""
+        if self._is_missing(batch.key, problem):
+            with self._engine.begin() as connection:
+                batches.lose(connection, batch.key, BlockedError(_lost_by_provider(problem)), seen=seen)
+
+    def _is_missing(self, key: str, problem: str) -> bool:
+        """Note that a batch, or answers of it, aren't there; returns whether that has long been so."""
         with self._engine.begin() as connection:
-            seconds = batches.missing(connection, batch.key, problem)
-            if seconds >= LOST_SECONDS:
-                batches.end(connection, batch.key, seen=seen, problem=problem)
-        logger.warning("batch %s, for %.0f s: %s", batch.key, seconds, problem)
+            seconds = batches.missing(connection, key, problem)
+        logger.warning("batch %s, for %.0f s: %s", key, seconds, problem)
+        return seconds >= self._settings.batch_recovery_seconds
 
     def _drop(self, batch: OpenBatch, provider_id: str, service: BatchService) -> None:
         """Cancel a batch that no step waits for any more."""
@@ -261,6 +270,13 @@ class Batching:
 def _failed_by_provider(provider_id: str, status: BatchStatus) -> str:
     said = status.message or "it doesn't say why"
     return f"the provider refused the batch {provider_id}: {said}; correct that, then `cotrail resume RUN`"
+
+
+def _lost_by_provider(problem: str) -> str:
+    return (
+        "the provider has lost these requests again, with a batch or as answers of one, and may have charged for them: "
+        f"{problem}; ask the provider, then `cotrail resume RUN` sends them once more"
+    )
 
 
 def _chunks(answers: Iterator[BatchAnswer | Unanswered], size: int) -> Iterator[list[BatchAnswer | Unanswered]]:

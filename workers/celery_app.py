@@ -7,25 +7,24 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from cotrail.common.log_formatting import hide_in_logs
-from cotrail.configuration.celery_variables import warn_of
+from cotrail.configuration.checks import refusing
 from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.extensions import load_extensions
-from cotrail.configuration.refusals import refusing
 from cotrail.configuration.settings import settings
+from cotrail.configuration.variables import CELERY, LIBPQ, warn_of_taken_out
 from cotrail.core.actions.registry import KINDS
 from cotrail.tasks.messages import SERIALIZER
 from cotrail.tasks.routing import LEVELS, queues_of
-from cotrail.workers import TAKEN_OUT
 from cotrail.workers.transport import Amqp
 
-warn_of(TAKEN_OUT)
+warn_of_taken_out(CELERY, LIBPQ)
 with refusing():
     hide_in_logs(settings().secrets)  # first of all: Celery quotes the broker's URL as it connects
     load_extensions()
     check_deadlines(settings())
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp, fixups=[])
 app.conf.update(
-    include=["cotrail.tasks.by_kind"],
+    include=["cotrail.tasks.step"],
     task_queues=[Queue(queue, Exchange(queue), routing_key=queue) for kind in KINDS for queue in queues_of(kind)],
     task_create_missing_queues=False,
     task_serializer=SERIALIZER,

@@ -3,8 +3,8 @@
 A process that exists may be frozen, and one that answers may have no working thread left. So workers report every few
 seconds what keeps them from their work, if anything does, and the maintenance process reports after each sweep.
 
-The check itself ends nothing. Whoever runs it ends a process that has failed it for long enough: the supervisor of the
-local stack (`cotrail.workers.stack.guard`), Compose's health checks, or Kubernetes' liveness probe.
+The check itself ends nothing. Its caller ends a process that has failed it for long enough: the supervisor of the
+local stack (`cotrail.workers.stack.supervisor`), Compose's health checks, or Kubernetes' liveness probe.
 """
 
 import os
@@ -12,11 +12,34 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.workers.ready import VARIABLE, announce
+# Readiness file, by which a process reports that it can take work, and how it is.
+
+VARIABLE = "COTRAIL_READY_FILE"
+"""The environment variable that names the file; the local stack and the containers set it."""
+
+
+def announce(name: str, problem: str = "") -> None:
+    """Write that the process of that name lives, and what keeps it from its work; nothing where no file is named."""
+    if path := os.environ.get(VARIABLE):
+        temporary = Path(f"{path}.{os.getpid()}")
+        try:
+            temporary.write_text(f"{name} {os.getpid()}\n{problem}\n")
+            temporary.replace(path)
+        except OSError:  # as on a full disk, where the former report can still be touched: this process isn't silent
+            with suppress(OSError):
+                os.utime(path)
+
+
+def withdraw() -> None:
+    """Remove what another process reported in the same file: a container that is started again keeps its files."""
+    if path := os.environ.get(VARIABLE):
+        Path(path).unlink(missing_ok=True)
+
 
 SILENT_SECONDS = 30.0
 """How old the report of a working process may be."""

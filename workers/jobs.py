@@ -21,7 +21,7 @@ from cotrail.models.execution.jobs import Held, claim_job, release_job, renew_jo
 
 logger = logging.getLogger(__name__)
 
-MODULE = "cotrail.services.jobs.process"
+MODULE = "cotrail.services.runs.job_process"
 """What carries a job out; a process of its own, and so no import."""
 
 AT_ONCE: Mapping[str, int] = MappingProxyType({"index": 1, "experiment": 8})

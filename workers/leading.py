@@ -1,6 +1,7 @@
 """Leader election among processes of one kind: the leader is the one whose session holds the advisory lock."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -10,6 +11,31 @@ from sqlalchemy import Engine
 
 from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX, WAKE, session_name
 from cotrail.models.schema.database import CONNECTION_SETTINGS, SESSION_SETTINGS, set_session
+
+# Exponential backoff between attempts.
+
+
+class Backoff:
+    """Exponential backoff: the pause between attempts doubles with each failure, and a success resets it.
+
+    shortest, longest: the bounds of the pause; pause: the current one. All are seconds.
+    """
+
+    def __init__(self, shortest: float, longest: float) -> None:
+        self.pause = shortest
+        self._shortest, self._longest = shortest, longest
+        self._next = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Return whether the next attempt is due."""
+        return time.monotonic() >= self._next
+
+    def attempted(self, *, succeeded: bool) -> None:
+        """Note that an attempt was made just now."""
+        self.pause = self._shortest if succeeded else min(2 * self.pause, self._longest)
+        self._next = time.monotonic() + self.pause
+
 
 IDLE_SECONDS = 15.0
 """How long a session may be idle: the server ends the session of a frozen process, which releases the lock.

@@ -19,12 +19,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
 from cotrail.common.log_formatting import print_safely
-from cotrail.configuration.refusals import refusing
+from cotrail.configuration.checks import refusing
+from cotrail.configuration.files import read_webhooks
 from cotrail.configuration.settings import Settings, settings
-from cotrail.configuration.webhooks import read_webhooks
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
-from cotrail.errors import InputError
+from cotrail.errors import InputError, OutdatedError
 from cotrail.models.commands.control import being_cancelled, cancelling
 from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.execution.admission import admit
@@ -35,23 +35,21 @@ from cotrail.models.execution.recovery import (
     expire_leases,
     ready_kinds,
     take_lost,
-    take_suspect,
+    take_suspects,
     take_unsent,
 )
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
+from cotrail.tasks.belonging import Belonging
+from cotrail.tasks.broker_health import policy_problem
 from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
-from cotrail.workers.backoff import Backoff
 from cotrail.workers.celery_app import app
-from cotrail.workers.closing import Closing
+from cotrail.workers.health import announce, withdraw
+from cotrail.workers.housekeeping import Closing, Retention, Stopping, SummaryRunner
 from cotrail.workers.jobs import JobRunner
-from cotrail.workers.leading import Session, session
+from cotrail.workers.leading import Backoff, Session, session
 from cotrail.workers.logs import keep_bounded
-from cotrail.workers.ready import announce, withdraw
-from cotrail.workers.retention import Retention
-from cotrail.workers.stopping import Stopping
-from cotrail.workers.summarizing import SummaryRunner
 from cotrail.workers.webhooks import Webhooks
 
 logger = logging.getLogger(__name__)
@@ -89,13 +87,15 @@ class Maintenance:
         self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
         self.webhooks = Webhooks(self.engine, read_webhooks(settings.home / "webhooks.toml"))
         self.closing = Closing(self.engine, self.webhooks.closed)
+        self.belonging = Belonging(self.engine, settings.broker, settings.broker_prefix)
         self.retention = Retention(self.engine, settings.retention_days)
         self.stopping_rules = Stopping(self.engine)
         self._judging_from = 0.0
+        self._found_culprit = False
         self._working = False
 
     def run(self) -> None:
-        """Sweep until told to stop. Errors are retried; only an InputError, which a person has to fix, ends it."""
+        """Sweep until told to stop. Errors are retried; only what a person has to fix ends it."""
         again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:
@@ -103,7 +103,7 @@ class Maintenance:
                 with session(self.engine, self.settings.sweep_seconds) as own:
                     self._judge_after(self.settings.lease_seconds - own.seconds_up())
                     self._attend(own, again)
-            except InputError:
+            except (InputError, OutdatedError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the next sweep may succeed
                 self.stopping.wait(self._pause_after(error, again))
@@ -118,7 +118,9 @@ class Maintenance:
         due += self._take()
         stay()
         with self.engine.begin() as connection:
-            due += take_suspect(connection)
+            suspects = take_suspects(connection, at_once=self._found_culprit)
+        self._found_culprit = self._found_culprit and not suspects
+        due += suspects
         self.closing.start_due()
         stay()
         self.webhooks.start_due()
@@ -174,9 +176,13 @@ class Maintenance:
         while not self.stopping.is_set():
             try:
                 if own.lead():
+                    self.belonging.lead()
                     self._sweep_out(own)
                     continue_cancelling(self.engine)
                     self.retention.remove_next()
+                elif not self.belonging.check():
+                    self.stopping.wait(self.settings.sweep_seconds)
+                    continue
                 self._working = True
                 self._announce()
                 again.attempted(succeeded=True)
@@ -224,6 +230,7 @@ class Maintenance:
             "the workers' logs may say why"
         )
         logger.error("%d steps are set aside: %s", len(step_ids), message)
+        self._found_culprit = True
         return self.ledger.give_up(step_ids, Failure(type="PoisonedStep", message=message))
 
     def _take(self) -> list[Dispatch]:
@@ -287,6 +294,8 @@ def main() -> None:
 
 def _work() -> None:
     maintenance = Maintenance(settings(), app)
+    if problem := policy_problem(settings().broker):
+        logger.warning("%s", problem)
     signal.signal(signal.SIGTERM, maintenance.stop)
     signal.signal(signal.SIGINT, maintenance.stop)
     jobs = JobRunner(maintenance.engine, maintenance.settings.lease_seconds, maintenance.settings.sweep_seconds)

@@ -6,24 +6,30 @@ import socket
 import sys
 
 from cotrail.errors import InputError
-from cotrail.workers.stack.flower import Access, left_out, warn_of_left_out
+from cotrail.workers.stack.web import Access, left_out, warn_of_left_out
 
 ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
 """Why an address can't be listened on."""
 
 
-def serve(address: str, access: Access) -> None:
+def serve(address: str, access: Access, listener: socket.socket | None = None) -> None:
     """Serve pages on what the workers do until SIGTERM or SIGINT, behind user and password, for looking only.
 
+    listener: the socket on which it listens, in place of that address and port.
     Nothing is read from the working directory, where a `tasks.py` or a `flowerconfig.py` may lie, and no variable of
     Flower's own, some of which open it to anyone. Raises InputError for an address that can't be listened on.
     """
     warn_of_left_out()
     for name in left_out():
         del os.environ[name]
+    import flower.app
     from celery.bin.celery import celery
 
     from cotrail.workers.celery_app import app
+
+    if listener is not None:
+        listener.setblocking(False)  # as Tornado takes connections until there is none
+        flower.app.bind_sockets = lambda *_, **__: [listener]
 
     celery.params[0].default = app
     try:

@@ -17,7 +17,8 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from cotrail.configuration.webhooks import Endpoints, RunEvent, WebhookEndpoint
+from cotrail.common.https import http_options
+from cotrail.configuration.files import Endpoints, RunEvent, WebhookEndpoint
 from cotrail.engines.optional_packages import installed_with
 from cotrail.models.execution.webhooks import (
     Delivery,
@@ -53,39 +54,43 @@ class CloudEvent(Struct, frozen=True, kw_only=True):
 
 
 class Webhooks:
-    """Tells endpoints of runs; threads beside the sweeps wait for their answers."""
+    """Tells endpoints of runs; threads beside the sweeps wait for their answers, one for each endpoint."""
 
     def __init__(self, engine: Engine, endpoints: Endpoints) -> None:
         self._engine = engine
         self._endpoints = endpoints
-        self._thread = threading.Thread()
+        self._threads: dict[str, threading.Thread] = {}
         if endpoints:
             with installed_with(EXTRA):
                 import httpx2
                 from standardwebhooks import Webhook
             self._sign: Callable[[str], Any] = Webhook
-            self._http = httpx2.Client(timeout=SECONDS, follow_redirects=False)
+            self._http = httpx2.Client(**http_options(), timeout=SECONDS, follow_redirects=False)
 
     def closed(self, connection: Connection, run_id: str, desired: str) -> None:
         """Put into the outbox, in the transaction that seals a run, that it has ended."""
         self._post(connection, run_id, "cancelled" if desired == DesiredState.CANCELLED else "finished")
 
     def start_due(self) -> None:
-        """Begin to deliver what is due, unless that is being done."""
-        if not self._endpoints or self._thread.is_alive():
+        """Begin to deliver what is due to endpoints that aren't being told of something already."""
+        if not self._endpoints:
             return
+        busy = [name for name, thread in self._threads.items() if thread.is_alive()]
         with self._engine.begin() as connection:
             for run_id in newly_blocked(connection, event_type("blocked")):
                 self._post(connection, run_id, "blocked")
-            due = claim_due(connection)
-        if due:
-            self._thread = threading.Thread(target=self._deliver, args=[due], name="webhooks", daemon=True)
-            self._thread.start()
+            due = claim_due(connection, busy)
+        for name in {each.endpoint for each in due}:
+            deliveries = [each for each in due if each.endpoint == name]
+            self._threads[name] = threading.Thread(
+                target=self._deliver, args=[deliveries], name="webhooks", daemon=True
+            )
+            self._threads[name].start()
 
     def join(self) -> None:
         """Wait until what was begun is done."""
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in self._threads.values():
+            thread.join()
 
     def _post(self, connection: Connection, run_id: str, event: RunEvent) -> None:
         if not self._endpoints:

@@ -10,7 +10,7 @@ from redis import Redis
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
 from cotrail.configuration.settings import settings
-from cotrail.workers.ready import announce
+from cotrail.workers.health import announce
 
 FINISHED = "benchmark:finished"
 

@@ -18,7 +18,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import Question
-from cotrail.data.demonstrations.files import in_form, read_demonstrations
+from cotrail.data.demonstrations.sets import in_form, read_demonstrations
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.submission import submit
 from cotrail.models.schema.database import connect

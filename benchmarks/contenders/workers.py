@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from cotrail.workers.ready import VARIABLE
+from cotrail.workers.health import VARIABLE
 
 DEADLINE_SECONDS = 60
 

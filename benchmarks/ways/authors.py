@@ -26,12 +26,11 @@ from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.core.system import Action
-from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
-from cotrail.engines.retrieval.folders import open_index
-from cotrail.services.runs.prepared_run import PreparedRun
+from cotrail.engines.retrieval.stores import open_index
+from cotrail.services.runs.planning import PreparedRun
 from cotrail.systems.registry import find_system
 
 SEED = 1

@@ -13,8 +13,7 @@ from benchmarks.ways import Job, bar, peak_mib
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.engines.language_models.llamacpp.model import fast_server
-from cotrail.engines.language_models.llamacpp.server import Server
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server
 
 
 def measure(job: Job) -> dict[str, Any]:

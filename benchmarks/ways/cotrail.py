@@ -24,7 +24,7 @@ def measure(job: Job) -> dict[str, Any]:
     prepared, stack = job.prepared(), Stack(settings())
     run = prepared.submission.id
     try:
-        stack.up()
+        stack.up(supervised=False)
         engine = connect(settings().database)
         submit(engine, prepared.submission, prepared.questions, find_system)
         progress = follow(run, stderr=True)

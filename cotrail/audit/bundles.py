@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cotrail.audit.records import FORMAT, FORMATS, UNREADABLE, Names, Record, end_of, read_record, text, write_record
+from cotrail.audit.records import FORMAT, UNREADABLE, Record, end_of, read_record, text, write_record
 from cotrail.audit.referenced_contents import ReferencedContents
 from cotrail.errors import BundleError, InputError
 
@@ -88,21 +88,23 @@ def bundled(records: Iterable[Record], run: str, version: str) -> Iterator[Recor
 
 def read_bundle(path: Path) -> Iterator[Record]:
     """Read the records of a bundle; BundleError where the file isn't one, is damaged or was cut off."""
-    names = FORMATS[FORMAT]
     try:
         for number, line in enumerate(_lines(path), start=1):
-            record = read_record(line, number, names)
+            record = read_record(line, number)
             if record.table == "bundle":
-                names = _names(path, record)
+                _check_format(path, record)
             yield record
     except (zstd.ZstdError, EOFError) as error:
         raise BundleError(f"{path} is damaged, cut off, or no bundle of `cotrail audit export` ({error})") from error
 
 
-def _names(path: Path, bundle: Record) -> Names:
-    if (format_ := text(bundle.row, "format")) not in FORMATS:
-        raise BundleError(f"{path} is a bundle of another form than {' or '.join(FORMATS)}: take a later cotrail")
-    return FORMATS[format_]
+def _check_format(path: Path, bundle: Record) -> None:
+    written, version = text(bundle.row, "format"), text(bundle.row, "cotrail")
+    if written != FORMAT:
+        raise BundleError(
+            f"{path} has the record format {written}, and this cotrail reads {FORMAT}: verify it with the cotrail that "
+            f"wrote it, {version}"
+        )
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.audit.referenced_contents import (
     ReferencedContents,
@@ -18,7 +17,7 @@ from cotrail.audit.referenced_contents import (
     references_of_collected,
     references_of_request,
 )
-from cotrail.audit.sealed_columns import STEP_SELDOM
+from cotrail.audit.run_check import PLAN, plan_digest
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, view_of
 from cotrail.core.binding import FURTHER_CORPUS, PINS
 from cotrail.errors import CotrailError
@@ -109,8 +108,8 @@ class _Document:
         self._element("activity", name, "Step", **attributes)
         times = {"prov:startTime": step["started_at"], "prov:endTime": step["finished_at"]}
         self._parts["activity"][_name(name)] |= {key: value for key, value in times.items() if value is not None}
-        if step.get(STEP_SELDOM) is not None:
-            self._parts["activity"][_name(name)]["cotrail:edit"] = step[STEP_SELDOM]
+        if step["edit"] is not None:
+            self._parts["activity"][_name(name)]["cotrail:edit"] = step["edit"]
         for agent in (*self._people(step), *self._engines(step), "cotrail"):
             self._relate("wasAssociatedWith", activity=name, agent=f"agent/{agent}", plan=f"run/{self._run['id']}")
         used = self._used(step)

@@ -5,17 +5,15 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
-from cotrail.audit.changed_columns import changed_column
-from cotrail.audit.final_states import ENDED_QUESTIONS, ENDED_STEPS
+from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import MOST_FINDINGS, CheckedQuestion, Finding
 from cotrail.audit.question_rows import QuestionRows
-from cotrail.audit.records import UNREADABLE, Row, number, text
+from cotrail.audit.records import ENDED_QUESTIONS, ENDED_STEPS, UNREADABLE, Row, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected
-from cotrail.audit.row_digests import question_digest, question_opened
-from cotrail.audit.run_context import RunContext
+from cotrail.audit.row_digests import changed_column, question_digest, question_opened
 from cotrail.audit.sealed_columns import head_of, heads_of
 from cotrail.audit.step_check import StepContext, check_step
-from cotrail.core.ended_by import ANSWER
+from cotrail.core.history import ANSWER
 
 _UNENDED = {
     "open": ("digest", "answer", "sentences", "collected", "weighing", "ended_by", "reason", "finished_at"),

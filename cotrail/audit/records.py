@@ -14,7 +14,6 @@ A run's records come in a fixed order, whether they are read from a store or fro
 
 import re
 import sys
-from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -23,13 +22,27 @@ from cotrail.audit.sealed_columns import (
     ATTEMPT,
     EXPERIMENT,
     QUESTION,
-    QUESTION_OPENED_SELDOM,
-    QUESTION_SELDOM,
     RUN,
     STEP,
-    STEP_SELDOM,
 )
 from cotrail.errors import BundleError
+
+# States in which steps, questions and runs end, as texts of the record.
+
+ENDED_STEPS = ("finished", "failed", "cancelled")
+"""Final states of steps."""
+
+OPEN_STEPS = ("waiting", "ready", "running", "batched", "blocked")
+"""States of steps that haven't ended."""
+
+ENDED_QUESTIONS = ("finished", "failed", "cancelled")
+"""Final statuses of questions."""
+
+CLOSED_RUNS = ("active", "paused", "cancelled")
+"""Desired states in which a run may be closed."""
+
+PRUNED = "pruned"
+"""Desired state of a run that is being removed for good."""
 
 UNREADABLE = (
     msgspec.MsgspecError,
@@ -45,20 +58,8 @@ UNREADABLE = (
 
 Row = dict[str, str | None]
 
-Names = Mapping[str, Mapping[str, str]]
-"""By table, the columns whose names in a bundle differ from today's: either name leads to the other."""
-
-FORMAT = "5"
-"""Version of the bundles' format."""
-
-FORMATS: Mapping[str, Names] = {
-    "1": {"runs": {"state": "desired_state", "desired_state": "state"}},
-    "2": {},
-    "3": {},
-    "4": {},
-    FORMAT: {},
-}
-"""The versions that are read."""
+FORMAT = "1.0"
+"""Version of the record's format: of what its digests cover, and of bundles."""
 
 
 class Record(Struct, frozen=True):
@@ -71,33 +72,32 @@ class Record(Struct, frozen=True):
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bundle": ("format", "cotrail", "run"),
     "experiments": EXPERIMENT,
-    "runs": (*RUN, "digest"),
+    "runs": (*RUN[:5], "desired_state", "priority", *RUN[5:-2], "digest"),
     "demonstrations": ("digest", "body"),
     "paragraphs": ("digest", "title", "text"),
-    "questions": (*QUESTION, QUESTION_OPENED_SELDOM, *QUESTION_SELDOM, "digest"),
-    "steps": (*STEP, STEP_SELDOM, "digest"),
+    "questions": (
+        *(name for name in QUESTION if name != "opened"),
+        *("opened", "digest"),
+    ),
+    "steps": (*STEP, "digest"),
     "prompts": ("step_id", "text"),
     "attempts": ATTEMPT,
     "paragraph_sets": ("step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score"),
     "sentences": ("step_id", "question_id", "position", "text"),
     "end": ("records", "sha256"),
 }
-"""Columns of the records, by table."""
+"""Columns of the records, by table, in their order."""
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
     "questions": (
-        "pinned",
+        *("pinned", "judged", "digest"),
         *QUESTION[QUESTION.index("answer") :],
-        QUESTION_OPENED_SELDOM,
-        *QUESTION_SELDOM,
-        "digest",
     ),
     "steps": (
         "shared_in",
         "adopted_from",
         *STEP[STEP.index("sent_at") : STEP.index("previous")],
-        STEP_SELDOM,
         "digest",
     ),
     "attempts": ("ended_at", "outcome", "error"),
@@ -116,10 +116,6 @@ _FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")
 _NAMES = {table: frozenset(columns) for table, columns in COLUMNS.items()}
-_SELDOM = {
-    "questions": frozenset((QUESTION_OPENED_SELDOM, *QUESTION_SELDOM)),
-    "steps": frozenset((STEP_SELDOM,)),
-}
 _QUOTED = 200
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -134,19 +130,18 @@ def write_record(record: Record) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def read_record(line: bytes, number: int, names: Names = FORMATS[FORMAT]) -> Record:
+def read_record(line: bytes, number: int) -> Record:
     """Decode a line of a bundle; BundleError names the line, counted from 1.
 
-    names: those of the bundle's format.
-
-    Only the exact bytes of `write_record` are accepted: otherwise a changed file could still verify.
+    Only the exact bytes that an export writes are accepted: otherwise a changed file could still verify.
     """
     try:
         record = _DECODER.decode(line)
         if write_record(record) != line:
             raise ValueError("it isn't written as records are")
-        record = renamed(record, names)
         check_record(record)
+        if [*record.row] != [*COLUMNS[record.table]]:
+            raise ValueError("its columns aren't those of the bundle's format, in their order")
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BundleError(
             f"line {number} is no record of an audit trail ({str(error)[:_QUOTED]}): it was changed, or the file is no "
@@ -155,22 +150,14 @@ def read_record(line: bytes, number: int, names: Names = FORMATS[FORMAT]) -> Rec
     return record
 
 
-def renamed(record: Record, names: Names) -> Record:
-    """Return a bundle's record with today's names of its columns, and the other way round."""
-    if record.table not in names:
-        return record
-    other = names[record.table]
-    return Record(record.table, {other.get(name, name): value for name, value in record.row.items()})
-
-
 def check_record(record: Record) -> None:
     """Raise KeyError or ValueError where a record lacks columns of its table or holds an impossible value."""
     row, columns = record.row, COLUMNS[record.table]
-    if wrong := (row.keys() ^ _NAMES[record.table]) - (_SELDOM.get(record.table, frozenset()) - row.keys()):
+    if wrong := row.keys() ^ _NAMES[record.table]:
         [name, *_] = sorted(wrong)
         raise ValueError(f"the column {name} is {'unknown' if name in row else 'missing'}")
     for name in columns:
-        if row.get(name) is None and name not in _NULLABLE.get(record.table, ()):
+        if row[name] is None and name not in _NULLABLE.get(record.table, ()):
             raise ValueError(f"{name} is null")
     for name in _NUMBERS.get(record.table, ()):
         if not (_WHOLE.fullmatch(text(row, name)) and _LEAST <= number(row, name) <= _GREATEST):

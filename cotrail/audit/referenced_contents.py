@@ -1,25 +1,70 @@
-"""Contents that steps refer to by digest, and the actions and prompts that are rebuilt from them."""
+"""Contents that steps refer to by digest, and the actions and prompts that are rebuilt from them.
 
-from collections.abc import Iterable, Iterator
+Paragraphs spooled to disk: a run may refer to millions of them, and a forged bundle to any amount.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.paragraph_spool import ParagraphSpool
 from cotrail.audit.records import UNREADABLE, Record, Row, text
-from cotrail.audit.sealed_columns import STEP_SELDOM
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.edits import StepEdit, edited, read_edit
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import InputError
+
+IN_MEMORY = 64 * 2**20
+"""Bytes kept in memory before all go to a temporary file, which disappears with the process."""
+
+
+class ParagraphSpool(Mapping[str, Paragraph]):
+    """Paragraphs by the digest under which they were added."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed when this is no longer used
+        weakref.finalize(self, self._file.close)
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+
+    def add(self, digest: str, title: str, text: str) -> None:
+        """Add a paragraph; nothing checks that the digest is its own, which is for the caller to verify."""
+        content = msgspec.msgpack.encode((title, text))
+        self._file.seek(self._end)
+        self._file.write(content)
+        self._places[digest] = self._end, len(content)
+        self._end += len(content)
+
+    def size(self, digest: str) -> int:
+        """Size of a paragraph in bytes; KeyError where it isn't there."""
+        return self._places[digest][1]
+
+    def __getitem__(self, digest: str) -> Paragraph:
+        place, size = self._places[digest]
+        self._file.seek(place)
+        title, text = msgspec.msgpack.decode(self._file.read(size), type=tuple[str, str])
+        return Paragraph(id=digest, title=title, text=text)
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
 
 MOST_REFERRED_BYTES = 64 * 2**20
 """Maximum bytes of paragraphs that one step may refer to; no prompt is nearly as long."""
@@ -130,7 +175,7 @@ class ReferencedContents:
 def edit_of(step: Row) -> StepEdit | None:
     """How a person edited a step; None where nobody did. Raises one of UNREADABLE."""
     try:
-        return read_edit(_json(step.get(STEP_SELDOM)))
+        return read_edit(_json(step["edit"]))
     except InputError as error:
         raise ValueError(str(error)) from error
 
@@ -167,3 +212,118 @@ def _within(part: Any, whole: Any) -> bool:
 
 def _json(value: str | None) -> Any:
     return None if value is None else msgspec.json.decode(value)
+
+
+# The order in which contents stand in a trail: before the questions that refer to them, by chunks of questions.
+
+CHUNK_QUESTIONS = 20
+"""Questions whose contents stand together before the first of them: so few that the transaction isn't idle for long
+while they are checked."""
+
+_ENTRY = 160
+"""Approximate bytes of memory of a digest in a set."""
+
+Place = tuple[str, str]
+"""A content: its table and its digest."""
+
+
+class Misplaced(Struct, frozen=True):
+    """A content that stands elsewhere than an export writes it."""
+
+    table: str
+    digest: str
+    detail: str = "it stands elsewhere than an export writes it"
+
+
+def readable(references: Callable[[Row], References], row: Row) -> References:
+    """What a row refers to; nothing where it can't be read, which the verification reports."""
+    try:
+        return references(row)
+    except UNREADABLE:
+        return References()
+
+
+def groups_of(
+    questions: Iterable[Row], steps: Iterable[Row], paragraph_sets: Iterable[Row]
+) -> tuple[Sequence[References], ...]:
+    """What a chunk's rows refer to, in the groups in which that is written."""
+    return (
+        [readable(references_of_collected, question) for question in questions],
+        [readable(references_of_request, step) for step in steps],
+        [References(paragraphs=tuple(text(row, "digest") for row in paragraph_sets))],
+    )
+
+
+def unwritten(group: Sequence[References], written: set[str]) -> Iterator[tuple[str, list[str]]]:
+    """The contents of a group that weren't written before, by table and in their order; `written` takes them."""
+    for table, digests in (
+        ("demonstrations", {digest for each in group for digest in each.demonstrations}),
+        ("paragraphs", {digest for each in group for digest in each.paragraphs}),
+    ):
+        new = sorted(digests - written)
+        written.update(new)
+        yield table, new
+
+
+class ContentOrder:
+    """Whether the contents of a bundle stand where an export writes them."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+        self._standing: list[Place] = []
+        self._groups: list[list[References]] = [[], [], [], []]
+        self._questions = self._references = 0
+        self._misplaced: Misplaced | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Approximate bytes of memory of what the current chunk refers to."""
+        return _ENTRY * (self._references + len(self._standing))
+
+    def take(self, record: Record) -> None:
+        """Add the next record."""
+        row = record.row
+        match record.table:
+            case "runs":
+                self._refer(0, readable(references_of_run, row))
+            case "demonstrations" | "paragraphs":
+                if self._questions == CHUNK_QUESTIONS:
+                    self._close()
+                place = record.table, text(row, "digest")
+                if self._questions:
+                    self._misplaced = self._misplaced or Misplaced(*place)
+                self._standing.append(place)
+            case "questions":
+                if self._questions == CHUNK_QUESTIONS:
+                    self._close()
+                self._questions += 1
+                self._refer(1, readable(references_of_collected, row))
+            case "steps":
+                self._refer(2, readable(references_of_request, row))
+            case "paragraph_sets":
+                self._refer(3, References(paragraphs=(text(row, "digest"),)))
+
+    def end(self) -> Misplaced | None:
+        """The first content that stands elsewhere, if any does."""
+        self._close()
+        return self._misplaced
+
+    def _refer(self, group: int, references: References) -> None:
+        self._groups[group].append(references)
+        self._references += len(references.paragraphs) + len(references.demonstrations)
+
+    def _close(self) -> None:
+        """Compare the contents of a chunk, whose questions are complete, with those that an export writes."""
+        standing = set(self._standing)
+        due = [
+            (table, digest)
+            for group in self._groups
+            for table, digests in unwritten(group, self._written)
+            for digest in digests
+            if (table, digest) in standing
+        ]
+        for place, expected in zip(self._standing, due, strict=False):
+            if place != expected:
+                self._misplaced = self._misplaced or Misplaced(*place)
+        self._standing, self._groups = [], [[], [], [], []]
+        self._questions = self._references = 0

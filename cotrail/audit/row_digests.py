@@ -1,7 +1,7 @@
 """Digests of rows, computed in Python from their columns; they must equal those that PostgreSQL computed."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cotrail.audit.records import Row, number
 from cotrail.audit.sealed_columns import (
@@ -9,22 +9,17 @@ from cotrail.audit.sealed_columns import (
     EXPERIMENT,
     QUESTION,
     QUESTION_OPENED,
-    QUESTION_OPENED_SELDOM,
-    QUESTION_SELDOM,
     RUN,
     RUN_OPENED,
     STEP,
-    STEP_SELDOM,
 )
-from cotrail.core.digests import digest_of
+from cotrail.core.results import digest_of
 
 
 def step_digest(step: Row, earlier: Sequence[Row]) -> str:
     """The digest of a step that ended after these attempts, in the order of their epochs."""
     rows = [[attempt[name] for name in ATTEMPT] for attempt in earlier]
-    edit = step.get(STEP_SELDOM)
-    seldom = () if edit is None else (edit,)
-    return digest_of([*(step[name] for name in STEP), *seldom, json.dumps(rows, ensure_ascii=False) if rows else None])
+    return digest_of([*(step[name] for name in STEP), json.dumps(rows, ensure_ascii=False) if rows else None])
 
 
 def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
@@ -43,15 +38,12 @@ def earlier_attempts(step: Row, attempts: Iterable[Row]) -> list[Row]:
 
 def question_opened(question: Row, run_opened: str) -> str:
     """The digest of a question as it was submitted."""
-    judged = question.get(QUESTION_OPENED_SELDOM)
-    seldom = () if judged is None else (judged,)
-    return digest_of([run_opened, *(question[name] for name in QUESTION_OPENED), *seldom])
+    return digest_of([run_opened, *(question[name] for name in QUESTION_OPENED)])
 
 
 def question_digest(question: Row, head: str) -> str:
     """The digest of a question that ended at this head."""
-    seldom = [question.get(name) for name in QUESTION_SELDOM]
-    return digest_of([*(question[name] for name in QUESTION), *(seldom if any(seldom) else ()), head])
+    return digest_of([*(question[name] for name in QUESTION), head])
 
 
 def run_opened(run: Row, experiment: Row | None) -> str:
@@ -65,3 +57,43 @@ def run_opened(run: Row, experiment: Row | None) -> str:
 def run_digest(run: Row, root: str) -> str:
     """The digest of a run; root: the root of the Merkle tree over its questions."""
     return digest_of([*(run[name] for name in RUN), root])
+
+
+# Explanation of a digest that doesn't match: the column that was changed, found by trying values of other rows.
+
+RowDigest = Callable[[Row], str]
+
+HASHING_BUDGET, LEAST_CHARGE = 2**29, 4096
+"""Budget of characters to hash, worth a few seconds, and the minimum charge for one guess.
+
+Without a budget, a forged bundle could make explaining its findings take hours."""
+
+
+class GuessBudget:
+    """Remaining budget for guessing the original values of changed rows."""
+
+    def __init__(self) -> None:
+        self._left = HASHING_BUDGET
+
+    def may(self, row: Row) -> bool:
+        """Charge one digest of this row; return whether the budget allows it."""
+        self._left -= LEAST_CHARGE + sum(len(value) for value in row.values() if value is not None)
+        return self._left > 0
+
+
+def changed_column(
+    row: Row, recorded: str, digest: RowDigest, values: Mapping[str, Iterable[str | None]], guesses: GuessBudget
+) -> tuple[str, str | None] | None:
+    """Find the column and its original value with which the row has the recorded digest; None where none explains it.
+
+    values: candidate values of each column, from other rows.
+    """
+    for name, candidates in values.items():
+        for value in candidates:
+            if value == row.get(name):
+                continue
+            if not guesses.may(row):
+                return None
+            if digest({**row, name: value}) == recorded:
+                return name, value
+    return None

@@ -4,16 +4,16 @@ A digest is the SHA-256 of a JSON array of texts, as Python's `json.dumps(texts,
 column as PostgreSQL writes it, times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
 
     run.opened       its experiment's columns, its configuration
-    question.opened  run.opened, the question as it was submitted; `judged` behind the columns unless it is null
+    question.opened  run.opened, the question as it was submitted
     step.previous    the head of the question before the steps that were yielded together with this one
-    step.digest      every column, `previous` among them; `edit` behind them unless it is null; its earlier attempts
-    question.digest  every column, its head; `ended_by` and `halted` behind the columns unless both are null
-    run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.merkle_tree`)
+    step.digest      every column, `previous` among them; its earlier attempts
+    question.digest  every column, its head
+    run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.question_sequence`)
 
 The head of a question is the SHA-256 of `question.opened` and its ended steps' digests in sequence, written one behind
 the other.
-The columns are listed here, apart from the tables' definitions: a column that a later version adds must not enter the
-digests of rows that an earlier one wrote.
+The columns are listed here, apart from the tables' definitions: they are the record's format (`records.FORMAT`), which
+a further column of a table alone doesn't change.
 """
 
 from collections.abc import Iterable
@@ -53,12 +53,8 @@ RUN_OPENED = (
 
 RUN = (*RUN_OPENED, "opened", "desired_state", "priority")
 
-QUESTION_OPENED = ("run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind")
+QUESTION_OPENED = ("run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind", "judged")
 """A question as it was submitted."""
-
-QUESTION_OPENED_SELDOM = "judged"
-"""A column of a later version, behind those: it enters a digest only in rows where it is set, and former bundles lack
-it."""
 
 QUESTION = (
     "id",
@@ -70,12 +66,10 @@ QUESTION = (
     "collected",
     "weighing",
     "reason",
+    "ended_by",
+    "halted",
     "finished_at",
 )
-
-QUESTION_SELDOM = ("ended_by", "halted")
-"""Columns of later versions, behind the others: they enter a digest only in rows where any of them is set, and former
-bundles lack them."""
 
 STEP = (
     "id",
@@ -102,12 +96,9 @@ STEP = (
     "cached_prompt_tokens",
     "generated_tokens",
     "milliseconds",
+    "edit",
     "previous",
 )
-
-STEP_SELDOM = "edit"
-"""A column of a later version, behind those: it enters a digest only in rows where it is set, and former bundles lack
-it."""
 
 ATTEMPT = ("step_id", "epoch", "worker", "started_at", "ended_at", "outcome", "error")
 

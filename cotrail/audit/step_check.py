@@ -8,25 +8,106 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.attempt_check import AttemptCheck
-from cotrail.audit.changed_columns import GuessBudget, changed_column
-from cotrail.audit.final_states import ENDED_STEPS, OPEN_STEPS
-from cotrail.audit.findings import Finding
+from cotrail.audit.findings import Change, Finding
 from cotrail.audit.question_rows import StepRows
-from cotrail.audit.records import UNREADABLE, Row, number, text
+from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, UNREADABLE, Row, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
-from cotrail.audit.row_digests import earlier_attempts, step_digest
-from cotrail.audit.sealed_columns import STEP, STEP_SELDOM
+from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
+from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.generate import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.binding import Binding
-from cotrail.core.digests import digest_of_found
 from cotrail.core.edits import given
 from cotrail.core.history import GIVEN
 from cotrail.core.prompt_records import chain_length
-from cotrail.core.results import Result
+from cotrail.core.results import Result, digest_of_found
 
-_OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("previous")], "adopted_from")
+# Check of a step's attempts: one per claim, by rising epochs, the last one repeating the step's own columns.
+
+
+class AttemptCheck:
+    """Checks the attempts of a step; key: that of its question."""
+
+    def __init__(self, rows: StepRows, key: str) -> None:
+        self._step, self._attempts, self._key = rows.step, rows.attempts, key
+
+    @property
+    def ending(self) -> Row | None:
+        """The attempt of the last claim."""
+        return next((each for each in self._attempts if each["epoch"] == self._step["epoch"]), None)
+
+    def of_open_step(self) -> Iterator[Finding]:
+        """Attempts of a step that hasn't ended: none of them ended it, and only the last one may be running."""
+        yield from self.epochs()
+        running = self._step["state"] == "running"
+        for attempt in self._attempts:
+            under_way = running and attempt["epoch"] == self._step["epoch"]
+            if attempt["outcome"] in ("finished", "cancelled") or under_way != (attempt["outcome"] is None):
+                yield self._changed(attempt, "outcome", f"its step is {self._step['state']}")
+            elif (attempt["ended_at"] is None) != (attempt["outcome"] is None):
+                yield self._changed(attempt, "ended_at", f"its outcome is {attempt['outcome']}")
+
+    def of_ended_step(self) -> Iterator[Finding]:
+        """Attempts of an ended step: the last one is there and, if it ended the step, repeats the step's columns."""
+        numbered = list(self.epochs())
+        yield from numbered
+        ending = self.ending
+        # A cancelled step may have been cancelled between two attempts: then its last attempt didn't end it.
+        if numbered or ending is None or (self._step["state"] == "cancelled" and ending["outcome"] != "cancelled"):
+            return
+        repeated = {
+            "worker": self._step["worker"],
+            "started_at": self._step["started_at"],
+            "ended_at": self._step["finished_at"],
+            "outcome": self._step["state"],
+            "error": None,
+        }
+        for name, value in repeated.items():
+            if ending[name] != value:
+                yield self.contradicted(ending, name, value)
+
+    def epochs(self) -> Iterator[Finding]:
+        """Epochs that were used twice or lie in the future, and a missing attempt that the step itself tells of."""
+        last = 0
+        for attempt in self._attempts:
+            epoch = number(attempt, "epoch")
+            if not last < epoch <= number(self._step, "epoch"):
+                yield self._found("added", f"the step was claimed {self._step['epoch']} times", epoch)
+            last = epoch
+        if self.ending is None and not self._given_back():
+            detail = f"the step was claimed at {self._step['started_at']}"
+            yield self._found("removed", detail, number(self._step, "epoch"))
+
+    def contradicted(self, attempt: Row, column: str, value: str | None) -> Finding:
+        """The finding that an attempt's column differs from what its step says."""
+        return self._changed(attempt, column, f"its step says {value!r}")
+
+    def _given_back(self) -> bool:
+        """Return whether the last claim was deferred: the step is as the attempt before it, or none, left it.
+
+        A claim that is deferred leaves no attempt, since nothing was done for it; only the epoch tells of it.
+        """
+        if self._step["state"] in ("finished", "failed"):
+            return False
+        latest = self._attempts[-1] if self._attempts else {}
+        return all(latest.get(name) == self._step[name] for name in ("worker", "started_at"))
+
+    def _changed(self, attempt: Row, column: str, detail: str) -> Finding:
+        return self._found("changed", detail, number(attempt, "epoch"), column)
+
+    def _found(self, change: Change, detail: str, epoch: int, column: str | None = None) -> Finding:
+        return Finding(
+            table="attempts",
+            what=change,
+            detail=detail,
+            question=self._key,
+            step=number(self._step, "sequence"),
+            epoch=epoch,
+            column=column,
+        )
+
+
+_OF_THE_END = ("digest", *STEP[STEP.index("finished_at") : STEP.index("edit")], "adopted_from")
 """Columns that only a step that has ended fills."""
 
 _OF_A_CLAIM = ("worker", "started_at", "lease_until")
@@ -160,7 +241,7 @@ class _StepCheck:
             "worker": (ending.get("worker"), None),
             "started_at": (ending.get("started_at"), None),
             "finished_at": (ending.get("ended_at"),),
-            **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure", STEP_SELDOM), (None,)),
+            **dict.fromkeys(("lease_until", "not_before", "adopted_from", "failure", "edit"), (None,)),
             **tokens,
         }
 

@@ -2,6 +2,8 @@
 
 Every digest is recomputed from the columns. Where one digest covers several rows, other rows that repeat their values
 tell which of them was changed.
+
+Steps that people edited, as a verification names them.
 """
 
 import hashlib
@@ -9,29 +11,37 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from cotrail.audit.asked_questions import AskedDigests
-from cotrail.audit.edited_steps import edited_steps
+from cotrail.audit.asked_questions import AskedDigests, RunContext, run_context
 from cotrail.audit.findings import MOST_FINDINGS, EditedStep, Finding, Verification
-from cotrail.audit.plan_check import check_plan, digest_in
 from cotrail.audit.question_check import check_question
-from cotrail.audit.question_rows import StepRows, gather
+from cotrail.audit.question_rows import QuestionRows, StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
 from cotrail.audit.records import (
-    FORMAT,
-    FORMATS,
     UNREADABLE,
     Record,
     Row,
     check_record,
     end_of,
     number,
-    renamed,
     size_of,
+    text,
     write_record,
 )
-from cotrail.audit.referenced_contents import ReferencedContents, references_of_run
-from cotrail.audit.run_check import check_run, digest_of_run
-from cotrail.audit.run_context import RunContext, run_context
+from cotrail.audit.referenced_contents import ContentOrder, ReferencedContents, edit_of, references_of_run
+from cotrail.audit.run_check import check_plan, check_run, digest_in, digest_of_run, wrong_version
+
+
+def edited_steps(rows: QuestionRows) -> Iterator[EditedStep]:
+    """Find those of a question; one whose edit can't be read is named by a finding instead."""
+    key = text(rows.question, "key")
+    for each in rows.steps:
+        try:
+            edit = edit_of(each.step)
+        except UNREADABLE:
+            continue
+        if edit is not None:
+            yield EditedStep(question=key, step=number(each.step, "sequence"), edit=edit.words)
+
 
 _ABOVE = ("bundle", "experiments", "runs")
 _CONTENTS = ("demonstrations", "paragraphs")
@@ -70,7 +80,7 @@ class _Trail:
         self._within: list[Record] = []
         self._end: Row | None = None
         self._written = hashlib.sha256()
-        self._names = FORMATS[FORMAT]
+        self._order = ContentOrder()
         self._held = Counter[str]()
         self.stopped: Finding | None = None
 
@@ -83,9 +93,8 @@ class _Trail:
             return
         self.counts[record.table] += 1
         if self.bundled:
-            if record.table == "bundle":
-                self._names = FORMATS.get(record.row["format"] or "", {})
-            self._written.update(write_record(renamed(record, self._names)))
+            self._written.update(write_record(record))
+            self._order.take(record)
         elif not self._is_whole(record):
             return
         self._sort(record)
@@ -115,6 +124,7 @@ class _Trail:
         """Stop once there are too many findings or too much is held in memory: forged records must not exhaust it."""
         if record.table == "questions":
             self._held["questions"] = 0
+        self._held["contents"] = self._order.held_bytes
         if record.table != "paragraphs":
             self._hold("demonstrations" if record.table == "demonstrations" else "questions", record.row)
         if len(self.findings) + self.questions.faults > MOST_FINDINGS:
@@ -230,6 +240,10 @@ class _Trail:
             yield Finding(table="bundle", what="removed", detail="its first line is missing")
         elif header["run"] != self._run_of().id:
             yield Finding(table="bundle", what="changed", column="run", detail="it is of another run")
+        elif problem := wrong_version(text(header, "cotrail"), self._above.get("runs")):
+            yield Finding(table="bundle", what="changed", column="cotrail", detail=problem)
+        if sound and (misplaced := self._order.end()):
+            yield Finding(table=misplaced.table, what="reordered", digest=misplaced.digest, detail=misplaced.detail)
         if self._end is None:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
         elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:

@@ -1,4 +1,24 @@
-"""Numbers, counts and durations as people read them."""
+"""Numbers, counts, durations and times as people read them."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta
+
+# Numbers: bounded ones in settings and files, rounded ones in results.
+
+Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+Temperature = Annotated[float, Meta(ge=0, le=10)]
+"""What a text is drawn at; 0 takes the likeliest tokens."""
+
+MOST_DAYS = 36_600
+"""A hundred years, the longest time in days."""
+
+
+def rounded(value: float, decimals: int) -> float:
+    """The value with this many decimals; never -0.0, whose JSON, and with it the digest, differs from that of 0.0."""
+    return round(value, decimals) + 0.0
 
 
 def duration(seconds: float) -> str:
@@ -34,6 +54,31 @@ def size(value: int) -> str:
 def number(value: float | None, digits: int = 3) -> str:
     """A mean, or a dash where there is none."""
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share of 1, e.g. `48.1 %`, or a dash where there is none."""
+    return "-" if value is None else f"{100 * value:.{digits}f} %"
+
+
+def metric_value(value: float | None, *, counted: bool) -> str:
+    """A metric's value, as every page and table has it: `48.1 %`, `3.25` of a number of things, or a dash."""
+    return number(value, 2) if counted else percent(value)
+
+
+def percent_range(low: float, high: float) -> str:
+    """e.g. `43.0 to 53.2`, in percent."""
+    return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def moment(at: datetime, *, seconds: bool = False) -> str:
+    """A time with its zone, this process's: `2026-11-28 12:22 UTC`."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M{':%S' if seconds else ''} %Z}"
+
+
+def within_sentence(title: str) -> str:
+    """A title as it stands within a sentence: `answer F1` of `Answer F1`; abbreviations stay, as in `ROUGE-L`."""
+    return title if title[1:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
 def count(value: int, noun: str) -> str:

@@ -5,6 +5,15 @@ from difflib import get_close_matches
 
 from cotrail.common.printable_text import cut
 
+# Names of classes as parts of addresses.
+
+
+def slug(name: str) -> str:
+    """The words of an error's name, e.g. `unknown-name` of `UnknownNameError`."""
+    words = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name.removesuffix("Error"))
+    return words.removeprefix("-")
+
+
 LONGEST_NAME = 200
 """Characters of a name that are compared: comparing takes time quadratic in them."""
 

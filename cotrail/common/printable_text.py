@@ -1,10 +1,77 @@
-"""Untrusted text made safe for terminals and web pages.
-
-Questions, paragraphs, model output, names and errors may hold escape sequences, which can clear a screen or write the
-clipboard, and Unicode direction marks, which reorder the text around them. Only output is changed; stored text isn't.
-"""
+"""Untrusted text made safe: for PostgreSQL, for terminals and web pages, and for algorithms over combining marks."""
 
 import re
+import unicodedata
+
+# Bounded runs of combining marks: Unicode normalization takes time quadratic in their number.
+
+MOST_MARKS = 30
+"""The most marks in a row, as in Unicode's stream-safe text format (UAX #15); no language has ten."""
+
+_RUN = re.compile(rf"[^\s\x00-\u02ff]{{{MOST_MARKS + 1},}}")
+_VOICED = "\uff9e\uff9f"
+"""Letters of half width that normalization turns into marks."""
+
+
+def few_marks(text: str) -> str:
+    """The text without those combining marks that stand behind `MOST_MARKS` others."""
+    return text if text.isascii() else _RUN.sub(lambda run: _shortened(run[0]), text)
+
+
+def _shortened(run: str) -> str:
+    kept, marks = [], 0
+    for character in run:
+        is_mark = unicodedata.category(character).startswith("M") or character in _VOICED
+        marks = marks + 1 if is_mark else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+# Text that PostgreSQL can store.
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_WRITTEN_NUL = re.compile(r"(?<!\\)((?:\\\\)*\\u)0000")
+_UNSTORABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\0\ud800-\udfff]")
+
+
+def storable(value: str) -> str:
+    """Replace the characters that PostgreSQL can't store, NUL and lone surrogates, by U+FFFD; pairs are joined."""
+    return _UNSTORABLE.sub(_stored, value)
+
+
+def storable_json(written: str) -> str:
+    """JSON whose texts can be stored once they are decoded: NUL, which is written as an escape, becomes U+FFFD."""
+    return _WRITTEN_NUL.sub(r"\1fffd", written)
+
+
+def holds_nul(content: bytes) -> bool:
+    """Return whether a text of this JSON has a NUL character."""
+    # The substring test comes first because it is much faster than the regular expression, and nearly always false.
+    return b"\\u0000" in content and _NUL.search(content) is not None
+
+
+def _stored(match: re.Match[str]) -> str:
+    return match[0].encode("utf-16", "surrogatepass").decode("utf-16") if len(match[0]) > 1 else "\ufffd"
+
+
+class StorablePieces:
+    """Makes a text storable that comes piece by piece, where a character may have its two surrogates in two pieces."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, piece: str) -> str:
+        """What of the next piece, and of the one before, is known to be storable."""
+        read = self._half + piece
+        self._half = read[-1:] if "\ud800" <= read[-1:] <= "\udbff" else ""
+        return storable(read.removesuffix(self._half))
+
+
+# Untrusted text made safe for terminals and web pages.
+#
+# Questions, paragraphs, model output, names and errors may hold escape sequences, which can clear a screen or write the
+# clipboard, and Unicode direction marks, which reorder the text around them. Only output is changed; stored text isn't.
 
 UNPRINTABLE = "\ufffd"
 """Replacement for removed characters, so that a reader sees that there was something."""
@@ -53,6 +120,14 @@ def without_commands(text: str) -> str:
 def isolated(text: str) -> str:
     """Enclose each right-to-left passage in an isolate, so that the text around it isn't reordered."""
     return _PASSAGE.sub("\u2068\\g<0>\u2069", _DIRECTIONS.sub("", text))
+
+
+def first_difference(first: str, second: str, characters: int) -> str:
+    """Where two texts part, as `' Who' and 'Who' from character 1 on`: blanks and the like are seen too."""
+    pairs = enumerate(zip(first, second, strict=False))
+    at = next((number for number, (one, other) in pairs if one != other), min(len(first), len(second)))
+    rest = " and ".join(repr(each[at : at + characters]) for each in (first, second))
+    return f"{rest} from character {at + 1:,} on"
 
 
 def cut(text: str, characters: int) -> str:

@@ -11,9 +11,201 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from cotrail.common.expected_values import choices, example, fits, in_words, parts
 from cotrail.common.nearest import refused_choice, unknown_key
-from cotrail.common.validation import shown
+from cotrail.common.printable_text import cut, storable
+
+# What a field takes, in plain words and with an example: `a whole number, 1 or more`, e.g. `4`.
+#
+# A type that needs more words has them in its `Meta`: `description`, and the first of its `examples`.
+
+_OBJECTS = (inspect.StructType, inspect.DictType)
+_LISTS = (inspect.ListType, inspect.VarTupleType, inspect.TupleType)
+_EXAMPLES = (4, 1, 0.5)
+"""Numbers that are tried as examples, before the bounds themselves."""
+
+
+def parts(declared: inspect.Type) -> Iterator[inspect.Type]:
+    """The types that a type consists of: without its metadata, each of a union."""
+    match declared:
+        case inspect.Metadata(type=inner):
+            yield from parts(inner)
+        case inspect.UnionType(types=types):
+            for each in types:
+                yield from parts(each)
+        case _:
+            yield declared
+
+
+def choices(declared: inspect.Type) -> tuple[str, ...]:
+    """All values of a literal or an enumeration; none of another type."""
+    match declared:
+        case inspect.LiteralType(values=values):
+            return tuple(str(value) for value in values)
+        case inspect.EnumType(cls=members):
+            return tuple(str(member.value) for member in members)
+    return ()
+
+
+def fits(declared: inspect.Type, value: Any) -> bool:
+    """Return whether a value is of the right kind and within its bounds, whatever is inside it; not for unions."""
+    match declared:
+        case inspect.AnyType() | inspect.RawType():
+            return True
+        case inspect.NoneType():
+            return value is None
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return isinstance(value, int) and not isinstance(value, bool) and _in_range(declared, value)
+        case inspect.FloatType():
+            return isinstance(value, int | float) and not isinstance(value, bool) and _in_range(declared, value)
+        case inspect.LiteralType(values=literals):
+            return not isinstance(value, bool | float | list | dict) and value in literals
+        case inspect.EnumType(cls=members):
+            return value in [member.value for member in members]
+        case inspect.StrType(pattern=str(pattern)) if isinstance(value, str) and not re.search(pattern, value):
+            return False
+    if isinstance(declared, _LISTS):
+        return isinstance(value, list | tuple) and _in_length(declared, value)
+    return isinstance(value, dict if isinstance(declared, _OBJECTS) else str) and _in_length(declared, value)
+
+
+def _in_range(declared: inspect.IntType | inspect.FloatType, value: float) -> bool:
+    return (
+        (declared.ge is None or value >= declared.ge)
+        and (declared.gt is None or value > declared.gt)
+        and (declared.le is None or value <= declared.le)
+        and (declared.lt is None or value < declared.lt)
+    )
+
+
+def _in_length(declared: Any, value: Any) -> bool:
+    least, most = _lengths(declared)
+    return len(value) >= least and (most is None or len(value) <= most)
+
+
+def _lengths(declared: Any) -> tuple[int, int | None]:
+    return getattr(declared, "min_length", None) or 0, getattr(declared, "max_length", None)
+
+
+def in_words(declared: inspect.Type) -> str:
+    """What may stand there, e.g. `a list of texts` or `text or an object`."""
+    if isinstance(declared, inspect.Metadata) and (
+        description := (declared.extra_json_schema or {}).get("description")
+    ):
+        return str(description)
+    if isinstance(declared, inspect.UnionType):
+        each = (in_words(inner) for inner in declared.types if not isinstance(inner, inspect.NoneType))
+        return " or ".join(dict.fromkeys(each))
+    return _words(next(parts(declared)))
+
+
+def _words(declared: Any) -> str:
+    match declared:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return f"a whole number{_range(declared)}"
+        case inspect.FloatType():
+            return f"a number{_range(declared)}"
+        case inspect.LiteralType() | inspect.EnumType():
+            return " or ".join(choices(declared))
+        case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner):
+            return f"a list, each entry {in_words(inner)}{_size(declared, 'entry', 'entries')}"
+        case inspect.TupleType(item_types=types):
+            return f"a list of {len(types)} entries"
+        case inspect.StructType() | inspect.DictType():
+            return f"an object `{{...}}`{_size(declared, 'key', 'keys')}"
+    return f"text in quotation marks{_size(declared, 'character', 'characters')}"
+
+
+def _range(declared: inspect.IntType | inspect.FloatType) -> str:
+    low, high = (None if bound is None else _plain(bound) for bound in (declared.ge, declared.le))
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    least = f"above {_plain(declared.gt)}" if declared.gt is not None else f"{low} or more" if low is not None else ""
+    most = f"{high} at most" if high is not None else ""
+    return "".join(f", {each}" for each in (least, most) if each)
+
+
+def _plain(bound: float) -> str:
+    return f"{int(bound) if bound == int(bound) else bound:,}"
+
+
+def _size(declared: Any, one: str, many: str) -> str:
+    least, most = _lengths(declared)
+    if most is not None:
+        return f", with {most:,} {many} at most"
+    return f", with at least {f'one {one}' if least == 1 else f'{least:,} {many}'}" if least else ""
+
+
+def example(declared: inspect.Type, value: Any, usual: Any) -> str | None:
+    """A value that may stand there, as TOML and JSON write it; made of the refused one where that can be mended.
+
+    usual: the field's default.
+    """
+    made = (each for each in (*_mended(value), usual, *_examples(declared)) if each and _is_whole(declared, each))
+    return next((msgspec.json.encode(each).decode() for each in made), None)
+
+
+def _is_whole(declared: inspect.Type, value: Any) -> bool:
+    """Return whether a number, a text or a list of these is valid."""
+    for each in parts(declared):
+        inner = getattr(each, "item_type", None)
+        if fits(each, value) and (inner is None or all(_is_whole(inner, entry) for entry in value)):
+            return True
+    return False
+
+
+def _mended(value: Any) -> Iterator[Any]:
+    if isinstance(value, str):
+        yield value.strip().lower() == "true"
+        yield _number(value)
+    elif isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, int | float):
+        yield str(value)
+    if not isinstance(value, dict):
+        yield [value]
+
+
+def _examples(declared: inspect.Type) -> Iterator[Any]:
+    for each in (declared, *getattr(declared, "types", ())):
+        if isinstance(each, inspect.Metadata):
+            yield from (each.extra_json_schema or {}).get("examples", ())
+    for each in parts(declared):
+        bounds = [getattr(each, name, None) for name in ("ge", "le")]
+        yield from (*_EXAMPLES, *bounds)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# A value that was given, as an error message shows it.
+
+LONGEST_VALUE = 80
+"""Maximum characters shown of a value."""
+
+_CREDENTIALS = re.compile(r"://[^/\s\"]*@")
+
+
+def shown(value: object) -> str:
+    """The value as JSON on one line, cut where it is long, without the credentials in addresses."""
+    if isinstance(value, float):
+        return repr(value)  # JSON has neither infinity nor NaN
+    if isinstance(value, str):
+        value = storable(value[: 2 * LONGEST_VALUE])
+    json = msgspec.json.encode(value, enc_hook=str).decode()
+    return cut(_CREDENTIALS.sub("://[secret]@", json), LONGEST_VALUE)
+
 
 _SECRET = re.compile(r"(?<!\w)(?=\w*+$)\w*?(?:key|password|secret|token)(?:_|$)")
 """Ends of places whose values may be secrets, e.g. a key written in place of the name of the variable that holds it."""

@@ -1,13 +1,78 @@
 """Opening of text files from elsewhere: UTF-8, with or without a byte order mark; other encodings are named."""
 
 import codecs
+import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from cotrail.common.input_limits import MAX_FILE_BYTES, numbered_lines, read_whole
 from cotrail.errors import InputError
+
+# Bounds on the size of input files: far above any real file, and low enough for any machine.
+#
+# Input files are untrusted: one of a few hundred kilobytes can be crafted so that reading it takes all memory. All
+# readers go through these bounds, so that such a file is refused with the place of the offending record.
+
+MIB = 2**20
+
+MAX_DEPTH = 100
+"""Maximum nesting of lists and objects; no dataset's format has ten levels."""
+
+MAX_RECORD_BYTES = 16 * MIB
+"""Maximum size of a line or of a list's element; Wikidata's entities and Wikipedia's pages stay far below."""
+
+MAX_FILE_BYTES = 2048 * MIB
+"""Maximum size of a file that is held in memory; the largest question file of any dataset stays well below."""
+
+MAX_SMALL_FILE_BYTES = 64 * MIB
+"""Maximum size of a file that people write: demonstrations, scripts. Those released are smaller than 1 MiB."""
+
+MAX_PARAGRAPH_CHARACTERS = 1_000_000
+"""Maximum length of a paragraph with its id and title, and of a question; prompts use a few hundred words."""
+
+MAX_ID_BYTES = 1000
+"""Maximum bytes (UTF-8) of an id: it is part of an index in the database, whose entries hold about 2,700."""
+
+
+def numbered_lines(
+    file: BinaryIO, name: str, error: type[InputError], total: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, from 1; an error names the line that is too long.
+
+    total: maximum bytes of all lines together, for callers that keep them; None for callers that don't.
+    """
+    room = total
+    for number, line in enumerate(iter(partial(file.readline, MAX_RECORD_BYTES + 1), b""), start=1):
+        if len(line) > MAX_RECORD_BYTES:
+            raise error(f"{name}, line {number}: the line is longer than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
+        if room is not None and (room := room - len(line)) < 0:
+            raise error(f"{name}, line {number}: the file is larger than {shown_size(total or 0)}; divide it")
+        yield number, line
+
+
+def read_whole(file: BinaryIO, name: str, error: type[InputError], most: int = MAX_FILE_BYTES) -> bytes:
+    """Read the whole file into memory; an error where it has more than `most` bytes."""
+    content = file.read(most + 1)  # One byte more than allowed tells "too large" without a separate look at the size.
+    if len(content) > most:
+        raise error(f"{name} is larger than {shown_size(most)}; divide it, or check that it is the right file")
+    return content
+
+
+CORRECT = "correct the record or take it out"
+
+
+def too_deep(place: str) -> str:
+    """The error message for excessive nesting."""
+    return f"{place}: lists or objects stand more than {MAX_DEPTH} deep within one another; {CORRECT}"
+
+
+def shown_size(size: int) -> str:
+    """The size for people, e.g. `16 MiB`."""
+    return f"{size // MIB:,} MiB" if size >= MIB else f"{size // 1024:,} KiB"
+
 
 _WIDE = (
     (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16's, with which it begins
@@ -101,3 +166,69 @@ def _other_encoding(start: bytes) -> str | None:
         case [True, False, True, False]:
             return "UTF-16BE"
     return None
+
+
+# Reading of tables whose cells are separated by tabs, or by commas, below a header; errors name the line.
+
+LONGEST_HEADER = 10_000
+"""Maximum bytes of a first line that are looked at to tell what a file is."""
+
+
+def is_tsv(path: Path, error: type[InputError]) -> bool:
+    """Return whether the file is tab-separated, going by its first line."""
+    with opened(path, error) as file:
+        first = file.readline(LONGEST_HEADER)
+    return b"\t" in first and not first.lstrip().startswith((b"{", b"["))
+
+
+def columns(header: bytes) -> list[str]:
+    """The names of the columns, where the first line is a header; none where it has neither tabs nor commas."""
+    text = header.decode(errors="replace").rstrip("\r\n").replace("\0", "")
+    try:
+        names = next(csv.reader([text], delimiter=_delimiter(header)), [])
+    except csv.Error:
+        return []
+    return [name.strip() for name in names] if len(names) > 1 else []
+
+
+def _delimiter(header: bytes) -> str:
+    return "\t" if b"\t" in header else ","
+
+
+def rows(
+    path: Path, required: tuple[tuple[str, ...], ...], error: type[InputError], total: int | None = MAX_FILE_BYTES
+) -> Iterator[tuple[str, bytes, dict[str, str]]]:
+    """Yield the lines after the header with their places, their bytes and their cells by the names of their columns.
+
+    required: the columns that the header must name, each under one of several names. A cell may be quoted as in CSV;
+    none has line breaks. total: as in `lines`.
+    """
+    names: list[str] | None = None
+    delimiter = ""
+    for place, raw in lines(path, error, total):
+        delimiter = delimiter or _delimiter(raw)
+        cells = _cells(raw, delimiter, place, error)
+        if names is None:
+            names = _header(cells, required, place, error)
+        elif len(cells) != len(names):
+            raise error(f"{place}: {len(cells)} cells, and the header names {len(names)}; correct the line")
+        else:
+            yield place, raw, dict(zip(names, cells, strict=True))
+
+
+def _header(cells: list[str], required: tuple[tuple[str, ...], ...], place: str, error: type[InputError]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if missing := [" or ".join(each) for each in required if not set(each) & set(names)]:
+        columns = ", ".join(dict.fromkeys(chain.from_iterable(required)))
+        lacks = f"the header names no {' and no '.join(missing)}"
+        raise error(f"{place}: {lacks}; the first line has to name the columns ({columns})")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise error(f"{place}: the header names {twice!r} twice; give each column its own name")
+    return names
+
+
+def _cells(raw: bytes, delimiter: str, place: str, error: type[InputError]) -> list[str]:
+    try:
+        return next(csv.reader([line_text(raw, place, error)], delimiter=delimiter))
+    except csv.Error as cause:
+        raise error(f"{place}: {cause}; correct the line") from cause

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.input_limits import MAX_DEPTH, read_whole
 from cotrail.common.refusals import refusal
-from cotrail.common.text_files import skip_mark
+from cotrail.common.text_files import MAX_DEPTH, read_whole, skip_mark
 from cotrail.errors import InputError
 
 T = TypeVar("T", bound=Struct)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from cotrail.common.storable_text import storable
+from cotrail.common.printable_text import storable
 
 YES_OR_NO = "Yes or no: "
 """The prefix of a question whose answer is yes or no, as in the prompt of Wei et al. (2022)."""
@@ -26,6 +26,8 @@ def stated_answer(sentence: str, *, empty: bool = False) -> str | None:
     full stop at its end is taken off. So the letters are lower case, something stands before "answer" and a space
     before the answer itself: "The answer is: X." states X, while "Answer is: yes." and "the answer is:Germany." state
     nothing.
+
+    Systems without a rule of their authors' read more: `cotrail.systems.parts.answers.behind_answer_is`.
 
     empty: whether an empty answer ("So the answer is: .") is one, as for the authors' code; else it states none.
     """

@@ -55,6 +55,11 @@ class Budgets(Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: Budget = NO_BUDGET
     run: Budget = NO_BUDGET
 
+    def room(self, recorded: int) -> int | None:
+        """How many steps a question may take beside those recorded, and at least its first; None for no limit."""
+        steps = self.question.steps
+        return None if steps is None else max(steps - recorded, 0 if recorded else 1)
+
     def reached(self, question: Consumed, run: Consumed) -> str:
         """The name of the limit that ends a question: one of its own, or one of the run's, as in `run money`."""
         if limit := self.question.reached(question):
@@ -62,8 +67,42 @@ class Budgets(Struct, frozen=True, kw_only=True, omit_defaults=True):
         limit = self.run.reached(run)
         return f"{RUN}{limit}" if limit else ""
 
+    def questions_left(
+        self, consumed: Consumed, largest: Consumed, under_way: int, *, alone: bool = True
+    ) -> int | None:
+        """How many further questions the run's budget has room for; None where it limits none.
+
+        What questions under way may take is reserved for them: as much as the largest of those that ended lately, and
+        at most what a question may take. Before one has taken anything, and where no question has a budget of its own,
+        nothing is known: the first question then begins alone, or without any reserve where it would be alone for too
+        long.
+
+        consumed: by the run; largest: by one of its questions; under_way: how many these are. Something is always under
+        way until the budget is used up.
+        """
+        left = [
+            self._questions_in(name, Decimal(str(limit)) - getattr(consumed, name), getattr(largest, name))
+            for name in self.run.__struct_fields__
+            if (limit := getattr(self.run, name)) is not None
+        ]
+        known = [each for each in left if each is not None]
+        if len(known) < len(left) and alone:
+            known.append(1)
+        return max(min(known) - under_way, 0 if under_way else 1) if known else None
+
+    def _questions_in(self, name: str, left: Decimal, largest: Decimal | int) -> int | None:
+        """How many questions take what is left; None where nothing says how much one takes."""
+        own = getattr(self.question, name)
+        taken = ([Decimal(str(own))] if own else []) + ([Decimal(largest)] if largest else [])
+        return int(max(left, Decimal()) / min(taken)) if taken else None
+
 
 NO_BUDGETS = Budgets()
+
+
+def amount(name: str, number: Decimal | int) -> str:
+    """So much of what a limit counts, in words: `5,000 tokens`, `$0.75`."""
+    return dollars(Decimal(number)) if name == "money" else f"{number:,} {name}"
 
 
 def left(budget: Budget, consumed: Consumed) -> str:
@@ -73,8 +112,7 @@ def left(budget: Budget, consumed: Consumed) -> str:
         if (limit := getattr(budget, name)) is not None:
             whole = Decimal(str(limit))
             rest = max(whole - getattr(consumed, name), Decimal())
-            amounts = f"{dollars(rest)} of {dollars(whole)}" if name == "money" else f"{rest:,} of {whole:,} {name}"
-            parts.append(amounts)
+            parts.append(f"{dollars(rest) if name == 'money' else f'{rest:,}'} of {amount(name, whole)}")
     return ", ".join(parts)
 
 

@@ -16,6 +16,9 @@ between demonstrations, as in Rethinking with Retrieval (table 6). `entailment`:
 "Question:" about a hypothesis and its "Answer:" (table 8 there, after Brown et al., 2020). `unifiedqa`: the question
 and what is known, in the one line of small letters that UnifiedQA was trained on (Khashabi et al., 2022)."""
 
+RELEASED = "released"
+"""Name of the sets that the authors of IRCoT used, to be given instead of a file of lists."""
+
 
 class Words(Struct, frozen=True, kw_only=True):
     """The words of a layout.

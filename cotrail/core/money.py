@@ -125,8 +125,10 @@ def _spent(part: RatedUsage, prices: Prices, name: str) -> Spent:
     return Spent(usage=part.usage, dollars=price.of_prompt(part.above + 1).cost(part.usage))
 
 
-def shown_dollars(spent: Spent) -> str:
+def shown_dollars(spent: Spent | None) -> str:
     """Money in words: `$1.25`, `at least $0.0042; the price of NAME isn't known`; empty where nothing costs any."""
+    if spent is None:
+        return ""
     unknown = unknown_prices(spent)
     if spent.dollars is None:
         return "; ".join(unknown)

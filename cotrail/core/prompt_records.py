@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.unusual_fields import unusual
+from cotrail.common.structs import unusual
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Drop, Layout
 from cotrail.core.paragraphs import Paragraph, passage_of

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.canonical_json import canonical
-from cotrail.core.calls import Call, Tool
+from cotrail.core.calls import Call, Tool, given_ids_alone
 from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
 from cotrail.core.generation import Cut, HandsBack
 from cotrail.core.paragraphs import Paragraph
@@ -295,13 +295,16 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, turns=(*before, continued))
 
     def handing_back(self, which: HandsBack) -> "Prompt":
-        """The same prompt with only those of the carried fields that are handed back."""
+        """The same prompt with only those of the carried fields that are handed back, and the ids of calls."""
         if which == "all" or not any(turn.carried for turn in self.turns):
             return self
         roles = [turn.role for turn in self.turns]
         since = len(roles) - roles[::-1].index("user") if which == "calls" and "user" in roles else 0
         kept = since if which == "calls" else len(roles)
-        turns = (replace(turn, carried="") if number < kept else turn for number, turn in enumerate(self.turns))
+        turns = (
+            replace(turn, carried=given_ids_alone(turn.carried)) if number < kept else turn
+            for number, turn in enumerate(self.turns)
+        )
         return replace(self, turns=tuple(turns))
 
     def without_written(self) -> "Prompt":

@@ -1,11 +1,38 @@
-"""A question of a dataset."""
+"""A question of a dataset.
+
+Kinds of questions, as their dataset names them: e.g. `{"type": "bridge", "level": "hard"}`.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.core.paragraphs import Paragraph
+
+UNNAMED = "type"
+"""The name of a kind that has none of its own."""
+
+QuestionSort = Literal["multi-hop", "slot-filling", "fact-checking", "long-form"]
+"""The tasks of Search-in-the-Chain (section 4.1): questions of several steps; objects of a subject's relation; claims
+to be checked; questions that are answered at length."""
+
+
+def named(**kinds: str) -> dict[str, str]:
+    """The kinds that a question has; an empty one is left out."""
+    return {name: kind for name, kind in kinds.items() if kind}
+
+
+def recorded_kinds(kinds: Mapping[str, str]) -> str:
+    """The kinds as a question's row holds them: a JSON object, or nothing where there are none."""
+    return msgspec.json.encode(kinds).decode() if kinds else ""
+
+
+def read_kinds(recorded: str) -> dict[str, str]:
+    """The kinds of a question's row; see `recorded_kinds`."""
+    return msgspec.json.decode(recorded, type=dict[str, str]) if recorded else {}
+
 
 MOST_GRADE = 1_000
 """The highest grade of relevance; publishers have 4 at most."""
@@ -16,6 +43,8 @@ class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     by: what a paragraph must have in common with it to count as it; its title alone where a dataset names pages.
     grade: how relevant it was judged, 1 where datasets don't grade; NDCG alone weighs by it.
+    facts: those of its sentences that support the answer; empty where the dataset doesn't say which. The causes of
+        wrong answers alone go by them.
     """
 
     title: str
@@ -23,6 +52,7 @@ class GoldParagraph(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str = ""
     by: Literal["content", "id", "title"] = "content"
     grade: Annotated[int, Meta(ge=1, le=MOST_GRADE)] = 1
+    facts: tuple[str, ...] = ()
 
 
 class JudgedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from cotrail.common.short_digests import shortened
+from cotrail.common.canonical_json import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Halt, Next, Outcome, Recorded, Step
@@ -50,22 +50,25 @@ class Replay:
         """
         yielded = self._yielded or self._resume(None)
         while not isinstance(yielded, Finished | Failed):
-            if halt is not None and not self._limit and self._position == halt.after:
-                self._limit = halt.limit
-                yielded = self._resume(LimitReached(halt.limit))
-                continue
             following = self._position + len(self._steps)
-            recorded = history[self._position : following]
+            is_last = halt is not None and not self._limit and self._position <= halt.after < following
+            if halt is not None and is_last:
+                following = halt.after
+            recorded, awaited = history[self._position : following], following - self._position
             for step, record in zip(self._steps, recorded, strict=False):
                 _compare(step, record)
-            if len(recorded) < len(self._steps):
-                return Next(self._steps[len(recorded) :])
+            if len(recorded) < awaited:
+                return Next(self._steps[len(recorded) : awaited])
             outcomes = [record.outcome for record in recorded if record.outcome is not None]
             if len(outcomes) < len(recorded):
                 _no_further(history, following, "it waits for earlier ones")
                 return Next(())
             self._position = following
-            yielded = self._resume(_reply(yielded, outcomes))
+            if halt is not None and is_last:
+                self._limit = halt.limit
+                yielded = self._resume(LimitReached(halt.limit, tuple(outcomes)))
+            else:
+                yielded = self._resume(_reply(yielded, outcomes))
         _no_further(history, self._position, f"it is {_verb(yielded)}")
         return yielded
 

@@ -1,19 +1,33 @@
 """Results of steps: a class for each shape, which says how the record holds it."""
 
+import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.storable_text import storable
+from cotrail.common.printable_text import storable
 from cotrail.core.calls import Call
-from cotrail.core.digests import digest_of_found
 from cotrail.core.generation import Cut, Ended, ThoughtsKind
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.errors import UnansweredError, UnrecordableError
+from cotrail.errors import BlockedError, UnansweredError, UnrecordableError
+
+# Digests of lists, as the record has them: results of searches, and sets of rows.
+
+
+def digest_of(texts: Sequence[object]) -> str:
+    """The digest of an array: the SHA-256 of its JSON."""
+    return sha256(json.dumps(texts, ensure_ascii=False).encode()).hexdigest()
+
+
+def digest_of_found(hits: Iterable[tuple[int, str, str, float]]) -> str:
+    """The digest of a search's result, of which each hit's rank, digest, id in the corpus and score are given."""
+    return digest_of([list(each) for each in hits])
+
 
 Json = dict[str, Any]
 
@@ -130,6 +144,8 @@ class Generated(Result, frozen=True, kw_only=True):
     seed: what a sampled chain was drawn with; None for what isn't one of several samples.
     thoughts: what the model thought before or between, which is no part of `text` or `raw`; thoughts_are: see
         `ThoughtsKind`; thought_tokens: their number, 0 if unknown. `generated_tokens` includes them.
+    thought_estimated: whether their number is an estimate, by their share of the characters, since the server reported
+        only that of all tokens.
     carried: fields of the model's own message, as a JSON object in its provider's form, that later prompts hand back
         exactly: thoughts, signed or encrypted ones too. Empty where the provider takes none back.
     cache_written_tokens: tokens of the prompt that the provider put into its cache, where it charges for that.
@@ -162,6 +178,7 @@ class Generated(Result, frozen=True, kw_only=True):
     estimated: bool = False
     served_by: str = ""
     cuts: tuple[Cut, ...] = ()
+    thought_estimated: bool = False
 
     @property
     def kept_tokens(self) -> tuple[tuple[str, float], ...]:
@@ -205,7 +222,7 @@ class Generated(Result, frozen=True, kw_only=True):
 _SELDOM = frozenset(
     {
         *("stop", "calls", "tokens", "thoughts", "thoughts_are", "thought_tokens", "carried"),
-        *("cache_written_tokens", "estimated", "served_by", "cuts"),
+        *("cache_written_tokens", "estimated", "served_by", "cuts", "thought_estimated"),
     }
 )
 
@@ -247,7 +264,7 @@ class Rated(Result, frozen=True, kw_only=True):
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A failed step, as it is stored: the error's class name and its message.
 
-    written: what a language model wrote that is no answer: its thoughts alone, or a refusal.
+    written: what a language model wrote that is no answer: its thoughts alone, a refusal, or what blocks its question.
     """
 
     type: str
@@ -264,7 +281,7 @@ def failure_of(error: BaseException) -> Failure:
     """An error as it is stored."""
     said = str(error)
     shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}... ({len(said):,} characters)"
-    written = error.written if isinstance(error, UnansweredError) else None
+    written = error.written if isinstance(error, UnansweredError | BlockedError) else None
     return Failure(
         type=type(error).__name__,
         message=storable(shown),

@@ -39,11 +39,13 @@ class LimitReached(Exception):  # noqa: N818 - named as systems read it: except 
 
     A system that catches it answers from what it has found, by one last step at most that its reader takes: further
     steps aren't limited. Where it doesn't, the answer is empty. limit: which one was reached, such as `tokens`.
+    outcomes: how those of the actions yielded together ended that the budget had room for, the first ones; mostly none.
     """
 
-    def __init__(self, limit: str) -> None:
+    def __init__(self, limit: str, outcomes: tuple[Result | Failure, ...] = ()) -> None:
         super().__init__(f"the budget of {limit} is used up")
         self.limit = limit
+        self.outcomes = outcomes
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 import re
 
-from cotrail.common.input_limits import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
-from cotrail.common.validation import shown
+from cotrail.common.refusals import shown
+from cotrail.common.text_files import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
 from cotrail.errors import InputError
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")

@@ -15,9 +15,9 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.model_folders import check_saved, folder_digest
 from cotrail.engines.model_identity import model_identity
-from cotrail.engines.models_file import EngineTable, listed
+from cotrail.engines.models_file import EngineTable, listed, strays_in_words, usable
 from cotrail.engines.optional_packages import Library, installed_with
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 
@@ -198,7 +198,10 @@ class EngineCatalogue(Struct, Generic[OpenedT], frozen=True, kw_only=True):
     built_in: Mapping[str, OpensEngine[OpenedT]] = {}
 
     def all(self, path: Path) -> dict[str, OpensEngine[OpenedT]]:
-        """Every engine by name, installed or not; path: `models.toml`. Raises InputError where that is malformed."""
+        """Every engine by name, installed or not; `Malformed` stands for tables that make none. path: `models.toml`.
+
+        Raises InputError where that isn't TOML.
+        """
         return {**self.built_in, **listed(path, self.kind, self.tables, self.built_in)}
 
     def find(self, path: Path, name: str | None = None) -> "NamedEngine[OpenedT]":
@@ -209,7 +212,7 @@ class EngineCatalogue(Struct, Generic[OpenedT], frozen=True, kw_only=True):
         engines = self.all(path)
         if name is None:
             default, instead = preferred(self.built_in)
-            return NamedEngine(name=default, engine=engines[default], instead=instead)
+            return NamedEngine(name=default, engine=usable(engines[default]), instead=instead)
         if name not in engines:
             raise self.unknown(path, name, engines)
         engines[name].check()
@@ -217,7 +220,7 @@ class EngineCatalogue(Struct, Generic[OpenedT], frozen=True, kw_only=True):
 
     def unknown(self, path: Path, name: str, names: Iterable[str]) -> UnknownNameError:
         """The error for an engine that isn't among these names."""
-        there = unknown(self.kind, name, sorted(names))
+        there = f"{unknown(self.kind, name, sorted(names))}{strays_in_words(path)}"
         return UnknownNameError(f"{there}; add it to {path} as a table [{self.kind}s.{name}]")
 
 

@@ -1,4 +1,7 @@
-"""Folders of pretrained models: where published ones are on this machine, and the digest that identifies one."""
+"""Folders of pretrained models: where published ones are on this machine, and the digest that identifies one.
+
+Files of weights: whether they are whole, without the library that reads them.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,11 +11,43 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.engines.model_identity import IGNORED_PREFIXES, content_digest
 from cotrail.engines.optional_packages import install, install_extra
-from cotrail.engines.weight_files import check_safetensors
 from cotrail.errors import InputError, NotInstalledError
+
+_LENGTH_BYTES = 8
+"""Of the number that a safetensors file begins with: the length of its header."""
+
+MOST_HEADER_BYTES = 100_000_000
+"""The longest header that the library takes."""
+
+
+class _Tensor(Struct, frozen=True):
+    data_offsets: tuple[int, int]
+
+
+def check_safetensors(path: Path) -> None:
+    """Raises InputError where a file is no safetensors file, or ends before its tensors do."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header = file.read(length) if 0 < length <= MOST_HEADER_BYTES else b""
+        described = msgspec.json.decode(header, type=dict[str, Any])
+        described.pop("__metadata__", None)
+        tensors = msgspec.convert(described, dict[str, _Tensor])
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"the weights {path} can't be read: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no safetensors file, or damaged: get the model's files again") from error
+    whole = _LENGTH_BYTES + length + max((each.data_offsets[1] for each in tensors.values()), default=0)
+    if size < whole:
+        raise InputError(
+            f"{path} is cut off, as by a download that broke off: it has {size:,} of {whole:,} bytes; get it again"
+        )
+
 
 CONFIGURATION = (".json", ".txt", ".model")
 """Suffixes of files with configurations and vocabularies."""

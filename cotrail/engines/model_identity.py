@@ -4,7 +4,6 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from cotrail.common.short_digests import shortened
 from cotrail.errors import InputError
 
 IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
@@ -14,14 +13,6 @@ IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
 def model_identity(name: str, digest: str) -> str:
     """The identity, e.g. `smollm2-135m@` and a SHA-256, which changes with the files behind the name."""
     return f"{name}@{digest}"
-
-
-def is_pinned(revision: str, pinned: str) -> bool:
-    """Return whether a model is the one whose identity was pinned.
-
-    Former versions pinned twelve digits of each digest, so that their runs and experiments match on these alone.
-    """
-    return pinned in (revision, shortened(revision))
 
 
 def weights_digest(path: Path, context: int, engine: str = "") -> str:

@@ -48,49 +48,93 @@ def kinds() -> tuple[str, ...]:
     return tuple(dict.fromkeys([LANGUAGE_MODEL, *(role.kind for role in ROLES.values())]))
 
 
+class Malformed(Struct, frozen=True):
+    """Stands for a table that makes no engine: its fault is its own model's, and no other's.
+
+    problem: what is wrong with it, in a sentence; engine_name: the `engine` that it names, empty where it names none.
+    """
+
+    problem: str
+    engine_name: str = ""
+    location: ClassVar[str] = ""
+
+    def check(self) -> None:
+        """Raises InputError with the problem."""
+        raise InputError(self.problem)
+
+
+def usable(engine: Any) -> Any:
+    """The engine itself; raises InputError where its table makes none."""
+    if isinstance(engine, Malformed):
+        engine.check()
+    return engine
+
+
 def listed(path: Path, kind: str, engines: Any, built_in: Container[str]) -> dict[str, Any]:
-    """The engines of one kind that a file adds, by name; a missing file adds none.
+    """The engines of one kind that a file adds, by name; a missing file adds none. Each table is read by itself.
 
     engines: the union of their classes, which differ in their tags; built_in: names that are taken.
-    Raises InputError where the file is malformed.
+    A table that makes none is `Malformed`. Raises InputError where the file can't be read at all.
     """
-    tables = tables_of(path, kind)
-    for name in tables:
-        if name in built_in:
-            raise InputError(f"{path}: {name} is the name of a built-in {kind}; take another")
-    return {name: engine_of(path, kind, name, table, engines) for name, table in tables.items()}
+    return {name: _listed(path, kind, name, table, engines, built_in) for name, table in tables_of(path, kind).items()}
 
 
-def tables_of(path: Path, kind: str) -> dict[str, dict[str, Any]]:
-    """The tables of one kind as they stand in a file, by name, whether or not they make engines; none if it is missing.
+def _listed(path: Path, kind: str, name: str, table: Any, engines: Any, built_in: Container[str]) -> Any:
+    named = table.get("engine") if isinstance(table, dict) else None
+    engine_name = named if isinstance(named, str) else ""
+    if name in built_in:
+        problem = f"{path}: {name} is the name of a built-in {kind}; take another"
+        return Malformed(problem=problem, engine_name=engine_name)
+    try:
+        return engine_of(path, kind, name, table, engines)
+    except InputError as error:
+        return Malformed(problem=str(error), engine_name=engine_name)
 
-    Raises InputError where the file isn't TOML, or holds something else than tables of engines.
+
+def tables_of(path: Path, kind: str) -> dict[str, Any]:
+    """What a file has under a kind, by name: tables as they stand there, if they are any; nothing if it is missing.
+
+    Raises InputError where the file isn't TOML.
     """
-    tables: dict[str, dict[str, Any]] = getattr(_read(path, _form(tuple(dict.fromkeys([*kinds(), kind])))), f"{kind}s")
-    return tables
+    tables = _read(path).get(f"{kind}s")
+    return tables if isinstance(tables, dict) else {}
+
+
+def strays(path: Path) -> dict[str, Malformed]:
+    """What a file holds besides tables of engines, by its first key: a kind that is misspelt, say."""
+    form, found = _form(kinds()), dict[str, Malformed]()
+    for key, value in _read(path).items():
+        try:
+            msgspec.convert({key: value}, form)
+        except msgspec.ValidationError as error:
+            found[key] = Malformed(
+                problem=f"the list of models {path} is malformed: {refusal(error, form, {key: value})}"
+            )
+    return found
+
+
+def strays_in_words(path: Path) -> str:
+    """The same, to stand behind what is said of a name that isn't there."""
+    return "".join(f"; {stray.problem}" for stray in strays(path).values())
 
 
 @cache
 def _form(of: tuple[str, ...]) -> Any:
     """What the file may hold: a dictionary of tables for each kind."""
-    fields: list[tuple[str, Any, Any]] = [(f"{kind}s", dict[str, dict[str, Any]], {}) for kind in of]
+    fields: list[tuple[str, Any, Any]] = [(f"{kind}s", dict[str, Any], {}) for kind in of]
     return msgspec.defstruct("ModelsFile", fields, frozen=True, forbid_unknown_fields=True)
 
 
-def _read(path: Path, form: Any) -> Any:
+def _read(path: Path) -> dict[str, Any]:
     try:
-        document = read_toml(path, "the list of models")
+        return read_toml(path, "the list of models")
     except FileNotFoundError:
-        return form()
+        return {}
     except OSError as error:
         raise InputError(f"the list of models {path} can't be read ({error.strerror}); check the path") from error
-    try:
-        return msgspec.convert(document, form)
-    except msgspec.ValidationError as error:
-        raise InputError(f"the list of models {path} is malformed: {refusal(error, form, document)}") from error
 
 
-def engine_of(path: Path, kind: str, name: str, table: dict[str, Any], engines: Any) -> Any:
+def engine_of(path: Path, kind: str, name: str, table: Any, engines: Any) -> Any:
     """The engine that a table makes; path: of the file, which the table's paths are relative to. Raises InputError."""
 
     def beside(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself

@@ -66,11 +66,20 @@ def install(*arguments: str) -> str:
     pip = shutil.which("pip")
     if pip is not None and Path(pip).parent.samefile(Path(sys.executable).parent):
         installer = ["pip", "install"]
-    elif find_spec("pip") is not None:
+    elif _is_installed("pip"):
         installer = [sys.executable, "-m", "pip", "install"]
     else:
         installer = ["uv", "pip", "install", "--python", sys.executable]
     return shlex.join([*installer, *arguments])
+
+
+def _is_installed(package: str) -> bool:
+    # By its metadata: looking for the module pip has setuptools replace distutils, and warn where that is imported.
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def extra_with(module: str) -> str:

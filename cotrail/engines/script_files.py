@@ -9,9 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, read_whole, too_deep
 from cotrail.common.json_files import problem_of
-from cotrail.common.text_files import opened
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, opened, read_whole, too_deep
 from cotrail.engines.model_identity import model_identity
 from cotrail.errors import InputError
 

@@ -8,16 +8,47 @@ from typing import Any, TypeVar
 from weakref import finalize
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
 from cotrail.engines.language_models.served.client import ServerClient
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
-from cotrail.engines.language_models.served.protocols.bearer import bearer
+from cotrail.engines.language_models.served.protocols.delta import bearer
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
-from cotrail.engines.server_answers import Metered
-from cotrail.engines.text_server import TextServer
+from cotrail.engines.text_servers import TextServer
 from cotrail.errors import TransientStepError
+
+# What the answers of servers that are sent texts have in common.
+
+Answer = TypeVar("Answer")
+
+MOST_SHOWN = 10
+"""Indexes that an error names at most."""
+
+
+class Usage(Struct, frozen=True):
+    """What a request took, as servers say it."""
+
+    total_tokens: int | None = None
+
+
+class Metered(Struct, frozen=True):
+    """An answer that may say what its request took."""
+
+    usage: Usage | None = None
+
+
+def by_index(answers: Iterable[tuple[int, Answer]], count: int) -> list[Answer]:
+    """Answers in the order of the texts that they are about; raises TransientStepError unless there is one for each."""
+    pairs = list(answers)
+    if sorted(index for index, _ in pairs) != list(range(count)):
+        given = ", ".join(str(index) for index, _ in pairs[:MOST_SHOWN]) + ", ..." * (len(pairs) > MOST_SHOWN)
+        raise TransientStepError(
+            f"the server was sent {count} texts, numbered from 0, and answered {len(pairs)}: {given or 'none'}"
+        )
+    return [answer for _, answer in sorted(pairs, key=lambda pair: pair[0])]
+
 
 Form = TypeVar("Form")
 Item = TypeVar("Item")

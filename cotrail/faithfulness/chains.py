@@ -6,9 +6,17 @@ from msgspec import Struct
 
 from cotrail.faithfulness.inference import Vote
 from cotrail.faithfulness.rules import inferred, unified
-from cotrail.faithfulness.scores import Function, Scores, Thresholds, fact_score, faithfulness
 from cotrail.faithfulness.tasks import ChainRules, Task
-from cotrail.faithfulness.weighing import WeighedChain, WeighedSentence, Weighing
+from cotrail.faithfulness.weighing import (
+    Function,
+    Scores,
+    Thresholds,
+    WeighedChain,
+    WeighedSentence,
+    Weighing,
+    fact_score,
+    faithfulness,
+)
 
 
 class ScoredFact(Struct, frozen=True, kw_only=True):

@@ -18,11 +18,8 @@ _ALONE = (
 
 _WORDS = {task: "|".join(verdicts) for task, verdicts in VERDICTS.items() if verdicts}
 _STATED = {
-    (task, whole): re.compile(
-        rf"\A.*\banswer is\W++(?:(?:probably|most likely)\W++)?({words})\b{_ALONE if whole else ''}", re.IGNORECASE
-    )
+    task: re.compile(rf"\A.*\banswer is\W++(?:(?:probably|most likely)\W++)?({words})\b{_ALONE}", re.IGNORECASE)
     for task, words in _WORDS.items()
-    for whole in (True, False)
 }
 # A number behind the mark makes it no verdict: "No. 10 is a house."
 _OPENING = {task: re.compile(rf"({words})([,.!]|$)(?!\s*\d)", re.IGNORECASE) for task, words in _WORDS.items()}
@@ -38,17 +35,17 @@ def facts(chain: str, task: Task) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences(chain) if not _concludes(sentence.lower(), task))
 
 
-def prediction(chain: str, task: Task, *, whole: bool = True) -> str:
+def prediction(chain: str, task: Task) -> str:
     """The last answer that the chain states; empty if it states none.
 
     Temporal: the text of `stated_answer`. Otherwise the task's verdict in lower case: what follows "answer is",
     optionally behind "probably" or "most likely"; where no sentence says that, the verdict that a sentence begins with.
-    whole: the verdict must be the whole statement, reasons aside; else any word may follow it.
+    The verdict must be the whole statement, reasons aside.
     """
     statements = sentences(chain)
     if task == "temporal":
         return _last(stated_answer(sentence) for sentence in statements)
-    return _verdict(_STATED[task, whole], statements) or _verdict(_OPENING[task], statements)
+    return _verdict(_STATED[task], statements) or _verdict(_OPENING[task], statements)
 
 
 def _concludes(sentence: str, task: Task) -> bool:

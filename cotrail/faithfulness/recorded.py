@@ -15,8 +15,8 @@ from cotrail.common.json_files import decode, lines
 from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact
 from cotrail.faithfulness.rules import prediction
-from cotrail.faithfulness.scores import NO_EVIDENCE, Scores
 from cotrail.faithfulness.tasks import VERDICTS, ChainRules, Task, same
+from cotrail.faithfulness.weighing import NO_EVIDENCE, Scores
 
 ROUNDING = 1e-6
 """How far a score may lie outside its range: models compute with 32 bits."""

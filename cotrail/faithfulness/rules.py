@@ -1,4 +1,4 @@
-"""Rule sets for reading and weighing chains: the paper's, the released code's, and those of former versions."""
+"""Rule sets for reading and weighing chains: the paper's and the released code's."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,9 +15,7 @@ def facts(chain: str, task: Task, rules: ChainRules) -> tuple[str, ...]:
 
 def prediction(chain: str, task: Task, rules: ChainRules) -> str:
     """The chain's prediction; empty where it makes none."""
-    if rules == "released":
-        return released_prediction(chain, task)
-    return paper.prediction(chain, task, whole=rules == "paper")
+    return released_prediction(chain, task) if rules == "released" else paper.prediction(chain, task)
 
 
 def unified(predictions: Iterable[str], task: Task, rules: ChainRules) -> tuple[str, ...]:

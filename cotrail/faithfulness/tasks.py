@@ -9,9 +9,8 @@ Task = Literal["commonsense", "temporal", "tabular"]
 """Commonsense asks for yes or no (StrategyQA), temporal for a text (TempQuestions), tabular for true or false
 (INFOTABS)."""
 
-ChainRules = Literal["paper", "released", "words"]
-"""The rules of the `paper`, as far as it states any; those of the authors' `released` code; or `words`, by which the
-first versions of the systems read chains: as `paper`, except that "the answer is no one" counts as no."""
+ChainRules = Literal["paper", "released"]
+"""The rules of the `paper`, as far as it states any, or those of the authors' `released` code."""
 
 VERDICTS: dict[Task, tuple[str, ...]] = {"commonsense": ("yes", "no"), "temporal": (), "tabular": ("true", "false")}
 """The possible predictions; none are listed where a prediction is free text."""

@@ -3,11 +3,9 @@
 They are built beforehand: `cotrail demonstrations from-run`.
 """
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import STEP_BY_STEP
 from cotrail.core.demonstrations import AnswerForm, Shots
@@ -16,7 +14,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
@@ -28,7 +26,7 @@ class AutoCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_tokens: Positive = 256
     """The most tokens of the chain."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
     prompting: PromptSettings = PromptSettings()
@@ -44,8 +42,8 @@ def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> Sys
         drop=settings.prompting.drop,
         layout="qa",
     )
-    reasoning = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="chain", temperature=settings.temperature)
-    chain = yield from last_text(reasoning)
+    reason = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="chain", temperature=settings.temperature)
+    chain = yield from last_text(reason)
     return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain))
 
 

@@ -7,10 +7,9 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.sentences import sentences
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
-from cotrail.systems.parts.tasks import task_prompt
+from cotrail.systems.parts.tasks import BaselineSettings, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -36,7 +35,7 @@ def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  #
 
 SPEC = SystemSpec(
     name="chain-of-thought",
-    version=2,
+    version=1,
     title="Chain-of-thought prompting",
     paper="Wei et al., 2022, https://arxiv.org/abs/2201.11903",
     settings=BaselineSettings,
@@ -45,6 +44,4 @@ SPEC = SystemSpec(
     released=released_chains,
     most=most,
 )
-
-# Version 1 had every prompt in IRCoT's layout and read texts of one line.
-SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)
+SPECS = (SPEC,)

@@ -2,23 +2,22 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, user
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
+from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("corag")
@@ -51,10 +50,10 @@ class CoragSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_answer_tokens: Positive = 128
     """The most tokens of the final answer."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    temperature: Temperature = 0.0
     """The temperature of sub-queries; that of answers is always 0."""
 
-    again_temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    again_temperature: Temperature = 0.7
     """The temperature from which on a sub-query is drawn again that was asked before."""
 
 
@@ -70,8 +69,8 @@ def corag(question: Question, shots: Shots, settings: CoragSettings) -> System:
     path: tuple[Asking, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
     documents: tuple[Paragraph, ...] = ()
-    again, limit = False, ""
-    try:
+    again = False
+    with Limited() as end:
         documents = paragraphs = yield from found(question.text, replace(settings.search, count=settings.documents))
         for draw in range(DRAWS * settings.queries):
             query = yield from next_query(question, path, draw if again else None, shots, settings)
@@ -85,11 +84,9 @@ def corag(question: Question, shots: Shots, settings: CoragSettings) -> System:
             if len(path) == settings.queries:
                 break
         else:
-            limit = "calls"
-    except LimitReached as reached:
-        limit = reached.limit
+            end.limit = "calls"
     text = yield from final_answer(question, path, documents, shots, settings)
-    return Answer(text=text, sentences=tuple(map(told, path)), paragraphs=paragraphs, limit=limit)
+    return Answer(text=text, sentences=tuple(map(told, path)), paragraphs=paragraphs, limit=end.limit)
 
 
 def next_query(
@@ -98,14 +95,14 @@ def next_query(
     """The next sub-query; drawn_again: the number of the draw where the one before was asked already."""
     words = worded(shots, OWN, "query", path=shown_path(path), question=Asked(question.text))
     warm = max(settings.temperature, settings.again_temperature)
-    step = Reason(
+    reason = Reason(
         prompt=Prompt(turns=(user(*words),)),
         max_tokens=settings.max_query_tokens,
         until="end",
         temperature=settings.temperature if drawn_again is None else warm,
         sample=drawn_again,
     )
-    return bare_query((yield from text_of(step)))
+    return bare_query((yield from text_of(reason)))
 
 
 def bare_query(text: str) -> str:
@@ -122,13 +119,13 @@ def intermediate_answer(
     """The answer to a sub-query from what was found for it."""
     paragraphs = best_last(prompting.shown(question, known), settings)
     words = worded(shots, OWN, "intermediate", paragraphs=paragraphs, query=Asked(query))
-    step = Reason(
+    reason = Reason(
         prompt=Prompt(turns=(user(*words),)),
         max_tokens=settings.max_intermediate_tokens,
         until="end",
         temperature=0.0,
     )
-    return (yield from text_of(step))
+    return (yield from text_of(reason))
 
 
 def final_answer(

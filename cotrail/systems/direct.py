@@ -1,19 +1,17 @@
 """Direct prompting: the question alone (the first row of table 1 in Search-in-the-Chain; Xu et al., 2023)."""
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.answers import stated
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.answers import stated_or_all
+from cotrail.systems.parts.limits import Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("direct")
@@ -25,7 +23,7 @@ class DirectSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_tokens: Positive = 256
     """The most tokens of the answer."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
@@ -34,7 +32,7 @@ def direct(question: Question, shots: Shots, settings: DirectSettings) -> System
     prompt = Prompt(turns=(user(*worded(shots, OWN, "prompt", question=Asked(question.text))),))
     reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
     said = yield from last_text(reading)
-    return Answer(text=stated(said))
+    return Answer(text=stated_or_all(said))
 
 
 def needs(_: DirectSettings) -> Needs:

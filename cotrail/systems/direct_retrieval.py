@@ -1,22 +1,20 @@
 """Direct Retrieval: the best paragraphs for the question, then one prompt (Search-in-the-Chain, section 4.1)."""
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
+from cotrail.core.system import Answer, System
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.answers import stated
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.answers import stated_or_all
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("direct_retrieval")
@@ -32,24 +30,21 @@ class DirectRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_
     max_tokens: Positive = 256
     """The most tokens of the answer."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
 def direct_retrieval(question: Question, shots: Shots, settings: DirectRetrievalSettings) -> System:
     """Search with the question, show what was found, and take what the model says."""
     paragraphs: tuple[Paragraph, ...] = ()
-    limit = ""
-    try:
+    with Limited() as end:
         paragraphs = yield from found(question.text, settings.search)
-    except LimitReached as reached:
-        limit = reached.limit
     pieces = shown(prompting.shown(question, paragraphs), PARAGRAPH, settings.search)
     words = worded(shots, OWN, "prompt", paragraphs=pieces, question=Asked(question.text))
     prompt = Prompt(turns=(user(*words),))
     reading = Read(prompt=prompt, max_tokens=settings.max_tokens, until="end", temperature=settings.temperature)
     said = yield from last_text(reading)
-    return Answer(text=stated(said), paragraphs=paragraphs, limit=limit)
+    return Answer(text=stated_or_all(said), paragraphs=paragraphs, limit=end.limit)
 
 
 def needs(_: DirectRetrievalSettings) -> Needs:

@@ -8,20 +8,20 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
-from cotrail.core.system import Answer, LimitReached, Part, System
+from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
+from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
-from cotrail.systems.parts.steps import all_of, last_text
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.steps import all_of, last_text, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("dsp")
@@ -51,7 +51,7 @@ class DSPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     predictions: Annotated[int, Meta(ge=1, le=100)] = 20
     """The answers that are sampled, and vote."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    temperature: Temperature = 0.7
     """The temperature at which queries and answers are sampled."""
 
     max_tokens: Positive = 150
@@ -67,10 +67,10 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 def dsp(question: Question, shots: Shots, settings: DSPSettings) -> System:
     """Search in hops, each with several sampled queries at once, then have sampled answers vote."""
-    summary, limit = "", ""
+    summary = ""
     known: tuple[Paragraph, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    try:
+    with Limited() as end:
         for hop in range(settings.hops):
             name = "next_query" if hop else "first_query"
             prompt = prompt_of(name, question, summary, known, shots, settings)
@@ -81,14 +81,13 @@ def dsp(question: Question, shots: Shots, settings: DSPSettings) -> System:
             summary = written[0].rationale if hop and written else ""
         prompt = prompt_of("answer", question, summary, known, shots, settings)
         predicted = yield from sampled_completions(prompt, ANSWER, settings.predictions, settings)
-    except LimitReached as reached:
-        limit = reached.limit
+    if end.limit:
         prompt = prompt_of("answer", question, summary, known, shots, settings)
         single = replace(generation(prompt, settings), temperature=0.0)
         predicted = completions([(yield from last_text(single))], ANSWER)
     votes = majority(each.value for each in predicted)
     sentences = () if votes.chosen is None else tuple(filter(None, (predicted[votes.chosen].rationale,)))
-    return Answer(text=votes.winner, sentences=sentences, paragraphs=paragraphs, details=votes, limit=limit)
+    return Answer(text=votes.winner, sentences=sentences, paragraphs=paragraphs, details=votes, limit=end.limit)
 
 
 def prompt_of(
@@ -102,9 +101,7 @@ def prompt_of(
 
 def generation(prompt: Prompt, settings: DSPSettings) -> Reason:
     """The generation of a prompt's last fields."""
-    return Reason(
-        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=FURTHER, temperature=settings.temperature
-    )
+    return until_stop(prompt, FURTHER, settings)
 
 
 def sampled_completions(prompt: Prompt, field: str, count: int, settings: DSPSettings) -> Part[tuple[Completion, ...]]:

@@ -5,10 +5,9 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
-from cotrail.systems.parts.tasks import task_answer, task_prompt
+from cotrail.systems.parts.tasks import BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -32,7 +31,7 @@ def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  #
 
 SPEC = SystemSpec(
     name="few-shot",
-    version=2,
+    version=1,
     title="Few-shot prompting",
     paper="Brown et al., 2020, https://arxiv.org/abs/2005.14165",
     settings=BaselineSettings,
@@ -41,6 +40,4 @@ SPEC = SystemSpec(
     released=released_chains,
     most=most,
 )
-
-# Version 1 had every prompt in IRCoT's layout and read texts of one line.
-SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)
+SPECS = (SPEC,)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
@@ -13,11 +13,11 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.words import chosen_words, own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("flare")
@@ -52,7 +52,7 @@ class FlareSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_tokens: Positive = 256
     """The most tokens of all sentences together."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
@@ -60,8 +60,8 @@ def flare(question: Question, shots: Shots, settings: FlareSettings) -> System:
     """Write sentence after sentence, and those that the model is unsure of again, with what a search for them finds."""
     sentences: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    left, limit = settings.max_tokens, ""
-    try:
+    left = settings.max_tokens
+    with Limited() as end:
         paragraphs = known = yield from found(question.text, settings.search)
         while True:
             chain = chain_prompt(question, known, sentences, shots, settings)
@@ -80,11 +80,9 @@ def flare(question: Question, shots: Shots, settings: FlareSettings) -> System:
                 break
             left -= max(1, len(sentence.kept_tokens))
             if left <= 0:
-                limit = "tokens"
+                end.limit = "tokens"
                 break
-    except LimitReached as reached:
-        limit = reached.limit
-    return Answer(text=answer_of(sentences, settings), sentences=sentences, paragraphs=paragraphs, limit=limit)
+    return Answer(text=answer_of(sentences, settings), sentences=sentences, paragraphs=paragraphs, limit=end.limit)
 
 
 def chain_prompt(
@@ -108,13 +106,13 @@ def chain_prompt(
 
 def write(prompt: Prompt, left: int, settings: FlareSettings) -> Part[Generated]:
     """The next sentence, with its tokens; left: those that the answer may still have."""
-    step = Reason(
+    reason = Reason(
         prompt=prompt,
         max_tokens=min(settings.max_sentence_tokens, left),
         temperature=settings.temperature,
         scored=True,
     )
-    return expect((yield step), Generated)
+    return expect((yield reason), Generated)
 
 
 def unsure_query(draft: Generated, settings: FlareSettings) -> str:

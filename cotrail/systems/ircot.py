@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
@@ -13,9 +13,8 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
-from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages, most_pages
+from cotrail.core.system import Answer, System
+from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import (
     PromptSettings,
     instructed,
@@ -23,12 +22,13 @@ from cotrail.systems.parts.prompting import (
     pinned_paragraph,
     shown,
 )
-from cotrail.systems.parts.reader_settings import ReaderSettings
-from cotrail.systems.parts.reading import read_answer
+from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
+    PageSettings,
     RetrievalSettings,
-    RetrievalSettings1,
     collect,
+    find_pages,
+    most_pages,
     query_of,
     search,
     shown_to_reader,
@@ -78,13 +78,14 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
     # The pinned passage counts as collected: it takes one of the `max_paragraphs` places.
     paragraphs = shown(question, ())
     sentences: tuple[str, ...] = ()
-    limit = ""
-    try:
-        titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
+    with Limited() as end:
+        most_words = retrieval.max_paragraph_words
+        titles = yield from find_pages(question, shots, settings.pages, settings.prompting, most_words)
         query = query_of(question.text, retrieval)
         while True:
-            hits = yield search(query, retrieval, titles, settings.pages.scope)
-            paragraphs = collect(paragraphs, hits, retrieval, pinned)
+            if titles is not None:
+                hits = yield search(query, retrieval, titles, settings.pages.scope)
+                paragraphs = collect(paragraphs, hits, retrieval, pinned)
             sentence = yield from text_of(next_sentence(question, paragraphs, sentences, shots, settings))
             if not sentence:
                 # The model has nothing to add; the reader answers from what was collected.
@@ -93,19 +94,17 @@ def ircot(question: Question, shots: Shots, settings: IRCoTSettings) -> System:
             if stated_answer(sentence, empty=empty) is not None:
                 break
             if len(sentences) >= settings.max_sentences:
-                limit = "sentences"
+                end.limit = "sentences"
                 break
             query = next_query(question.text, sentences, settings)
-    except LimitReached as reached:
-        limit = reached.limit
     if settings.reading.reader == "none":
         answer = chain_answer(sentences, empty=empty)
-        return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=limit)
+        return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=end.limit)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
     answer = yield from read_answer(
         question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
     )
-    return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=limit)
+    return Answer(text=answer, sentences=sentences, paragraphs=paragraphs, limit=end.limit)
 
 
 def next_sentence(
@@ -185,7 +184,7 @@ def released(*, instructed: bool) -> dict[str, Any]:
 
 SPEC = SystemSpec(
     name="ircot",
-    version=2,
+    version=1,
     title="IRCoT",
     paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
     ablations={"without reader (appendix F)": {"reading.reader": "none"}},
@@ -198,6 +197,4 @@ SPEC = SystemSpec(
     states_answer=True,
     most=most,
 )
-
-# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
-SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(), pages=PageSettings1()), SPEC)
+SPECS = (SPEC,)

@@ -1,23 +1,21 @@
 """ITER-RETGEN: what was written in one round is searched for in the next (Shao et al., 2023, section 3)."""
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
+from cotrail.core.system import Answer, System
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import text_of
-from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.parts.steps import text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("iter_retgen")
@@ -37,23 +35,23 @@ class IterRetGenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_tokens: Positive = 256
     """The most tokens of a round's chain of thought."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
 def iter_retgen(question: Question, shots: Shots, settings: IterRetGenSettings) -> System:
     """Search and answer in rounds, each with the question and what the round before wrote; the last answer counts."""
-    chain, limit = "", ""
+    chain = ""
     paragraphs: tuple[Paragraph, ...] = ()
-    try:
+    with Limited() as end:
         for _ in range(settings.rounds):
             # The question first: of long queries the end isn't searched for.
             known = yield from found(f"{question.text} {chain}", settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             chain = (yield from text_of(answering(question, known, shots, settings))).strip()
-    except LimitReached as reached:
-        limit = reached.limit
-    return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain), paragraphs=paragraphs, limit=limit)
+    return Answer(
+        text=behind_answer_is(chain) or "", sentences=sentences(chain), paragraphs=paragraphs, limit=end.limit
+    )
 
 
 def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, settings: IterRetGenSettings) -> Reason:
@@ -66,13 +64,7 @@ def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, se
         paragraphs=shown(prompting.shown(question, known), PARAGRAPH, settings.search),
         question=Asked(question.text),
     )
-    return Reason(
-        prompt=Prompt(turns=(plain(*words),)),
-        max_tokens=settings.max_tokens,
-        until="stop",
-        stop=(FURTHER_EXAMPLE,),
-        temperature=settings.temperature,
-    )
+    return until_stop(Prompt(turns=(plain(*words),)), (FURTHER_EXAMPLE,), settings)
 
 
 def needs(_: IterRetGenSettings) -> Needs:

@@ -1,24 +1,20 @@
 """Least-to-Most prompting: sub-questions answered one after another, each with those before it (Zhou et al., 2022)."""
 
-from typing import Annotated
-
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.systems.parts.answers import stated
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.plans import sub_questions
-from cotrail.systems.parts.prompting import pinned_paragraph
+from cotrail.core.system import Answer, Part, System
+from cotrail.systems.parts.answers import stated_or_all, sub_questions
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import own_words, pinned_paragraph, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("least_to_most")
@@ -43,7 +39,7 @@ class LeastToMostSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_answer_tokens: Positive = 64
     """The most tokens of each answer."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
@@ -52,29 +48,27 @@ def least_to_most(question: Question, shots: Shots, settings: LeastToMostSetting
     prompt = Prompt(turns=(plain(*worded(shots, OWN, "solve"), "\n"),))
     answers: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    limit = ""
-    try:
+    with Limited() as end:
         for asked in (yield from decomposed(question, shots, settings)):
             known = yield from looked_up(asked, question, settings)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             asking = asking_for(asked, prompt, known, settings)
             said = yield from text_of(answering(asking, settings))
             prompt, answers = asking.wrote(f" {said}"), (*answers, said)
-    except LimitReached as reached:
-        limit = reached.limit
+    if end.limit:
         asking = asking_for(question.text, prompt, (), settings)
         answers += ((yield from last_text(answering(asking, settings))),)
-    return Answer(text=stated(answers[-1]), sentences=tuple(filter(None, answers)), paragraphs=paragraphs, limit=limit)
+    return Answer(
+        text=stated_or_all(answers[-1]), sentences=tuple(filter(None, answers)), paragraphs=paragraphs, limit=end.limit
+    )
 
 
 def decomposed(question: Question, shots: Shots, settings: LeastToMostSettings) -> Part[tuple[str, ...]]:
     """The sub-questions in their order, the question itself as the last one."""
     words = worded(shots, OWN, "decompose", question=Asked(question.text))
     prompt = Prompt(turns=(plain(*words),))
-    planning = Reason(
-        prompt=prompt, max_tokens=settings.max_plan_tokens, until="chain", temperature=settings.temperature
-    )
-    asked = sub_questions((yield from text_of(planning)), settings.sub_questions)
+    reason = Reason(prompt=prompt, max_tokens=settings.max_plan_tokens, until="chain", temperature=settings.temperature)
+    asked = sub_questions((yield from text_of(reason)), settings.sub_questions)
     before = tuple(each for each in asked if normalized(each) != normalized(question.text))
     return (*before, question.text)
 

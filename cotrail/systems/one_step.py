@@ -7,16 +7,16 @@ from msgspec import Struct
 from cotrail.core.demonstrations import Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
-from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.pages import PageSettings, PageSettings1, find_pages, most_pages
+from cotrail.core.system import Answer, System
+from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
-from cotrail.systems.parts.reader_settings import ReaderSettings
-from cotrail.systems.parts.reading import read_answer
+from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
+    PageSettings,
     RetrievalSettings,
-    RetrievalSettings1,
     collect,
+    find_pages,
+    most_pages,
     query_of,
     search,
     shown_to_reader,
@@ -39,12 +39,12 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     retrieval = settings.retrieval
     # The pinned passage takes no place among those collected: the reader is shown it in addition.
     paragraphs: tuple[Paragraph, ...] = ()
-    try:
-        titles = yield from find_pages(question, shots, settings.pages, settings.prompting)
-        hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
-        paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
-    except LimitReached:
-        pass
+    with Limited():
+        most_words = retrieval.max_paragraph_words
+        titles = yield from find_pages(question, shots, settings.pages, settings.prompting, most_words)
+        if titles is not None:
+            hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+            paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
     if settings.reading.reader == "none":
         return Answer(text="", paragraphs=paragraphs)
     read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
@@ -75,7 +75,7 @@ def released(*, instructed: bool) -> dict[str, Any]:
 
 SPEC = SystemSpec(
     name="one-step",
-    version=2,
+    version=1,
     title="OneR",
     paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
     settings=OneStepSettings,
@@ -86,6 +86,4 @@ SPEC = SystemSpec(
     counts="one-step",
     most=most,
 )
-
-# Version 1 could collect a pinned passage again, and dropped titles beyond those asked for.
-SPECS = (SPEC.former(1, retrieval=RetrievalSettings1(retrieval_count=15), pages=PageSettings1()), SPEC)
+SPECS = (SPEC,)

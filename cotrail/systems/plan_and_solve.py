@@ -4,26 +4,23 @@ With retrieval it is the baseline of Search-in-the-Chain (section 4.1): one roun
 """
 
 from itertools import chain
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, user
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
+from cotrail.core.system import Answer, Part, System
 from cotrail.faithfulness.sentences import sentences
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.answers import behind_answer_is, stated
-from cotrail.systems.parts.asking_on import asked_on
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.plans import sub_questions
+from cotrail.systems.parts.answers import behind_answer_is, stated_or_all, sub_questions
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
-from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("plan_and_solve")
@@ -49,7 +46,7 @@ class PlanAndSolveSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_answer_tokens: Positive = 32
     """The most tokens of an answer that is asked for behind a solution that states none."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature; the run's unless given."""
 
 
@@ -57,19 +54,17 @@ def plan_and_solve(question: Question, shots: Shots, settings: PlanAndSolveSetti
     """Plan, search for what the plan asks, and carry it out; where that states no answer, ask for it."""
     prompt = Prompt(turns=(user(*worded(shots, OWN, "think", question=Asked(question.text))),))
     paragraphs: tuple[Paragraph, ...] = ()
-    solution, answer, limit = "", None, ""
-    try:
+    solution, answer = "", None
+    with Limited() as end:
         if settings.retrieve:
             plan = yield from planned(question, shots, settings)
             paragraphs = yield from looked_up(plan, question, settings)
             prompt = solving(question, plan, paragraphs, shots, settings)
         solution = yield from text_of(writing(prompt, settings))
         answer = behind_answer_is(solution)
-    except LimitReached as reached:
-        limit = reached.limit
     if not answer:
         answer = yield from extracted(prompt, solution, shots, settings)
-    return Answer(text=answer, sentences=sentences(solution), paragraphs=paragraphs, limit=limit)
+    return Answer(text=answer, sentences=sentences(solution), paragraphs=paragraphs, limit=end.limit)
 
 
 def planned(question: Question, shots: Shots, settings: PlanAndSolveSettings) -> Part[str]:
@@ -102,7 +97,7 @@ def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolv
     """The answer, asked for behind the solution."""
     asking = asked_on(prompt, solution, *worded(shots, OWN, "state"))
     reading = Read(prompt=asking, max_tokens=settings.max_answer_tokens, temperature=settings.temperature)
-    return stated((yield from last_text(reading)))
+    return stated_or_all((yield from last_text(reading)))
 
 
 def needs(settings: PlanAndSolveSettings) -> Needs:

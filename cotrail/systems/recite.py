@@ -5,18 +5,18 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, Written, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.systems.parts.answers import stated
+from cotrail.core.system import Answer, Part, System
+from cotrail.systems.parts.answers import stated_or_all
+from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import all_of, last_text
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.steps import all_of, last_text, texts_before
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("recite")
@@ -31,7 +31,7 @@ class ReciteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     samples: Annotated[int, Meta(ge=1, le=1000)] = 20
     """How often passages are recited."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    temperature: Temperature = 0.7
     """The temperature at which they are recited. They are read at 0."""
 
     max_passage_tokens: Positive = 128
@@ -42,24 +42,26 @@ class ReciteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def recite(question: Question, shots: Shots, settings: ReciteSettings) -> System:
-    """Recite passages that hold the answer, several times; read the answer in each; the one that most have wins."""
+    """Recite passages that hold the answer, several times; read the answer in each; the one that most have wins.
+
+    A recitation without passages is read too.
+    """
     recited: tuple[tuple[str, ...], ...] = ()
-    limit = ""
-    try:
+    with Limited() as end:
         recited = yield from recitations(question, shots, settings)
         readings = (answering(question, passages, shots, settings) for passages in recited)
         answers = tuple(each.text for each in (yield from all_of(readings, Generated)))
-    except LimitReached as reached:
-        limit = reached.limit
+    if end.limit:
+        recited = tuple(filter(None, recited or map(passages_of, texts_before(end))))
         last = answering(question, recited[0] if recited else (), shots, settings)
         answers = ((yield from last_text(last)),)
-    votes = majority(map(stated, answers), tie="shorter")
+    votes = majority(map(stated_or_all, answers), tie="shorter")
     behind_it = recited[votes.chosen] if recited and votes.chosen is not None else ()
-    return Answer(text=votes.winner, sentences=behind_it, details=votes, limit=limit)
+    return Answer(text=votes.winner, sentences=behind_it, details=votes, limit=end.limit)
 
 
 def recitations(question: Question, shots: Shots, settings: ReciteSettings) -> Part[tuple[tuple[str, ...], ...]]:
-    """The passages of each sample that recited any."""
+    """The passages of each sample."""
     words = worded(shots, OWN, "passages", question=Asked(question.text))
     reciting = (
         Reason(
@@ -72,8 +74,7 @@ def recitations(question: Question, shots: Shots, settings: ReciteSettings) -> P
         )
         for number in range(settings.samples)
     )
-    texts = yield from all_of(reciting, Generated)
-    return tuple(passages for each in texts if (passages := passages_of(each.text)))
+    return tuple(passages_of(each.text) for each in (yield from all_of(reciting, Generated)))
 
 
 def passages_of(text: str) -> tuple[str, ...]:
@@ -104,16 +105,15 @@ def most(question: Question, settings: ReciteSettings) -> tuple[Most, ...]:  # n
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="recite",
-        version=1,
-        title="Recite-and-answer",
-        paper="Sun et al., 2023, https://arxiv.org/abs/2210.01296",
-        settings=ReciteSettings,
-        open=recite,
-        needs=needs,
-        most=most,
-        details=Votes,
-    ),
+SPEC = SystemSpec(
+    name="recite",
+    version=1,
+    title="Recite-and-answer",
+    paper="Sun et al., 2023, https://arxiv.org/abs/2210.01296",
+    settings=ReciteSettings,
+    open=recite,
+    needs=needs,
+    most=most,
+    details=Votes,
 )
+SPECS = (SPEC,)

@@ -1,23 +1,22 @@
 """Self-Ask: the model asks itself follow-up questions, which a search answers (Press et al., 2022, section 4)."""
 
 from itertools import count
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.lines import lines
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.core.system import Answer, Part, System
+from cotrail.systems.parts.answers import behind, lines
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.parts.steps import last_text, text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("self_ask")
@@ -47,7 +46,7 @@ class SelfAskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     max_answer_tokens: Positive = 32
     """The most tokens that a reader writes."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    temperature: Temperature = 0.0
     """The temperature of all that the model writes."""
 
 
@@ -56,9 +55,9 @@ def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> Sys
     prompt = opening(question, shots)
     sentences: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    said, limit = "", ""
+    said = ""
     stop = (INTERMEDIATE, NEXT_QUESTION) if settings.retrieve else (NEXT_QUESTION,)
-    try:
+    with Limited() as end:
         for asked in count():
             said = yield from write(prompt, stop, settings)
             prompt, sentences = prompt.wrote(said), (*sentences, *lines(said))
@@ -66,7 +65,7 @@ def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> Sys
             if not query:
                 break
             if asked == settings.follow_ups:
-                limit = "searches"
+                end.limit = "searches"
                 break
             known = yield from found(query, settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
@@ -76,14 +75,12 @@ def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> Sys
             if not told:
                 own = yield from write(prompt, (f"\n{FOLLOW_UP}", f"\n{FINAL}", NEXT_QUESTION), settings)
                 prompt = prompt.wrote(own)
-    except LimitReached as reached:
-        limit = reached.limit
     if FINAL not in said:
         ending = prompt.append(f"\n{FINAL}")
-        final = Reason(prompt=ending, max_tokens=settings.max_tokens, until="line", temperature=settings.temperature)
-        said = f"{FINAL} {(yield from last_text(final))}"
+        reason = Reason(prompt=ending, max_tokens=settings.max_tokens, until="line", temperature=settings.temperature)
+        said = f"{FINAL} {(yield from last_text(reason))}"
         sentences += lines(said)
-    return Answer(text=behind(said, FINAL) or "", sentences=sentences, paragraphs=paragraphs, limit=limit)
+    return Answer(text=behind(said, FINAL) or "", sentences=sentences, paragraphs=paragraphs, limit=end.limit)
 
 
 def opening(question: Question, shots: Shots) -> Prompt:
@@ -94,10 +91,7 @@ def opening(question: Question, shots: Shots) -> Prompt:
 
 def write(prompt: Prompt, stop: tuple[str, ...], settings: SelfAskSettings) -> Part[str]:
     """What the model writes up to one of these strings."""
-    step = Reason(
-        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=stop, temperature=settings.temperature
-    )
-    return (yield from text_of(step))
+    return (yield from text_of(until_stop(prompt, stop, settings)))
 
 
 def follow_up(said: str) -> str:

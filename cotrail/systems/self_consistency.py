@@ -4,18 +4,20 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.parts.chains import most_chains, sample_chains
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.chains import most_chains, sample_chains, voted
+from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.task_settings import DEFAULTS_1, SampledSettings
-from cotrail.systems.parts.voting import voted
+from cotrail.systems.parts.steps import texts_before
+from cotrail.systems.parts.tasks import SampledSettings
 from cotrail.systems.spec import Needs, SystemSpec
 
 
 def self_consistency(question: Question, shots: Shots, settings: SampledSettings) -> System:
     """Sample chains and take the answer that most of them state."""
-    chains = yield from sample_chains(question, shots, settings)
-    return voted(chains, settings)
+    with Limited() as end:
+        chains = yield from sample_chains(question, shots, settings)
+        return voted(chains, settings)
+    return voted(texts_before(end), settings)
 
 
 def needs(_: SampledSettings) -> Needs:
@@ -30,7 +32,7 @@ def most(question: Question, settings: SampledSettings) -> tuple[Most, ...]:  # 
 
 SPEC = SystemSpec(
     name="self-consistency",
-    version=2,
+    version=1,
     title="Self-consistency",
     paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
     settings=SampledSettings,
@@ -40,6 +42,4 @@ SPEC = SystemSpec(
     most=most,
     details=Weighing,
 )
-
-# Version 1 had every prompt in IRCoT's layout and read texts of one line.
-SPECS = (SPEC.former(1, **DEFAULTS_1), SPEC)
+SPECS = (SPEC,)

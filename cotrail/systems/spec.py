@@ -5,18 +5,16 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
-from cotrail.core.ports.knowledge import Source
+from cotrail.core.ports.retriever import Source
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems.parts.defaults import with_defaults
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.rules import Released, Rules, as_the_paper
 
 
@@ -107,13 +105,6 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     def details_in(self, recorded: Any) -> Struct | None:
         """The details of a recorded answer, which the store keeps as JSON; None where it has none."""
         return None if self.details is None else msgspec.convert(recorded, self.details | None)
-
-    def former(self, version: int, **defaults: Any) -> "SystemSpec":
-        """A former version, which differs only by these defaults of its settings.
-
-        A recorded run has nothing of the settings that came later: the defaults make it do what it did then.
-        """
-        return replace(self, version=version, settings=with_defaults(self.settings, **defaults))
 
 
 def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = None) -> SystemSpec:

@@ -3,28 +3,29 @@
 It is the baseline of Search-in-the-Chain (table 1 and its footnote 4), whose model isn't trained to call tools.
 """
 
-from typing import Annotated
+import re
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from cotrail.common.numbers import Positive
-from cotrail.core.actions.generate import Reason
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.parts.steps import until_stop
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("toolformer")
 
 OPENED, CLOSED = '[Search("', '")]'
 NEXT_QUESTION = "\nQuestion:"
+_ESCAPED = re.compile(r"\\([\"\\])")
 
 
 class ToolformerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,8 +39,13 @@ class ToolformerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_tokens: Positive = 256
     """The most tokens that the model writes at a time."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    temperature: Temperature = 0.0
     """The temperature of all that the model writes."""
+
+
+def plain_query(written: str) -> str:
+    """A query without the backslashes before its quotation marks and backslashes."""
+    return _ESCAPED.sub(r"\1", written)
 
 
 def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -> System:
@@ -49,8 +55,7 @@ def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -
     prompt = Prompt(turns=(plain(*words),))
     texts: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    limit = ""
-    try:
+    with Limited() as end:
         for left in range(settings.searches, -1, -1):
             written = yield from write(prompt, settings)
             text, query = called(written)
@@ -58,27 +63,22 @@ def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -
             if query is None:
                 break
             if not left:
-                limit = "searches"
+                end.limit = "searches"
                 break
-            known = yield from found(query, settings.search)
+            known = yield from found(plain_query(query), settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             # What was found last stays longest where not all fits.
             told = shown(known, " {title}: {text}", settings.search, yields=left)
             prompt = prompt.wrote(f"{written.text}{CLOSED}").append(" →", *told, "\n")
-    except LimitReached as reached:
-        limit = reached.limit
     return Answer(
-        text=answer_of(texts, limit), sentences=tuple(filter(None, texts)), paragraphs=paragraphs, limit=limit
+        text=answer_of(texts, end.limit), sentences=tuple(filter(None, texts)), paragraphs=paragraphs, limit=end.limit
     )
 
 
 def write(prompt: Prompt, settings: ToolformerSettings) -> Part[Generated]:
     """What the model writes up to the end of a call, or to its own."""
     stop = (CLOSED, NEXT_QUESTION)
-    step = Reason(
-        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=stop, temperature=settings.temperature
-    )
-    return expect((yield step), Generated)
+    return expect((yield until_stop(prompt, stop, settings)), Generated)
 
 
 def called(written: Generated) -> tuple[str, str | None]:
@@ -111,15 +111,14 @@ def most(question: Question, settings: ToolformerSettings) -> tuple[Most, ...]: 
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="toolformer",
-        version=1,
-        title="Toolformer",
-        paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
-        settings=ToolformerSettings,
-        open=toolformer,
-        needs=needs,
-        most=most,
-    ),
+SPEC = SystemSpec(
+    name="toolformer",
+    version=1,
+    title="Toolformer",
+    paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
+    settings=ToolformerSettings,
+    open=toolformer,
+    needs=needs,
+    most=most,
 )
+SPECS = (SPEC,)

@@ -5,25 +5,23 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph, passage_of
-from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.encoders import EMBEDDER
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Written, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.faithfulness.sentences import all_sentences, sentences
-from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.answers import behind, mean_score
+from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority, same_answer
-from cotrail.systems.parts.most import Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, found
-from cotrail.systems.parts.steps import all_of, text_of
-from cotrail.systems.parts.token_scores import mean_score
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.steps import all_of, in_parallel, text_of, texts_before
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("verify_and_edit")
@@ -41,7 +39,7 @@ class VerifyAndEditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     chains: Annotated[int, Meta(ge=1, le=100)] = 5
     """The chains of thought that are sampled (n)."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    temperature: Temperature = 0.7
     """The temperature at which chains are sampled."""
 
     edits: Literal["unsure", "always"] = "unsure"
@@ -70,13 +68,13 @@ class Edited(Struct, frozen=True, kw_only=True):
 
 def verify_and_edit(question: Question, shots: Shots, settings: VerifyAndEditSettings) -> System:
     """Sample chains; where they don't agree, edit the likeliest one by what searches find, and answer from it."""
-    votes, limit = Votes(answers=()), ""
+    votes = Votes(answers=())
     rationale: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
     prompt = Prompt(turns=(plain(*worded(shots, OWN, "answer", question=Asked(question.text))),))
-    try:
+    with Limited() as end:
         chains = yield from sampled_chains(prompt, settings)
-        votes = majority(stated(each.text) for each in chains)
+        votes = majority(concluded(each.text) for each in chains)
         rationale = sentences(rationale_of(likeliest(chains, votes).text))
         if settings.edits == "unsure" and votes.agree:
             return Answer(text=votes.winner, sentences=rationale, details=votes)
@@ -85,11 +83,10 @@ def verify_and_edit(question: Question, shots: Shots, settings: VerifyAndEditSet
         rationale = tuple(each.text for each in edits)
         chain = [Written(f" {each}") for each in rationale]
         answer = yield from written(prompt.append(*chain, f" {STATES}"), settings)
-        text = stated(f"{STATES} {answer}")
+        text = concluded(f"{STATES} {answer}")
         return Answer(text=text, sentences=rationale, paragraphs=paragraphs, details=votes)
-    except LimitReached as reached:
-        limit = reached.limit
-    return Answer(text=votes.winner, sentences=rationale, paragraphs=paragraphs, details=votes, limit=limit)
+    votes = votes if votes.answers else majority(map(concluded, texts_before(end)))
+    return Answer(text=votes.winner, sentences=rationale, paragraphs=paragraphs, details=votes, limit=end.limit)
 
 
 def sampled_chains(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[tuple[Generated, ...]]:
@@ -109,7 +106,7 @@ def sampled_chains(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[tupl
     return (yield from all_of(steps, Generated))
 
 
-def stated(chain: str) -> str:
+def concluded(chain: str) -> str:
     """The answer that a chain states; empty where it states none."""
     return behind(chain, STATES) or ""
 
@@ -168,8 +165,8 @@ def nearest_sentences(
 
 def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
     """What the model writes next, stripped."""
-    step = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(GAP,), temperature=0.0)
-    return (yield from text_of(step)).strip()
+    reason = Reason(prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(GAP,), temperature=0.0)
+    return (yield from text_of(reason)).strip()
 
 
 def needs(_: VerifyAndEditSettings) -> Needs:

@@ -8,16 +8,16 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from cotrail.common.humanize import Temperature
 from cotrail.common.refusals import refusal
-from cotrail.common.trees import merged
+from cotrail.common.structs import merged
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
+from cotrail.core.system import Answer, System
 from cotrail.errors import InputError
-from cotrail.systems.parts.in_parallel import in_parallel
-from cotrail.systems.parts.majority import Votes, majority
-from cotrail.systems.parts.most import Most
-from cotrail.systems.parts.sampled import sampled
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.majority import Votes, majority, sampled
+from cotrail.systems.parts.steps import in_parallel
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 
 NAME = "vote"
@@ -32,7 +32,7 @@ class VoteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     samples: Annotated[int, Meta(ge=1, le=100)] = 10
     """How often it answers."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    temperature: Temperature = 0.7
     """The temperature of all that it has the model write. A temperature in its own settings, or in its method, goes
     before this."""
 
@@ -54,33 +54,26 @@ class Inner(Struct, frozen=True):
 
 def vote(systems: Sequence[SystemSpec], question: Question, shots: Shots, settings: VoteSettings) -> System:
     """Have the system answer several times side by side; of the answers with the most votes the first one wins."""
-    inner, limit = inner_of(systems, settings), ""
+    inner = inner_of(systems, settings)
     ended: dict[int, Answer] = {}
     samples = (
         sampled(inner.spec.open(question, shots, inner.settings), number, settings.temperature)
         for number in range(settings.samples)
     )
-    try:
-        yield from in_parallel(noted(each, number, ended) for number, each in enumerate(samples))
-    except LimitReached as reached:
-        limit = reached.limit
+    with Limited() as end:
+        yield from in_parallel(samples, ended)
     answers = tuple(ended[number] for number in sorted(ended))
     votes = majority(each.text for each in answers)
     if votes.chosen is None:
-        return Answer(text="", details=votes, limit=limit)
+        return Answer(text="", details=votes, limit=end.limit)
     chosen = answers[votes.chosen]
     return Answer(
         text=votes.winner,
         sentences=chosen.sentences,
         paragraphs=tuple(dict.fromkeys(paragraph for each in (chosen, *answers) for paragraph in each.paragraphs)),
         details=votes,
-        limit=limit,
+        limit=end.limit,
     )
-
-
-def noted(sample: System, number: int, ended: dict[int, Answer]) -> Part[None]:
-    """Run a sample and note its answer, so that it counts where a limit ends the others."""
-    ended[number] = yield from sample
 
 
 def inner_of(systems: Sequence[SystemSpec], settings: VoteSettings) -> Inner:

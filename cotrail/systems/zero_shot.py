@@ -1,15 +1,13 @@
 """Zero-shot prompting, a baseline of Rethinking with Retrieval (section 4.1)."""
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.answer_extraction import OPENING
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.task_settings import DEFAULTS_1, BaselineSettings
-from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt
+from cotrail.systems.parts.tasks import OPENINGS, BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -47,7 +45,7 @@ def most(question: Question, settings: ZeroShotSettings) -> tuple[Most, ...]:  #
 
 SPEC = SystemSpec(
     name="zero-shot",
-    version=2,
+    version=1,
     title="Zero-shot prompting",
     paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
     settings=ZeroShotSettings,
@@ -56,6 +54,4 @@ SPEC = SystemSpec(
     released=released_chains,
     most=most,
 )
-
-# Version 1 had every prompt in IRCoT's layout and read texts of one line.
-SPECS = (SPEC.former(1, **DEFAULTS_1, opening=OPENING), SPEC)
+SPECS = (SPEC,)

@@ -1,21 +1,17 @@
 """Zero-shot chain of thought: "Let's think step by step", then the answer (Kojima et al., 2022, section 3.1)."""
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
-from cotrail.systems.parts.answers import stated
-from cotrail.systems.parts.asking_on import asked_on
-from cotrail.systems.parts.lines import lines
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.core.system import Answer, System
+from cotrail.systems.parts.answers import lines, stated_or_all
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
 
 OWN = own_words("zero_shot_chain_of_thought")
@@ -30,28 +26,26 @@ class ZeroShotChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_answer_tokens: Positive = 32
     """The most tokens of the answer that is extracted from it."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature of both; the run's unless given."""
 
 
 def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroShotChainSettings) -> System:
     """Have the model think step by step, and then name the answer of its chain."""
     prompt = Prompt(turns=(user(*worded(shots, OWN, "chain", question=Asked(question.text))),))
-    chain, limit = "", ""
-    try:
-        reasoning = Reason(
+    chain = ""
+    with Limited() as end:
+        reason = Reason(
             prompt=prompt, max_tokens=settings.max_chain_tokens, until="end", temperature=settings.temperature
         )
-        chain = yield from text_of(reasoning)
-    except LimitReached as reached:
-        limit = reached.limit
+        chain = yield from text_of(reason)
     extraction = Read(
         prompt=asked_on(prompt, chain, *worded(shots, OWN, "extract")),
         max_tokens=settings.max_answer_tokens,
         temperature=settings.temperature,
     )
     said = yield from last_text(extraction)
-    return Answer(text=stated(said), sentences=lines(chain), limit=limit)
+    return Answer(text=stated_or_all(said), sentences=lines(chain), limit=end.limit)
 
 
 def needs(_: ZeroShotChainSettings) -> Needs:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.causes.cause import CauseLabel
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from cotrail.models.schema.tables import annotations, cause_labels, questions
 

@@ -3,36 +3,132 @@
 A run's own row is changed first, and from then on the command is in force; its questions follow in chunks
 (`cotrail.models.commands.chunks`). Repeating an interrupted command completes it; maintenance completes a cancellation
 too.
+
+Unblocking a run's questions once a person has fixed what blocked them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     Engine,
+    Text,
     bindparam,
+    cast,
     exists,
+    func,
+    literal,
+    null,
+    or_,
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
-from cotrail.models.commands.cancelling import cancel_questions
 from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lock_run, silently, through
-from cotrail.models.commands.unblocking import unblock
-from cotrail.models.records.maintaining import wake
-from cotrail.models.records.runs import FindSystem
+from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.budgets import read_budgets, read_run_consumed
+from cotrail.models.records.maintaining import notify
+from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.conditions import QUESTION_OPEN
+from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,
+    UNENDED_STEPS,
+    AttemptOutcome,
     DesiredState,
     QuestionStatus,
     StepState,
 )
-from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.models.schema.tables import attempts, questions, runs, steps
+
+# Cancelling questions: what is recorded of them stays, and nothing follows.
+
+_ids = bindparam("ids", type_=ARRAY(BigInteger))
+
+_ended_step: dict[str, Any] = {
+    "state": literal(StepState.CANCELLED),
+    "finished_at": func.now(),
+    "lease_until": null(),
+}
+_cancelled = (
+    update(steps)
+    .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
+    .values(_ended_step | {"digest": step_digest(_ended_step, or_(EARLIER, attempts.c.outcome.is_not(None)))})
+    .returning(steps.c.id, steps.c.epoch)
+    .cte("cancelled")
+)
+_CANCEL_STEPS = (
+    update(attempts)
+    .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
+    .values(outcome=AttemptOutcome.CANCELLED, ended_at=func.now())
+)
+_ended_question: dict[str, Any] = {
+    "status": literal(QuestionStatus.CANCELLED),
+    "finished_at": func.now(),
+    "ended_by": cast(bindparam("ended_by"), Text),
+}
+_CANCEL_QUESTIONS = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
+)
+
+
+def cancel_questions(connection: Connection, ids: Sequence[int], ended_by: str | None = None) -> int:
+    """Cancel questions, which are locked, and their steps; returns how many.
+
+    ended_by: a limit or a rule that ended them.
+    """
+    connection.execute(_CANCEL_STEPS, {"ids": ids})
+    return connection.execute(_CANCEL_QUESTIONS, {"ids": ids, "ended_by": ended_by}).rowcount
+
+
+_UNBLOCK = (
+    update(questions)
+    .where(questions.c.id == func.any(_ids))
+    .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
+)
+_UNBLOCK_STEPS = (
+    update(steps)
+    .where(steps.c.question_id == func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
+    .values(state=StepState.WAITING)
+)
+
+
+def used_up(connection: Connection, run_id: str, then: str) -> str:
+    """Return why no question of a run can be opened again, where its budget is used up; then: what follows a raise."""
+    limit = read_budgets(connection, run_id).run.reached(read_run_consumed(connection, run_id))
+    raising = f"raise it (`cotrail budget {run_id} --run-budget {limit}=N`), then {then}"
+    return f"the run's budget of {limit} is used up; {raising}" if limit else ""
+
+
+def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> int:
+    """Open the blocked questions of a run again, so that they wait for admission; returns how many."""
+    chunks = by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
+    done = through(chunks, report)
+    if done:
+        with engine.begin() as connection:
+            notify(connection, run_id)
+    return done
+
+
+def _unblock(plans: Runs, connection: Connection, ids: Sequence[int]) -> int:
+    connection.execute(_UNBLOCK, {"ids": ids})
+    # The replay may block a question again: its steps then stay blocked.
+    begin_questions(connection, plans, ids)
+    connection.execute(_UNBLOCK_STEPS, {"ids": ids})
+    return len(ids)
+
 
 _run: ColumnElement[str] = bindparam("run")
+_blocked = exists().where(questions.c.run_id == runs.c.id, questions.c.status == QuestionStatus.BLOCKED)
+_STATE_OF_BLOCKED = select(runs.c.desired_state).where(runs.c.id == _run, _blocked)
 
 _unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
 _BEING_CANCELLED = select(runs.c.id).where(
@@ -54,19 +150,28 @@ def pause(engine: Engine, run_id: str) -> None:
 
 
 def resume(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
-    """Make a paused run active again, and open the blocked questions of any run again."""
+    """Make a paused run active again, and open the blocked questions of any run again.
+
+    Where the run's budget is used up they stay blocked, and InputError says so of a run that isn't paused.
+    """
     with engine.begin() as connection:
+        lock_run(connection, run_id)
+        state = connection.execute(_STATE_OF_BLOCKED, {"run": run_id}).scalar()
+        refusal = used_up(connection, run_id, "resume") if state else ""
+        if refusal and state != DesiredState.PAUSED:
+            raise InputError(refusal)
         _change(connection, run_id, desired_state=DesiredState.ACTIVE)
         connection.execute(_SEND_AGAIN, {"run": run_id})
-        wake(connection, run_id)
-    unblock(engine, run_id, find_system, report)
+        notify(connection, run_id)
+    if not refusal:
+        unblock(engine, run_id, find_system, report)
 
 
 def prioritize(engine: Engine, run_id: str, priority: int) -> None:
     """Have the run's questions admitted before those of runs with a lower priority."""
     with engine.begin() as connection:
         _change(connection, run_id, priority=priority)
-        wake(connection, run_id)
+        notify(connection, run_id)
 
 
 def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
@@ -88,7 +193,7 @@ def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
         yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
-        wake(connection, run_id)
+        notify(connection, run_id)
 
 
 def _change(connection: Connection, run_id: str, **values: Any) -> None:

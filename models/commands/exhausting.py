@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
-from sqlalchemy import Connection, Engine, bindparam, exists, select
+from sqlalchemy import Connection, Engine, bindparam, exists, or_, select
 
 from cotrail.core.budgets import RUN, Budgets, Consumed
-from cotrail.core.ended_by import LIMIT, UNTIL
-from cotrail.models.commands.cancelling import cancel_questions
-from cotrail.models.records.maintaining import wake
+from cotrail.core.history import LIMIT, UNTIL
+from cotrail.models.commands.control import cancel_questions
+from cotrail.models.records.budgets import CURRENT
+from cotrail.models.records.maintaining import notify
 from cotrail.models.records.questions import MOST_REPLAYED
-from cotrail.models.records.runs import BUDGETS
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, run_consumption, runs, steps
 
@@ -20,12 +20,15 @@ ENDING_SECONDS = 0.2
 """How long ending questions may take before others are admitted, not counting the last chunk."""
 
 _CONSUMED = (
-    select(runs.c.id, runs.c.provenance[BUDGETS].label("budgets"), *run_consumption.c)
+    select(runs.c.id, CURRENT.label("budgets"), *run_consumption.c)
     .join_from(run_consumption, runs, run_consumption.c.run_id == runs.c.id)
     .where(runs.c.digest.is_(None), runs.c.desired_state.in_([DesiredState.ACTIVE, DesiredState.PAUSED]))
     .order_by(runs.c.id)
 )
-_begun = exists().where(steps.c.question_id == questions.c.id, steps.c.state != StepState.WAITING)
+# A step that was claimed before waits again where its question was blocked, or failed and is retried.
+_begun = exists().where(
+    steps.c.question_id == questions.c.id, or_(steps.c.state != StepState.WAITING, steps.c.epoch > 0)
+)
 _UNBEGUN = (
     select(questions.c.id)
     .where(questions.c.run_id == bindparam("run"), questions.c.status == QuestionStatus.OPEN, ~_begun)
@@ -69,5 +72,5 @@ def _end_some(engine: Engine, run_id: str, ended_by: str) -> int:
         ids = connection.execute(_UNBEGUN, {"run": run_id}).scalars().all()
         if not ids:
             return 0
-        wake(connection, run_id)
+        notify(connection, run_id)
         return cancel_questions(connection, ids, ended_by)

@@ -31,23 +31,22 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 
-from cotrail.audit.sealed_columns import head_of
+from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
 from cotrail.core.binding import NAMES
-from cotrail.core.edits import StepEdit, check_edit
-from cotrail.core.fork_points import Point, Points, steps_before
+from cotrail.core.edits import Point, Points, StepEdit, check_edit, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Next, Recorded, Step
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from cotrail.models.commands.new_runs import ASKED, Submission, insert_run, open_run, record_questions
+from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.maintaining import wake
+from cotrail.models.records.maintaining import notify
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, RunPlan, Runs
-from cotrail.models.schema.rows import Rows, recordset
+from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.seals import amending, step_digest
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
@@ -193,7 +192,7 @@ def fork(
         for start in range(0, len(rows), MOST_REPLAYED):
             chunk = list(enumerate(rows[start : start + MOST_REPLAYED], start=start))
             new = [
-                {name: row[name] for name in ASKED} | {"run_id": submission.id, "position": position}
+                {name: row[name] for name in QUESTION_OPENED} | {"run_id": submission.id, "position": position}
                 for position, row in chunk
             ]
             ids = record_questions(connection, new, opened)
@@ -208,7 +207,7 @@ def fork(
             if edited is not None:
                 _edit(connection, ids[0].id, edited, edit)
         check_quota(connection, quota, [submission.provenance])
-        wake(connection, submission.id)
+        notify(connection, submission.id)
     return Forked(
         questions=len(rows),
         adopted=sum(prefix.count for prefix in prefixes.values()),

@@ -7,13 +7,14 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.audit.sealed_columns import QUESTION_OPENED, QUESTION_OPENED_SELDOM
+from cotrail.audit.sealed_columns import QUESTION_OPENED
 from cotrail.core.binding import NAMES, Binding, pinned_columns
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
 from cotrail.models.records.projects import own_project, qualified
-from cotrail.models.schema.rows import Rows, insert_computed, recordset
+from cotrail.models.schema.base import Rows, insert_computed, recordset
+from cotrail.models.schema.deployment import check_version
 from cotrail.models.schema.seals import question_opened, run_opened
 from cotrail.models.schema.tables import questions, runs
 
@@ -54,13 +55,15 @@ class Submission(Struct, frozen=True, kw_only=True):
     forked_at: str | None = None
     labels: Labels = NO_LABELS
 
+    @property
+    def searches(self) -> bool:
+        """Whether it searches for paragraphs: it pins what is searched."""
+        return bool(self.binding.corpora or self.binding.pins)
+
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)
 _OPEN_RUN = update(runs).where(runs.c.id == bindparam("run")).values(opened=run_opened()).returning(runs.c.opened)
-ASKED = (*QUESTION_OPENED, QUESTION_OPENED_SELDOM)
-"""The columns of a question as it is submitted."""
-
-_asked = recordset(*(questions.c[name] for name in ASKED))
+_asked = recordset(*(questions.c[name] for name in QUESTION_OPENED))
 _opened = bindparam("opened", type_=Text)
 _NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_asked, _opened)).returning(
     questions.c.id, questions.c.position, questions.c.opened
@@ -68,7 +71,11 @@ _NEW_QUESTIONS = insert_computed(questions, _asked, opened=question_opened(_aske
 
 
 def insert_run(connection: Connection, submission: Submission, size: int) -> bool:
-    """Insert a run without its questions; returns False where the experiment's cell has a run already."""
+    """Insert a run without its questions; returns False where the experiment's cell has a run already.
+
+    Raises OutdatedError where the database belongs to another version of cotrail.
+    """
+    check_version(connection)
     own = {"project": own_project(connection), "experiment_id": experiment_of(connection, submission)}
     row = _run_row(submission) | own | {"size": size, "opened": ""}
     return connection.execute(_NEW_RUN, row).scalar() is not None

@@ -9,10 +9,11 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
+from cotrail.errors import InputError
 from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
+from cotrail.models.commands.control import unblock, used_up
 from cotrail.models.commands.summarizing import forget_summaries
-from cotrail.models.commands.unblocking import unblock
-from cotrail.models.records.maintaining import wake
+from cotrail.models.records.maintaining import notify
 from cotrail.models.records.runs import FindSystem
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import QuestionStatus, StepState
@@ -83,13 +84,15 @@ def retry(
     """
     with engine.begin() as connection:
         lock_run(connection, run_id)
+        if refusal := used_up(connection, run_id, "retry"):
+            raise InputError(refusal)
     unblocked = unblock(engine, run_id, find_system, report) if blocked else 0
     counts, reopened = Counter[QuestionStatus](), 0
     if failed:
         reopening = by_chunks(engine, run_id, QuestionStatus.FAILED, partial(_reopen, counts))
         reopened = through(reopening, lambda done: report(unblocked + done))
     with engine.begin() as connection:
-        wake(connection, run_id)
+        notify(connection, run_id)
     return Retried(failed=reopened, blocked=unblocked, stuck=counts.total() - reopened)
 
 
@@ -107,6 +110,11 @@ def _reopen(counts: Counter[QuestionStatus], connection: Connection, ids: Sequen
         connection.execute(_KEEP_FAILURES, {"ids": step_ids})
         connection.execute(_REOPEN_STEPS, {"ids": step_ids})
         connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
-        forget_summaries(connection, question_ids)
-        connection.execute(_UNSEAL_RUN, {"ids": question_ids})
+        unseal(connection, question_ids)
     return len(question_ids)
+
+
+def unseal(connection: Connection, question_ids: Sequence[int]) -> None:
+    """Take away what says that these questions of a run, which are opened again, and the run itself have ended."""
+    forget_summaries(connection, question_ids)
+    connection.execute(_UNSEAL_RUN, {"ids": question_ids})

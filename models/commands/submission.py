@@ -3,22 +3,25 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Engine, select
+from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.question_kinds import recorded_kinds
-from cotrail.core.questions import Question
+from cotrail.core.questions import Question, recorded_kinds
+from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission, experiment_of, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import advance_questions, begin_questions
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.maintaining import wake
+from cotrail.models.records.maintaining import notify
+from cotrail.models.records.projects import own_project, qualified
 from cotrail.models.records.questions import lock_questions
 from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.schema.rows import Rows
-from cotrail.models.schema.tables import runs
+from cotrail.models.records.steps import Dispatch
+from cotrail.models.schema.base import Rows
+from cotrail.models.schema.tables import experiments, runs
 
 CHUNK_CHARACTERS = 2**24
 """Characters of judged answers' paragraphs in one statement; PostgreSQL refuses JSON of 2^28 bytes."""
@@ -83,7 +86,7 @@ def _record(connection: Connection, plans: Runs, submission: Submission, asked_q
     for rows in _chunks(submission.id, asked_questions):
         recorded = record_questions(connection, rows, opened)
         begin_questions(connection, plans, [each.id for each in recorded])
-    wake(connection, submission.id)
+    notify(connection, submission.id)
     return submission.id
 
 
@@ -119,3 +122,43 @@ def _question_row(run_id: str, position: int, question: Question) -> dict[str, A
         "kind": recorded_kinds(question.kinds),
         "judged": question.judged or None,
     }
+
+
+# Recording the plan of an experiment, which never changes afterwards.
+
+MAX_NAMED = 3
+"""The largest number of differing parts of a plan that a message names."""
+
+Plan = dict[str, Any]
+
+
+def open_experiment(engine: Engine, experiment_id: str, plan: Plan) -> Plan:
+    """Record an experiment, or continue one; raises InputError where it was begun with another plan.
+
+    Returns the recorded plan: an experiment keeps the models' identities that it was begun with.
+    """
+    given = msgspec.json.decode(msgspec.json.encode(plan))
+    with engine.begin() as connection:
+        id_ = qualified(connection, experiment_id)
+        row = {"id": id_, "plan": given, "project": own_project(connection)}
+        # Insert, then read: of processes that begin the same experiment at once, one records its plan and all read it.
+        connection.execute(insert(experiments).values(row).on_conflict_do_nothing())
+        recorded = connection.execute(select(experiments.c.plan).where(experiments.c.id == id_)).scalar_one()
+    if differing := _differences(recorded, given):
+        named = ", ".join(differing[:MAX_NAMED]) + (", ..." if len(differing) > MAX_NAMED else "")
+        raise InputError(
+            f"experiment {experiment_id!r} was begun with another file: {named} differ. "
+            "Put the file back as it was to continue, or give the experiment another name to begin a new one"
+        )
+    return dict(recorded)
+
+
+def _differences(recorded: Any, given: Any, path: str = "") -> list[str]:
+    """Return where two plans differ, as paths of keys, each as long as both sides have tables there."""
+    if not (isinstance(recorded, dict) and isinstance(given, dict)):
+        return [] if recorded == given else [path]
+    return [
+        difference
+        for key in sorted(recorded.keys() | given.keys())
+        for difference in _differences(recorded.get(key), given.get(key), f"{path}.{key}".lstrip("."))
+    ]

@@ -1,7 +1,7 @@
 """Summaries of questions that have ended: which are due, and writing them.
 
 They are derived: `cotrail retry` removes those of the questions that it opens again, and rules of another version make
-them anew. A run is gone through in the order in which its questions ended. What was recorded late, as its transaction
+them again. A run is gone through in the order in which its questions ended. What was recorded late, as its transaction
 took long, is found when the run is sealed and gone through once more.
 """
 
@@ -36,8 +36,8 @@ from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, runs
 
-VERSION = 1
-"""Of the rules behind summaries: raised when they change, so that all are computed anew."""
+VERSION = 4
+"""Of the rules behind summaries: raised when they change, so that all are computed again."""
 
 ENDED = (QuestionStatus.FINISHED, QuestionStatus.FAILED, QuestionStatus.CANCELLED)
 """The statuses of questions that are summarized."""
@@ -129,7 +129,7 @@ def due_runs(connection: Connection, version: int, limit: int) -> list[str]:
 
 
 def begin(connection: Connection, run_id: str, version: int) -> bool:
-    """Begin a run, or begin it anew where it was sealed, opened again, or summarized by another version.
+    """Begin a run, or begin it again where it was sealed, opened again, or summarized by another version.
 
     Returns whether it did.
     """
@@ -175,7 +175,7 @@ def complete(connection: Connection, run_id: str, digest: str, scores: Any) -> N
 
 
 def forget_summaries(connection: Connection, question_ids: Sequence[int]) -> None:
-    """Remove the summaries of questions of a run that are opened again; the run is then gone through anew."""
+    """Remove the summaries of questions of a run that are opened again; the run is then gone through again."""
     connection.execute(delete(summaries).where(summaries.c.question_id.in_(question_ids)))
     run = select(questions.c.run_id).where(questions.c.id.in_(question_ids)).limit(1).scalar_subquery()
     connection.execute(update(run_summaries).where(run_summaries.c.run_id == run).values(version=0, complete=False))

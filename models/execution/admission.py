@@ -1,27 +1,54 @@
 """Admission control: which waiting questions may begin, so that queues stay short and runs share the workers fairly.
 
 Each run may have a window of steps under way, the same for all runs whatever their size. Runs of a lower priority wait
-while a higher one has questions waiting, unless no step is being executed at all. A question that somebody asked and
-waits for begins at once. A run that one cause blocks begins no further questions (`cotrail.models.records.blockage`).
+while a higher one has questions waiting, unless no step is being executed at all. Of a run, questions that have begun
+and wait again, since they were retried or their budget was raised, come before those that never began. A question that
+somebody asked and waits for begins at once. A run that one cause blocks begins no further questions
+(`cotrail.models.records.blockage`). Of a run with a budget only as many questions are under way as it has room for
+(`Budgets.questions_left`).
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain, zip_longest
+from typing import Any
 
+import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, column, exists, func, select, true, union_all, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    column,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+    union,
+    union_all,
+    update,
+)
 
+from cotrail.core.budgets import NO_BUDGET, Budgets, Consumed
 from cotrail.models.records.blockage import STOPPED
-from cotrail.models.records.dispatch import Dispatch, described
-from cotrail.models.records.steps import DESCRIBED
+from cotrail.models.records.budgets import CURRENT
+from cotrail.models.records.runs import BUDGETS
+from cotrail.models.records.steps import DESCRIBED, Dispatch, described
+from cotrail.models.schema.base import recordset
 from cotrail.models.schema.conditions import QUESTION_OPEN
-from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import DesiredState, StepState
-from cotrail.models.schema.tables import runs, steps
+from cotrail.models.schema.tables import questions, run_consumption, runs, steps
 
 LEAST_WINDOW = 16
 """The smallest window of a run: how many of its steps may be under way."""
+
+LATELY = 100
+"""How many of the questions that ended last say what one takes."""
 
 STEPS_PER_EXECUTION = 4
 """The number of steps that may be under way for each that a worker is executing: the others wait in the queues, so
@@ -55,26 +82,40 @@ _WAITING = (
     .order_by(runs.c.created_at, runs.c.id)
 )
 # Steps of blocked questions don't count: they don't move until a person acts, and would fill the window for good.
-_begun = select(steps.c.run_id, steps.c.state).where(QUESTION_OPEN)
-# In three parts, as each has a partial index of its own.
-_open = union_all(
+_begun = select(steps.c.run_id, steps.c.question_id, steps.c.state).where(QUESTION_OPEN)
+# In parts, as each has a partial index of its own.
+_parts = (
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
     _begun.where(steps.c.state == StepState.RUNNING),
-).subquery("open")
+)
+_open = union_all(*_parts).subquery("open")
 _UNDER_WAY = select(_open.c.run_id, func.count(), func.count().filter(_open.c.state == StepState.RUNNING)).group_by(
     _open.c.run_id
 )
 
 _rooms = recordset(steps.c.run_id, column("room", BigInteger))
-_first = (
-    select(steps.c.id)
-    .where(steps.c.run_id == _rooms.c.run_id, steps.c.state == StepState.WAITING)
-    .order_by(steps.c.id)
-    .limit(_rooms.c.room)
-    .with_for_update(skip_locked=True)
-    .lateral("first")
-)
+
+
+def _next(run: ColumnElement[str], room: ColumnElement[int], *, lock: bool) -> Select[Any]:
+    """Select the steps of a run to be admitted next, those of questions that have begun first.
+
+    A question that goes on waits with a step that is older or newer than those of all questions that never began: it
+    was admitted before them, or recorded since. So of any number of waiting steps only the ends of the index are read.
+    """
+    columns = steps.c.id, steps.c.question_id, steps.c.epoch
+    waiting = select(*columns).where(steps.c.run_id == run, steps.c.state == StepState.WAITING).correlate(_rooms)
+    ends = (waiting.order_by(order).limit(room) for order in (steps.c.id, steps.c.id.desc()))
+    locked = (end.with_for_update(skip_locked=True) if lock else end for end in ends)
+    near = union(*(select(end.subquery()) for end in locked)).subquery("near")
+    # With LIMIT, for which the planner looks at one question's steps and never at all steps.
+    of_question = steps.c.question_id == near.c.question_id, steps.c.state != StepState.WAITING
+    other = select(steps.c.id).where(*of_question).limit(1).correlate(near).scalar_subquery()
+    has_begun = or_(near.c.epoch > 0, other.is_not(None))
+    return select(near.c.id, near.c.question_id).order_by(has_begun.desc(), near.c.id).limit(room)
+
+
+_first = _next(_rooms.c.run_id, _rooms.c.room, lock=True).lateral("first")
 _admitted = select(_first.c.id).select_from(_rooms.join(_first, onclause=true())).subquery("admitted")
 _ADMIT = (
     update(steps)
@@ -82,6 +123,35 @@ _ADMIT = (
     .values(state=StepState.READY, sent_at=func.now())
     .returning(*DESCRIBED)
 )
+_run = bindparam("run", type_=Text)
+_BUDGETED = (
+    select(runs.c.id, runs.c.batched, CURRENT.label("budgets"), *run_consumption.c[*Consumed.__struct_fields__])
+    .join_from(runs, run_consumption, run_consumption.c.run_id == runs.c.id, isouter=True)
+    .where(runs.c.id.in_(bindparam("ids", expanding=True)), runs.c.provenance.has_key(BUDGETS))
+)
+_lately = (
+    select(questions.c.id)
+    .where(questions.c.run_id == _run, questions.c.finished_at.is_not(None))
+    .order_by(questions.c.finished_at.desc(), questions.c.id.desc())
+    .limit(LATELY)
+    .subquery("lately")
+)
+# What was adopted from another run took nothing of the budget, and may be most of a fork.
+_taken = (
+    select(
+        func.count().label("steps"),
+        func.sum(func.coalesce(steps.c.prompt_tokens, 0) + func.coalesce(steps.c.generated_tokens, 0)).label("tokens"),
+        func.sum(func.coalesce(steps.c.milliseconds, 0)).label("milliseconds"),
+    )
+    .join_from(steps, _lately, steps.c.question_id == _lately.c.id)
+    .where(steps.c.adopted_from.is_(None), steps.c.state.in_([StepState.FINISHED, StepState.FAILED]))
+    .group_by(steps.c.question_id)
+    .subquery("taken")
+)
+_LARGEST = select(func.max(_taken.c.steps), func.max(_taken.c.tokens), func.max(_taken.c.milliseconds))
+_all_parts = union_all(*_parts, _begun.where(steps.c.state == StepState.BATCHED)).subquery("parts")
+_QUESTIONS_UNDER_WAY = select(_all_parts.c.question_id).where(_all_parts.c.run_id == _run).distinct()
+_NEXT = _next(_run, bindparam("room", type_=BigInteger), lock=False)
 
 
 def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
@@ -97,13 +167,55 @@ def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispa
     rooms = share(waiting, UnderWay(by_run, sum(running for *_, running in runs_under_way)))
     if not rooms:
         return []
-    rows = [{"run_id": run_id, "room": room} for run_id, room in rooms.items()]
+    within = rooms | _within_budgets(connection, rooms)
+    rows = [{"run_id": run_id, "room": room} for run_id, room in within.items() if room]
     admitted = connection.execute(_ADMIT, {"rows": rows})
     messages: dict[str, list[Dispatch]] = defaultdict(list)
     for row in sorted(admitted, key=lambda row: row.id):
         messages[row.run_id].append(described(*row))
     # One of each run in turn, so that no run is served before the others.
     return [message for message in chain(*zip_longest(*messages.values())) if message is not None]
+
+
+def _within_budgets(connection: Connection, rooms: Mapping[str, int]) -> dict[str, int]:
+    """Return for those of these runs that have budgets how many of their next steps may begin."""
+    within = {}
+    for row in connection.execute(_BUDGETED, {"ids": list(rooms)}).mappings():
+        budgets = msgspec.convert(row["budgets"], Budgets)
+        if budgets.run == NO_BUDGET:
+            continue
+        run = {"run": row["id"]}
+        begun = set(connection.execute(_QUESTIONS_UNDER_WAY, run).scalars())
+        consumed = Consumed(**{name: row[name] for name in Consumed.__struct_fields__ if row[name] is not None})
+        largest = _largest(connection, run, consumed)
+        # A batch takes hours: to wait for a single question's would take longer than anything.
+        left = budgets.questions_left(consumed, largest, len(begun), alone=not row["batched"])
+        if left is not None:
+            waiting = connection.execute(_NEXT, run | {"room": rooms[row["id"]]})
+            within[row["id"]] = _leading([step.question_id for step in waiting], begun, left)
+    return within
+
+
+def _largest(connection: Connection, run: Mapping[str, str], consumed: Consumed) -> Consumed:
+    """Return the most of each kind that one of the run's latest questions took; money goes by the tokens."""
+    number, tokens, milliseconds = (value or 0 for value in connection.execute(_LARGEST, run).one())
+    return Consumed(
+        steps=int(number),
+        tokens=int(tokens),
+        seconds=Decimal(str(milliseconds)).scaleb(-3),
+        money=consumed.money * int(tokens) / consumed.tokens if consumed.tokens else Decimal(),
+    )
+
+
+def _leading(waiting: Sequence[int], begun: Collection[int], left: int) -> int:
+    """Return how many of the next steps, by their questions, are of those under way or of so many further ones."""
+    further = set[int]()
+    for number, question in enumerate(waiting):
+        if question not in begun:
+            further.add(question)
+        if len(further) > left:
+            return number
+    return len(waiting)
 
 
 def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:

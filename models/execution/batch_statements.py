@@ -24,11 +24,17 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.models.records.blockage import STOPPED
+from cotrail.models.schema.base import recordset
 from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
 from cotrail.models.schema.conditions import ACTIVE, QUESTION_OPEN
-from cotrail.models.schema.rows import recordset
 from cotrail.models.schema.states import OPEN_BATCHES, UNENDED_QUESTIONS, DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
+
+MOST_LOST = 2
+"""How often a provider may lose a request, which it may have charged; then a person has to act."""
+
+BYTES_OF_TOKEN = 4
+"""About how many bytes of a request are a token."""
 
 MOST_RETURNED = 3
 """How often a request may come back without an answer; then that is its answer, and counts as a failed try."""
@@ -81,6 +87,7 @@ _wanted = select(func.count()).where(batch_items.c.batch == batches.c.key, UNANS
 OPEN = (
     select(
         *(batches.c[name] for name in ("key", "model_name", "lines", "provider_id", "created_at")),
+        (batches.c.digest != "").label("asked"),
         func.coalesce(since(batches.c.checked_at), since(batches.c.created_at)).label("unchecked"),
         since(batches.c.created_at).label("age"),
         _wanted.label("wanted"),
@@ -88,9 +95,12 @@ OPEN = (
     .where(batches.c.state.in_(OPEN_BATCHES))
     .order_by(batches.c.created_at, batches.c.key)
 )
-KNOWN = select(batches.c.provider_id).where(batches.c.model_name == _model, batches.c.provider_id.is_not(None))
+KNOWN = select(batches.c.provider_id).where(batches.c.provider_id.is_not(None))
 SMALLEST = select(func.min(batches.c.lines)).where(
     batches.c.model_name == _model, batches.c.too_large, since(batches.c.created_at) < TOO_LARGE_SECONDS
+)
+FULL = select(func.min(since(batches.c.ended_at))).where(
+    batches.c.model_name == _model, batches.c.too_large, batches.c.lines == 1
 )
 
 TAKE = (
@@ -137,6 +147,15 @@ RETURN = (
     .values(batch=null(), since=func.now(), returned=batch_items.c.returned + 1)
     .returning(batch_items.c.step_id)
 )
+LOSE = (
+    update(batch_items)
+    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
+    .values(
+        lost=batch_items.c.lost + 1,
+        lost_tokens=batch_items.c.lost_tokens + func.octet_length(batch_items.c.body) / BYTES_OF_TOKEN,
+    )
+    .returning(batch_items.c.step_id, batch_items.c.lost)
+)
 COUNT = (
     update(batches)
     .where(of_key)
@@ -177,4 +196,4 @@ BLOCK_STEPS = (
     .values(state=StepState.BLOCKED)
 )
 MISSING_SECONDS = select(since(batches.c.missing_since)).where(of_key)
-RELEASE = update(batch_items).where(_of_batch).values(batch=null(), since=func.now())
+RELEASE = update(batch_items).where(_of_batch, batch_items.c.body.is_not(None)).values(batch=null(), since=func.now())

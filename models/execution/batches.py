@@ -45,8 +45,9 @@ class WaitingRequests(Struct, frozen=True, kw_only=True):
 class OpenBatch(Struct, frozen=True, kw_only=True):
     """A batch that hasn't ended.
 
-    provider_id: None where it may not have been sent; age: seconds since it was recorded; unchecked: seconds since it
-    was about to be sent, or the provider was asked about it; wanted: how many steps wait for it.
+    provider_id: None where it may not have been sent; asked: whether it was about to be; age: seconds since it was
+    recorded; unchecked: seconds since it was about to be sent, or the provider was asked about it; wanted: how many
+    steps wait for it.
     """
 
     key: str
@@ -54,6 +55,7 @@ class OpenBatch(Struct, frozen=True, kw_only=True):
     lines: int
     provider_id: str | None
     created_at: datetime
+    asked: bool
     age: float
     unchecked: float
     wanted: int
@@ -77,9 +79,15 @@ def read_open(connection: Connection) -> list[OpenBatch]:
     return [OpenBatch(**row) for row in connection.execute(statements.OPEN).mappings()]
 
 
-def known_ids(connection: Connection, model_name: str) -> frozenset[str]:
-    """Return the providers' ids of all recorded batches of a model."""
-    return frozenset(connection.execute(statements.KNOWN, {"model": model_name}).scalars())
+def known_ids(connection: Connection) -> frozenset[str]:
+    """Return the providers' ids of all recorded batches, whatever their models: these may share an account."""
+    return frozenset(connection.execute(statements.KNOWN).scalars())
+
+
+def full_seconds(connection: Connection, model_name: str) -> float | None:
+    """Return how long ago the account had no room for a single request to the model; None where it always had."""
+    seconds = connection.execute(statements.FULL, {"model": model_name}).scalar()
+    return None if seconds is None else float(seconds)
 
 
 def smallest_too_large(connection: Connection, model_name: str) -> int | None:
@@ -121,13 +129,14 @@ def take_over(connection: Connection, key: str, sender: str) -> None:
 
 def about_to_send(connection: Connection, key: str, sender: str, lines: Sequence[BatchLine]) -> bool:
     """Note that a batch is sent right now; returns whether this process still is the one to send it."""
-    own = statements.OWN.values(checked_at=func.now(), lines=len(lines), digest=_digest(lines))
+    own = statements.OWN.values(checked_at=func.now(), missing_since=None, lines=len(lines), digest=_digest(lines))
     return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
 
 
 def sent(connection: Connection, key: str, sender: str, provider_id: str) -> bool:
     """Record that the provider has a batch; returns whether this process still was the one to send it."""
-    own = statements.OWN.values(provider_id=provider_id, state=BatchState.SENT, sent_at=func.now(), problem=None)
+    values = {"provider_id": provider_id, "state": BatchState.SENT, "sent_at": func.now()}
+    own = statements.OWN.values(values | {"problem": None, "missing_since": None})
     return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
 
 
@@ -193,18 +202,35 @@ def end(connection: Connection, key: str, *, seen: int = 0, problem: str | None 
     _update(connection, key, state=BatchState.ENDED, ended_at=func.now(), unneeded=unneeded, problem=problem)
 
 
+def lose(connection: Connection, key: str, error: BaseException, *, seen: int = 0) -> None:
+    """Record that a provider lost what is left of a batch: lines wait for the next one, or a person has to act.
+
+    error: what those questions are blocked with whose request was lost again. seen: as of `end`.
+    """
+    ids = connection.execute(statements.UNANSWERED_STEPS, {"batch_key": key}).scalars().all()
+    lost = connection.execute(statements.LOSE, {"batch_key": key, "ids": ids}).all()
+    _give_back(connection, key, {step_id for step_id, times in lost if times < statements.MOST_LOST})
+    _block(connection, key, error)
+    end(connection, key, seen=seen, problem=str(error))
+
+
 def fail(connection: Connection, key: str, error: BaseException) -> None:
     """Record that none of a batch's lines was carried out, and block its questions, as a person has to act."""
+    _block(connection, key, error)
+    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), problem=str(error))
+
+
+def _block(connection: Connection, key: str, error: BaseException) -> None:
+    """Block the questions of the lines that are left in a batch."""
     # The questions first, as in every transaction that locks both.
     ids = connection.execute(statements.QUESTIONS, {"batch_key": key}).scalars().all()
     connection.execute(statements.BLOCK, {"ids": ids, "reason": reason_here(error)})
     connection.execute(statements.BLOCK_STEPS, {"ids": ids, "batch_key": key})
     connection.execute(statements.RELEASE.values(body=null()), {"batch_key": key})
-    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), problem=str(error))
 
 
 def divide(connection: Connection, key: str, problem: str) -> None:
-    """Record that a batch was more than the account may have waiting: its lines go out again in smaller ones."""
+    """Record that a batch was more than the account may have waiting: its lines go out again, in smaller ones."""
     connection.execute(statements.RELEASE, {"batch_key": key})
     _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), too_large=True, problem=problem)
 

@@ -55,7 +55,7 @@ def claim_job(connection: Connection, kinds: Collection[str], worker: str, lease
             worker=worker,
             lease_until=_in_seconds(lease),
             started_at=func.coalesce(jobs.c.started_at, func.now()),
-            # The lease of one that still runs ran out: whoever carried it out was killed.
+            # The lease of one that still runs ran out: the process that carried it out was killed.
             failures=jobs.c.failures + cast(jobs.c.state == JobState.RUNNING, Integer),
         )
         .returning(*COLUMNS)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.core.results import Failure, failure_of
 from cotrail.models.execution import batched_steps, statements
 from cotrail.models.execution.claims import Claim, ClaimKey, Renewal
 from cotrail.models.records.blockage import reason_here
-from cotrail.models.records.dispatch import Dispatch
-from cotrail.models.schema.rows import Rows
+from cotrail.models.records.steps import Dispatch
+from cotrail.models.schema.base import Rows
 from cotrail.models.schema.states import AttemptOutcome
 
 
@@ -82,12 +83,13 @@ class Leases:
     def block(self, claim: ClaimKey, error: BaseException) -> None:
         """Block a question until a person has fixed what the error says, unless the claim was lost meanwhile."""
         reason = reason_here(error)
+        paid = replace(reason, written=failure_of(error).written)
         question = {"blocking": claim.question_id}
         with self.engine.begin() as connection:
             held = {"rows": _keys([claim]), "holder": self.worker}
             # The question first, as commits lock it before its steps: the other order could deadlock with them.
             if connection.execute(statements.BLOCK, {**question, **held, "reason": reason}).rowcount:
-                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, reason))
+                connection.execute(statements.GIVE_BACK, self._returned(_keys([claim]), AttemptOutcome.BLOCKED, paid))
                 connection.execute(statements.BLOCK_STEPS, question)
 
     def _give_back(

@@ -2,6 +2,8 @@
 
 Claims and results come in micro-batches, each call one transaction, so that what arrives together is written together.
 The statements are in `cotrail.models.execution.statements`.
+
+Stored requests of steps, which may be damaged or of another version when they are read back.
 """
 
 import logging
@@ -10,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, RowMapping
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -26,18 +29,43 @@ from cotrail.models.execution import batched_steps, statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
 from cotrail.models.execution.claims import Adopted, Claim, ClaimKey, Completion
 from cotrail.models.execution.leases import Leases
-from cotrail.models.execution.requests import decoded, unreadable
 from cotrail.models.execution.turns import next_in_turn
-from cotrail.models.records.advancing import ReplayCache, advance_questions
+from cotrail.models.records.advancing import ReplayCache, advance_questions, block_questions, unrecordable
 from cotrail.models.records.budgets import EndedStep, add_consumed
 from cotrail.models.records.contents import save_paragraphs
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import lock_questions
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.steps import Dispatch
+from cotrail.models.schema.base import Rows
 from cotrail.models.schema.database import reason_of, refused, unanswered
-from cotrail.models.schema.rows import Rows
+from cotrail.models.schema.deployment import check_version
 from cotrail.models.schema.states import StepState
+
+LONGEST_REASON = 200
+"""The largest number of characters shown of why a step can't be read."""
+
+
+def decoded(request: str) -> Any:
+    """Return a stored action as JSON; None where it isn't readable JSON."""
+    try:
+        return msgspec.json.decode(request)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def unreadable(request: Any, paragraphs: Mapping[str, Paragraph], error: Exception) -> UnreadableError:
+    """Return an error that tells why a step can't be read."""
+    if isinstance(error, UnreadableError):
+        return error
+    missing = [digest for digest in digests_in(request) if digest not in paragraphs]
+    if isinstance(error, KeyError) and missing:
+        return UnreadableError(f"the paragraph {missing[0]:.64} isn't in the store; restore it from a backup")
+    return UnreadableError(
+        f"what is recorded of the step can't be read ({type(error).__name__}: {error!s:.{LONGEST_REASON}}): it is "
+        "damaged, or of a newer version, whose workers have to execute it"
+    )
+
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +90,14 @@ class Ledger(Leases):
 
         None stands for a step that can't be claimed: another worker has it, it has ended, the message is stale, its run
         is paused or cancelled, its twin is being computed (`cotrail.models.execution.adoption`), or it can't be read,
-        which blocks its question.
+        which blocks its question. Raises OutdatedError where the database belongs to another version of cotrail.
         """
         wanted = [{"id": message.step_id, "epoch": message.epoch, "kind": message.kind} for message in messages]
         with self.engine.begin() as connection:
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
+            if len(taken) < len(wanted):
+                check_version(connection)
             twins = find_twins(connection, taken, self.worker, self._paragraphs)
             kept = [row for row in taken if row["id"] not in twins.awaited]
             claims, damaged = self._read(connection, kept, twins.adopted)
@@ -92,15 +122,28 @@ class Ledger(Leases):
     def record(self, completion: Completion) -> list[Dispatch]:
         """Record how one step ended, whatever that is; returns the messages to be sent now.
 
-        A result that the database can't hold is recorded as the step's failure. Where the database takes neither, or
-        what follows can't be computed, the question is blocked. Raises only the errors that `unanswered` names.
+        Where what follows can't be recorded, the result is, and the question is blocked. A result that the database
+        can't hold is recorded as the step's failure, and where it takes neither the question is blocked. Raises only
+        the errors that `unanswered` names.
         """
         try:
             return self.commit([completion])[0]
         except BaseException as error:
             if unanswered(error):
                 raise
-            return self._record_failure(completion, error)
+            return self._record_alone(completion, error)
+
+    def _record_alone(self, completion: Completion, error: BaseException) -> list[Dispatch]:
+        """Record the result and not what follows: whatever is wrong with that must not cost the result."""
+        blocked = unrecordable(error)
+        try:
+            [messages] = self._commit_portion([completion], blocked)
+        except BaseException as again:
+            if unanswered(again):
+                raise
+            return self._record_failure(completion, again)
+        logger.error("behind step %d its question is blocked: %s", completion.claim.step_id, blocked, exc_info=error)
+        return messages
 
     def _record_failure(self, completion: Completion, error: BaseException) -> list[Dispatch]:
         step_id, reason = completion.claim.step_id, reason_of(error)
@@ -112,14 +155,19 @@ class Ledger(Leases):
         self.block(completion.claim, BlockedError(f"how step {step_id} ended can't be recorded: {reason}"))
         return []
 
-    def _commit_portion(self, completions: Sequence[Completion]) -> list[list[Dispatch]]:
+    def _commit_portion(
+        self, completions: Sequence[Completion], blocked: BlockedError | None = None
+    ) -> list[list[Dispatch]]:
         try:
-            return self._commit(completions, self._paragraphs.known)
+            return self._commit(completions, self._paragraphs.known, blocked)
         except IntegrityError:
             # A paragraph that this process has cached was pruned, and a foreign key misses it: store all of them again.
-            return self._commit(completions, {})
+            return self._commit(completions, {}, blocked)
 
-    def _commit(self, completions: Sequence[Completion], stored: Mapping[str, Paragraph]) -> list[list[Dispatch]]:
+    def _commit(
+        self, completions: Sequence[Completion], stored: Mapping[str, Paragraph], blocked: BlockedError | None
+    ) -> list[list[Dispatch]]:
+        """Record how steps ended, and what follows unless that is blocked."""
         with self.engine.begin() as connection:
             # Questions before steps, as in every transaction that locks both, so that these never deadlock. And of two
             # commits for steps that were yielded together, the second sees the first's result and records what follows.
@@ -133,7 +181,11 @@ class Ledger(Leases):
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
             add_consumed(connection, map(_ended, (done for done in counting if done.claim.adopted is None)))
-            following = advance_questions(connection, self.runs, rows, cache=self._replays)
+            following: dict[int, list[Dispatch]] = {}
+            if blocked is None:
+                following = advance_questions(connection, self.runs, rows, cache=self._replays)
+            else:
+                block_questions(connection, [row["id"] for row in rows], blocked)
             if batched := [done.claim.step_id for done in counting if done.claim.run.batched]:
                 batched_steps.clear(connection, batched)
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]

@@ -1,8 +1,9 @@
 """Recovery of steps: expired leases, steps that weren't sent, lost messages, and poison messages.
 
 A poison message is a step that kills its workers. Every step that ran beside it dies with them, so after several such
-deaths a step is only a suspect. Suspects are sent one at a time: the culprit never runs beside another suspect again,
-so that none of these shares its end.
+deaths a step is only a suspect. Suspects are sent in halves, those that have died most often first: whatever half the
+culprit is in dies once more, and the other one is sent behind it. So it is found among n of them in about log2(n)
+deaths, and nothing is set aside but what has died alone among the suspects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +23,12 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    text,
     update,
 )
 
 from cotrail.models.execution.statements import after, since_failure
-from cotrail.models.records.dispatch import Dispatch, described
-from cotrail.models.records.steps import DESCRIBED
+from cotrail.models.records.steps import DESCRIBED, Dispatch, described
 from cotrail.models.schema.conditions import ACTIVE, SERVED
 from cotrail.models.schema.states import AttemptOutcome, StepState
 from cotrail.models.schema.tables import attempts, steps
@@ -36,16 +37,14 @@ SUSPECT_EXPIRIES = 2
 """The number of executions ended by an expired lease that makes a step a suspect."""
 
 SUSPECT_SEQUENCE = 1_000_000
-"""The sequence that a suspect's message claims, and with it the highest priority: the next suspect waits for it."""
+"""The sequence that a suspect's message claims, and with it the highest priority: further suspects wait for it."""
 
 _due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
 _ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
 
 _deaths = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
-_suspect = and_(
-    steps.c.epoch >= SUSPECT_EXPIRIES,
-    select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery() >= SUSPECT_EXPIRIES,
-)
+_died: Any = select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+_suspect = and_(steps.c.epoch >= SUSPECT_EXPIRIES, _died >= SUSPECT_EXPIRIES)
 _at_large = select(
     or_(
         exists().where(steps.c.state == StepState.RUNNING, _suspect),
@@ -96,7 +95,28 @@ _unsent = steps.c.sent_at.is_(None)
 _SEND_NEW = _sent(_ready, _unsent, not_(_suspect), oldest=steps.c.id)
 _asked_for = func.array_position(bindparam("served", type_=ARRAY(Boolean)), SERVED).is_not(None)
 _SEND_AGAIN = _sent(_ready, _overdue, _asked_for, oldest=steps.c.sent_at)
-_SEND_SUSPECT = _sent(_due, _unsent, _suspect, oldest=steps.c.id)
+_least = bindparam("least", type_=BigInteger)
+_SEND_SUSPECTS = _sent(_due, _unsent, _suspect, _died >= _least, oldest=steps.c.id)
+_SUSPECTS = (
+    select(_died.label("deaths"), func.count().label("number"))
+    .where(_due, _unsent, ACTIVE, _suspect)
+    .group_by(text("deaths"))
+    .order_by(text("deaths DESC"))
+)
+_last: Any = (
+    select(func.max(attempts.c.epoch)).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+)
+_DEAD = select(steps.c.id, attempts.c.started_at, attempts.c.ended_at).where(
+    steps.c.state == StepState.READY,
+    ACTIVE,
+    steps.c.epoch > SUSPECT_EXPIRIES,
+    _died > SUSPECT_EXPIRIES,
+    attempts.c.step_id == steps.c.id,
+    attempts.c.epoch == _last,
+    attempts.c.outcome == AttemptOutcome.EXPIRED,
+)
+"""Those that were suspects as they last died, and when that was."""
+
 _WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
     _ready, ACTIVE, _asked_for, steps.c.sent_at.is_not(None)
 )
@@ -133,11 +153,23 @@ def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
     return [described(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
 
 
-def take_suspect(connection: Connection) -> list[Dispatch]:
-    """Mark a due suspect as sent, unless another one is on its way or being executed; returns its message."""
+def take_suspects(connection: Connection, *, at_once: bool = False) -> list[Dispatch]:
+    """Mark half of the due suspects with the most deaths as sent, unless others are on their way or being executed.
+
+    at_once: all suspects instead, as a culprit was found, whose end they may have shared. Returns their messages.
+    """
     if connection.execute(_at_large).scalar_one():
         return []
-    sent = connection.execute(_SEND_SUSPECT, {"room": 1})
+    suspects = connection.execute(_SUSPECTS).all()
+    if not suspects:
+        return []
+    deaths, number = suspects[0]
+    chosen = (
+        {"least": SUSPECT_EXPIRIES, "room": sum(count for _, count in suspects)}
+        if at_once
+        else {"least": deaths, "room": max(1, number // 2)}
+    )
+    sent = connection.execute(_SEND_SUSPECTS, chosen)
     return [replace(described(*row), sequence=SUSPECT_SEQUENCE) for row in sent]
 
 
@@ -159,9 +191,23 @@ def take_lost(
 
 
 def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
-    """Return those of these steps whose leases expired so often that they aren't tried again.
+    """Return those of these steps, which have just died, whose leases expired so often that they aren't tried again.
 
-    A suspect has at least one more try, whatever `max_attempts`: another step may have killed its workers.
+    A suspect has at least one more try, whatever `max_attempts`, and one that no suspect shares: another step may have
+    killed its workers. Where one that was sent with it hasn't ended yet, this isn't known.
     """
+    least = max(max_attempts, SUSPECT_EXPIRIES + 1)
     query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
-    return list(connection.execute(query.having(_deaths >= max(max_attempts, SUSPECT_EXPIRIES + 1))).scalars())
+    often = set(connection.execute(query.having(_deaths >= least)).scalars())
+    if not often or connection.execute(_at_large).scalar_one():
+        return []
+    dead = connection.execute(_DEAD).all()
+    return [
+        one.id
+        for one in dead
+        if one.id in often
+        and not any(
+            other.id != one.id and other.started_at <= one.ended_at and one.started_at <= other.ended_at
+            for other in dead
+        )
+    ]

@@ -1,7 +1,7 @@
 """Statements of the hot path, built once.
 
 All times are the database's: workers' clocks may differ. A statement over many rows takes them as the parameter `rows`
-(`cotrail.models.schema.rows`), so that its text, and with it its prepared plan, is the same for any number of rows.
+(`cotrail.models.schema.base`), so that its text, and with it its prepared plan, is the same for any number of rows.
 """
 
 from typing import Any
@@ -25,8 +25,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
+from cotrail.models.schema.base import insert_rows, recordset
 from cotrail.models.schema.conditions import ACTIVE
-from cotrail.models.schema.rows import insert_rows, recordset
+from cotrail.models.schema.deployment import is_own
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, sentences, steps
@@ -53,6 +54,7 @@ _claimed = (
         steps.c.kind == _messages.c.kind,
         steps.c.state == StepState.READY,
         ACTIVE,
+        is_own(),
     )
     .values(
         state=StepState.RUNNING,
@@ -72,7 +74,8 @@ CLAIM = select(_claimed).add_cte(
     )
     .cte("logged")
 )
-"""Claims ready steps of open questions of active runs whose epoch and kind are those of the message.
+"""Claims ready steps of open questions of active runs whose epoch and kind are those of the message; none where the
+database belongs to another version of cotrail.
 
 Each claim counts the epoch up and logs an attempt under it: the epoch is the fencing token of all that follows.
 """
@@ -100,6 +103,7 @@ _finished = (
         steps.c.id == _done.c.id,
         steps.c.epoch == _done.c.epoch,
         or_(steps.c.state == StepState.RUNNING, and_(steps.c.state == StepState.READY, _ran_out)),
+        is_own(),
     )
     .values(_ending | {"digest": step_digest(_ending)})
     .returning(steps.c.id, steps.c.epoch, steps.c.state, steps.c.question_id)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from sqlalchemy import BigInteger, Connection, String, any_, bindparam, func, not_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.conditions import ACTIVE, ASKED, SERVED
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import runs, steps

@@ -81,7 +81,10 @@ _is_live = and_(
 
 _due = (
     select(webhook_deliveries.c.id)
-    .where(webhook_deliveries.c.next_at <= func.now())
+    .where(
+        webhook_deliveries.c.next_at <= func.now(),
+        webhook_deliveries.c.endpoint.not_in(bindparam("busy", expanding=True)),
+    )
     .order_by(webhook_deliveries.c.next_at)
     .limit(MOST_CLAIMED)
     .with_for_update(skip_locked=True)
@@ -113,8 +116,11 @@ def post(connection: Connection, run_id: str, events: Sequence[tuple[str, str, d
         connection.execute(insert(webhook_deliveries), rows)
 
 
-def claim_due(connection: Connection) -> list[Delivery]:
-    """Return the deliveries that are due; each is due again after a pause unless its outcome is recorded."""
+def claim_due(connection: Connection, busy: Collection[str] = ()) -> list[Delivery]:
+    """Return the deliveries that are due; each is due again after a pause unless its outcome is recorded.
+
+    busy: the endpoints for which this process has some under way.
+    """
     table = webhook_deliveries.c
     claimed = (
         update(webhook_deliveries)
@@ -122,7 +128,7 @@ def claim_due(connection: Connection) -> list[Delivery]:
         .values(attempts=table.attempts + 1, next_at=func.now() + _pause())
         .returning(table.id, table.endpoint, table.event, table.attempts)
     )
-    return [Delivery(**row) for row in connection.execute(claimed).mappings()]
+    return [Delivery(**row) for row in connection.execute(claimed, {"busy": list(busy)}).mappings()]
 
 
 def delivered(connection: Connection, delivery: Delivery) -> None:

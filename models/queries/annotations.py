@@ -1,4 +1,7 @@
-"""Annotations: the sentences of chains of thought that people judge, and their marks."""
+"""Annotations: the sentences of chains of thought that people judge, and their marks.
+
+Labels by hand of the causes of wrong answers.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,11 +11,39 @@ from sqlalchemy import Connection, select
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Generated
+from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.queries.traces import TracedQuestion, read_question
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import annotations, questions
+from cotrail.models.schema.tables import annotations, cause_labels, questions
+
+
+def read_cause_labels(
+    connection: Connection, run_id: str, annotator: str | None = None, question: str | None = None
+) -> tuple[CauseLabel, ...]:
+    """Return the labels of one annotator or of all, of one question, by its id, or of all, by question."""
+    columns = (questions.c.key, *(cause_labels.c[name] for name in ("annotator", "cause", "note", "created_at")))
+    query = (
+        select(*columns)
+        .join_from(cause_labels, questions, cause_labels.c.question_id == questions.c.id)
+        .where(cause_labels.c.run_id == run_id)
+        .order_by(questions.c.position, cause_labels.c.annotator)
+    )
+    if annotator is not None:
+        query = query.where(cause_labels.c.annotator == annotator)
+    if question is not None:
+        query = query.where(questions.c.run_id == run_id, questions.c.key == question)
+    return tuple(
+        CauseLabel(
+            question_id=row.key,
+            annotator=row.annotator,
+            cause=Cause(row.cause),
+            note=row.note,
+            labelled_at=row.created_at,
+        )
+        for row in connection.execute(query)
+    )
 
 
 class Chain(Struct, frozen=True, kw_only=True):
@@ -51,7 +82,7 @@ def chain_of(record: RunRecord, question: TracedQuestion) -> tuple[str, ...]:
     """Return the sentences of a finished question's chain: its own, else its reader's; empty where it has neither."""
     if question.status != QuestionStatus.FINISHED:
         return ()
-    if question.sentences or record.settings["reading"]["reader"] != "cot":
+    if question.sentences or record.settings.get("reading", {}).get("reader") != "cot":  # few systems have a reader
         return question.sentences
     results = [step.result for step in question.steps if isinstance(step.action, Read)]
     texts = [result.text for result in results if isinstance(result, Generated)]

@@ -10,6 +10,9 @@ from cotrail.models.schema.conditions import QUESTION_OPEN
 from cotrail.models.schema.states import OPEN_BATCHES
 from cotrail.models.schema.tables import runs, steps
 
+LATELY_SECONDS = 300.0
+"""How long it is told that an account had no room for a request."""
+
 
 class BatchUnderWay(Struct, frozen=True, kw_only=True):
     """A batch that hasn't ended.
@@ -31,12 +34,14 @@ class RunBatches(Struct, frozen=True, kw_only=True):
     """The batches of a run that is asked in batches.
 
     waves: the most batches that a question has been in, the last of which may be under way or to come;
-    waiting: how many steps wait for a batch to be made up.
+    waiting: how many steps wait for a batch to be made up. full: what the provider said where its account had no room
+    for a single request of theirs lately.
     """
 
     waves: int
     waiting: int
     under_way: tuple[BatchUnderWay, ...] = ()
+    full: str | None = None
 
 
 _run = bindparam("run", type_=Text)
@@ -47,6 +52,17 @@ _asked_in = select(func.count(_wave.distinct()).label("asked")).where(*_of_run).
 _asked = _asked_in.subquery("asked")
 _WAVES = select(func.coalesce(func.max(_asked.c.asked), 0))
 _WAITING = select(func.count()).where(steps.c.run_id == _run, batch_items.c.batch.is_(None), UNANSWERED, QUESTION_OPEN)
+_FULL = (
+    select(batches.c.problem)
+    .where(
+        batches.c.too_large,
+        batches.c.lines == 1,
+        batches.c.ended_at > func.now() - func.make_interval(0, 0, 0, 0, 0, 0, LATELY_SECONDS),
+        batches.c.model_name.in_(select(batch_items.c.model_name).where(*_of_run, batch_items.c.batch.is_(None))),
+    )
+    .order_by(batches.c.ended_at.desc())
+    .limit(1)
+)
 _UNDER_WAY = (
     select(
         *(batches.c[name] for name in ("provider_id", "lines", "done", "sent_at", "expires_at", "problem")),
@@ -71,5 +87,6 @@ def read_batches(connection: Connection, run_id: str) -> RunBatches | None:
     return RunBatches(
         waves=connection.execute(_WAVES, parameters).scalar_one(),
         waiting=connection.execute(_WAITING, parameters).scalar_one(),
+        full=connection.execute(_FULL, parameters).scalar(),
         under_way=tuple(BatchUnderWay(**row) for row in connection.execute(_UNDER_WAY, parameters).mappings()),
     )

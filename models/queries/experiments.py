@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, func, select
 
 from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.runs import LATEST
 from cotrail.models.records.projects import in_project, qualified, unqualified
-from cotrail.models.schema.tables import experiments, runs
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.tables import experiments, questions, runs, steps
 
 
 class ExperimentRecord(Struct, frozen=True, kw_only=True):
@@ -58,3 +59,15 @@ def _unknown(connection: Connection, text: str) -> UnknownNameError:
     ids = experiment_ids(connection)
     begin = "" if ids else "; `cotrail experiment run FILE` begins one"
     return UnknownNameError(unknown("experiment", text, ids) + begin)
+
+
+# What forks took over from the runs that they were forked from.
+
+
+def count_taken_over(connection: Connection, run_id: str) -> tuple[int, int]:
+    """Return how many steps a fork took over, and of how many questions the answer too."""
+    taken = select(func.count()).where(steps.c.run_id == run_id, steps.c.adopted_from.is_not(None))
+    computes = exists().where(steps.c.question_id == questions.c.id, steps.c.adopted_from.is_(None))
+    finished = questions.c.run_id == run_id, questions.c.status == QuestionStatus.FINISHED
+    whole = select(func.count()).select_from(questions).where(*finished, ~computes)
+    return connection.execute(taken).scalar_one(), connection.execute(whole).scalar_one()

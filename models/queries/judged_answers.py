@@ -6,10 +6,9 @@ import msgspec
 from sqlalchemy import Connection, RowMapping, func, select
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.question_kinds import read_kinds
-from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question
+from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question, read_kinds
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 
@@ -57,7 +56,7 @@ def _passage(row: RowMapping) -> tuple[Paragraph, ...]:
 def _question(row: RowMapping, *, chains: bool, shown: tuple[Paragraph, ...]) -> Question:
     judged = JudgedAnswer(
         run=row["run_id"],
-        digest=row["digest"] or "",  # a former version may have ended it, without one
+        digest=row["digest"],
         answer=row["answer"] or "",
         sentences=tuple(row["sentences"] or ()) if chains else (),
         paragraphs=tuple({each.digest: each for each in shown}.values()),

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from cotrail.core.question_kinds import read_kinds
+from cotrail.core.questions import read_kinds
 from cotrail.core.results import Failure
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.projects import in_project
@@ -19,13 +19,17 @@ JUDGE = "judge"
 
 
 class JudgedQuestion(Struct, frozen=True, kw_only=True):
-    """A question of a judged run; answered: whether it has an answer; published: whether its dataset has one."""
+    """A question of a judged run; answered: whether it has an answer; published: whether its dataset has one.
+
+    asked: whether it was asked to its end, or may yet be: it wasn't cancelled, or left over by a rule or a budget.
+    """
 
     key: str
     text: str
     kinds: dict[str, str]
     answered: bool
     published: bool
+    asked: bool = True
 
 
 class RecordedJudgement(Struct, frozen=True, kw_only=True):
@@ -65,6 +69,7 @@ def read_judged(connection: Connection, run_id: str) -> list[JudgedQuestion]:
             kinds=read_kinds(row.kind),
             answered=row.status == QuestionStatus.FINISHED,
             published=bool(row.answers),
+            asked=row.status != QuestionStatus.CANCELLED,
         )
         for row in connection.execute(query)
     ]

@@ -1,11 +1,81 @@
-"""The questions of a run, a page at a time: however large the run is, a page is read by an index alone."""
+"""The questions of a run, a page at a time: however large the run is, a page is read by an index alone.
+Also where one of them stands, and all of them as they were submitted, with what they are judged by.
+"""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select, union_all
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Row, RowMapping, func, select, union_all
 
+from cotrail.audit.asked_questions import AskedDigests, AskedQuestions
+from cotrail.core.questions import Question
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import questions
+from cotrail.models.schema.tables import questions, runs
+
+FETCHED_ROWS = 1000
+"""The number of questions fetched at once: a run may have millions."""
+
+
+def read_submitted(connection: Connection, run_id: str, keys: Collection[str] = ()) -> list[Question]:
+    """Return the questions of a run in their order; those of these ids where any are given."""
+    return [
+        msgspec.convert({"id": row.key, **{name: row._mapping[name] for name in _JUDGED}, "text": row.text}, Question)
+        for row in _rows(connection, run_id, keys)
+    ]
+
+
+def read_asked_digests(connection: Connection, run_id: str) -> AskedQuestions:
+    """Return the digests over the questions of a run, from their rows as these are."""
+    digests = AskedDigests()
+    for row in _rows(connection, run_id):
+        digests.add(row.key, row.text, row.pinned, row.answers, row.gold)
+    return digests.end()
+
+
+_JUDGED = ("pinned", "answers", "gold")
+
+
+def _rows(connection: Connection, run_id: str, keys: Collection[str] = ()) -> Iterator[Row[Any]]:
+    columns = (questions.c[name] for name in ("key", "text", *_JUDGED))
+    query = select(*columns).where(questions.c.run_id == run_id).order_by(questions.c.position, questions.c.id)
+    chosen = query.where(questions.c.key.in_(keys)) if keys else query
+    yield from connection.execute(chosen.execution_options(yield_per=FETCHED_ROWS))
+
+
+class QuestionPlace(Struct, frozen=True, kw_only=True):
+    """The number of a question among those of its run, from 1, and the ids of its neighbours; None at the ends."""
+
+    number: int
+    questions: int
+    previous: str | None
+    next: str | None
+
+
+def read_place(connection: Connection, run_id: str, question_id: int) -> QuestionPlace:
+    """Return the place of a question, by its id in the table."""
+    place = select(questions.c.position, runs.c.size).join_from(questions, runs, questions.c.run_id == runs.c.id)
+    row = connection.execute(place.where(questions.c.id == question_id)).one()
+    return QuestionPlace(
+        number=row.position + 1,
+        questions=row.size,
+        previous=_nearest(connection, run_id, question_id, behind=False),
+        next=_nearest(connection, run_id, question_id, behind=True),
+    )
+
+
+def _nearest(connection: Connection, run_id: str, question_id: int, *, behind: bool) -> str | None:
+    # Ids are given in the order of the positions, and the index of a run's questions by status ends with them.
+    number, best = questions.c.id, func.min if behind else func.max
+    beyond = number > question_id if behind else number < question_id
+    of_status = (
+        select(best(number).label("id")).where(questions.c.run_id == run_id, questions.c.status == status, beyond)
+        for status in QuestionStatus
+    )
+    nearest = select(best(union_all(*of_status).subquery().c.id)).scalar_subquery()
+    return connection.execute(select(questions.c.key).where(number == nearest)).scalar()
+
 
 _SHOWN = tuple(
     questions.c[name]

@@ -1,6 +1,12 @@
-"""What became of questions, as far as scores need it: answers and collected paragraphs, without the steps."""
+"""What became of questions, as far as scores need it: answers and collected paragraphs, without the steps.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+Which questions of a run that goes on end first depends on them: the short ones do. So scores so far are those of a
+prefix: of the questions before the first, by position, that has no end yet, whenever those behind it ended.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Any
@@ -25,16 +31,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.question_kinds import read_kinds
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Question, read_kinds
+from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.models.queries.traces import read_traced
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import paragraph_sets, questions
 
 CHUNK_QUESTIONS = 2000
 """The number of questions read at once."""
+
+PREFIX_QUESTIONS = 200
+"""The same of a run that goes on."""
 
 ASKED = (QuestionStatus.FINISHED, QuestionStatus.FAILED)
 """The statuses of questions that were asked to their end."""
@@ -62,7 +71,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def leading(statuses: Iterable[str]) -> int:
-    """The length of a run's prefix (`cotrail.models.queries.prefixes`); statuses: of its questions, by position."""
+    """The length of a run's prefix (`Prefix`); statuses: of its questions, by position."""
     return sum(1 for _ in takewhile(ASKED.__contains__, statuses))
 
 
@@ -167,3 +176,37 @@ def _outcome(row: Row[*tuple[Any, ...]], gold: tuple[GoldParagraph, ...], paragr
         ended_by=row.ended_by or "",
         paragraphs=paragraphs,
     )
+
+
+_ENDED = select(questions.c.id).where(questions.c.id == func.any(_ids), questions.c.status.in_(ASKED))
+
+
+class Prefix:
+    """The prefix of a run's questions that are finished or failed, and their scores by some metrics.
+
+    questions: how many these are; scores: of each, by the metric, None where it doesn't have it.
+    """
+
+    def __init__(self, run_id: str, score: Callable[[Outcome], QuestionScores], metrics: Iterable[str]) -> None:
+        self.scores: dict[str, list[float | None]] = {name: [] for name in metrics}
+        self.questions = 0
+        self._run = run_id
+        self._score = score
+        self._ids: array[int] | None = None
+
+    def advance(self, connection: Connection, seconds: float) -> None:
+        """Score the questions that have ended since; after so many seconds, those behind them are left for later."""
+        until = time.monotonic() + seconds
+        if self._ids is None:
+            self._ids = read_question_ids(connection, self._run)
+        while asked := self._ids[self.questions : self.questions + PREFIX_QUESTIONS].tolist():
+            ended = set(connection.execute(_ENDED, {"ids": asked}).scalars())
+            self._add(connection, list(takewhile(ended.__contains__, asked)))
+            if len(ended) < len(asked) or time.monotonic() >= until:
+                return
+
+    def _add(self, connection: Connection, ids: Sequence[int]) -> None:
+        for each in list(outcomes_of(connection, ids)):  # all of them or, where the database goes away, none
+            for name, score in self._score(each).items():
+                self.scores[name].append(score)
+        self.questions += len(ids)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, cast, exists, fun
 from cotrail.core.actions.kind import engine_of
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.budgets import NO_BUDGETS, Budgets, Consumed
-from cotrail.core.ended_by import FAILURE
+from cotrail.core.history import FAILURE
 from cotrail.core.money import Spent
 from cotrail.errors import BusyError
 from cotrail.models.queries.batches import RunBatches, read_batches
@@ -77,7 +77,7 @@ class Outage(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """Progress of a run; seconds: from the start of its first step to the end of its last one."""
+    """Progress of a run; seconds: from the start of its first step to the end of its last one, with lost executions."""
 
     run: str
     desired_state: str
@@ -92,7 +92,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     consumed: Consumed = Consumed()
     """What its steps took, where the run has a budget."""
     ends: Mapping[str, int] = {}
-    """The number of questions by what ended them (`cotrail.core.ended_by`), the most frequent first."""
+    """The number of questions by what ended them (`cotrail.core.history`), the most frequent first."""
     blockage: Blockage | None = None
     """The cause that keeps further questions from being admitted until a person has fixed it."""
     batches: RunBatches | None = None
@@ -128,7 +128,7 @@ class Progress(Struct, frozen=True, kw_only=True):
         return sum(getattr(counts, name) for counts in self.kinds)
 
 
-class Cause(Struct, frozen=True, kw_only=True):
+class StopCause(Struct, frozen=True, kw_only=True):
     """A cause for which questions failed or are blocked; questions: how many; examples: the first few of their keys."""
 
     status: str
@@ -201,7 +201,7 @@ def count_steps(connection: Connection, experiment: str) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def read_causes(connection: Connection, run_id: str) -> list[Cause]:
+def read_causes(connection: Connection, run_id: str) -> list[StopCause]:
     """Return why questions of the run failed or are blocked, the most frequent cause first."""
     kind, message = questions.c.reason["type"].astext, questions.c.reason["message"].astext
     keys = func.array_agg(questions.c.key)
@@ -217,7 +217,7 @@ def read_causes(connection: Connection, run_id: str) -> list[Cause]:
         .order_by(literal_column("number").desc(), message)
     )
     return [
-        Cause(status=status, type=type_, message=text, questions=number, examples=tuple(sorted(named)[:3]))
+        StopCause(status=status, type=type_, message=text, questions=number, examples=tuple(sorted(named)[:3]))
         for status, type_, text, number, named in connection.execute(query)
     ]
 
@@ -228,6 +228,14 @@ def _total(name: str) -> Any:
 
 def _count(*where: Any) -> Any:
     return func.count().filter(and_(*where))
+
+
+_of_attempts: Any = select(func.min(attempts.c.started_at)).where(attempts.c.step_id == steps.c.id)
+_first_started = case(
+    (steps.c.epoch > 1, func.least(_of_attempts.correlate(steps).scalar_subquery(), steps.c.started_at)),
+    else_=steps.c.started_at,
+)
+"""When a step was first begun; the executions of those that were executed once needn't be looked up."""
 
 
 def _columns() -> Sequence[Any]:
@@ -251,7 +259,7 @@ def _columns() -> Sequence[Any]:
             for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
         ),
         func.count(steps.c.adopted_from).label("adopted"),
-        func.min(steps.c.started_at).label("began"),
+        func.min(_first_started).label("began"),
         func.max(steps.c.finished_at).label("ended"),
     )
 

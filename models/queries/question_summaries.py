@@ -27,7 +27,6 @@ from sqlalchemy import (
     union_all,
 )
 
-from cotrail.core.ended_by import UNTIL
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.summary_tables import run_summaries
@@ -141,12 +140,12 @@ def read_question_scores(connection: Connection, run_id: str) -> list[ScoredOutc
 def read_scores_by_question(connection: Connection, run_id: str) -> dict[str, dict[str, float | None]]:
     """Return the metrics that each of a run's summarized questions has, by its id, in the order of their places.
 
-    Those that a rule kept from being asked are left out.
+    Those that were cancelled, or left over by a rule or a budget, are left out.
     """
     query = (
         select(questions.c.key, summaries.c.scores)
         .join(summaries, summaries.c.question_id == questions.c.id)
-        .where(summaries.c.run_id == run_id, func.coalesce(questions.c.ended_by, "").not_like(f"{UNTIL}%"))
+        .where(summaries.c.run_id == run_id, questions.c.status != QuestionStatus.CANCELLED)
         .order_by(questions.c.id)
     )
     return {row.key: row.scores for row in connection.execute(query)}

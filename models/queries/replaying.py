@@ -13,8 +13,7 @@ from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
 from cotrail.models.records.histories import read_histories
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.question_ids import read_question_ids
-from cotrail.models.records.questions import MOST_REPLAYED, ending, halt_of, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, ending, halts_of, question_of, read_question_ids
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions, steps
@@ -73,7 +72,8 @@ def _edited(connection: Connection, ids: Sequence[int]) -> dict[int, list[int]]:
 def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recorded], runs: Runs) -> str:
     try:
         plan = runs.plan(connection, row["run_id"])
-        outcome = advance(plan.open(question_of(row), runs.find_system), history, plan.binding, halt_of(row))
+        halts, system = halts_of(row), plan.open(question_of(row), runs.find_system)
+        outcome = advance(system, halts.told(history), plan.binding, halts.halt)
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):

@@ -43,9 +43,24 @@ def _equals(column: str) -> Callable[[str], ColumnElement[bool]]:
     return lambda value: runs.c[column] == value
 
 
-def searches(corpus: str) -> ColumnElement[bool]:
-    """Return the condition that the corpus of this name is one of a run's."""
-    return or_(runs.c.corpus == corpus, runs.c.knowledge.has_key(FURTHER_CORPUS + corpus))
+def searches(corpus: str, revision: str | None = None) -> ColumnElement[bool]:
+    """Return the condition that a run searches the corpus of this name; revision: that which it pins, None for any."""
+    first, further = runs.c.corpus == corpus, FURTHER_CORPUS + corpus
+    if revision is None:
+        return or_(first, runs.c.knowledge.has_key(further))
+    return or_(and_(first, runs.c.corpus_revision == revision), runs.c.knowledge[further].astext == revision)
+
+
+def _shares(run: str) -> ColumnElement[bool]:
+    """Return the condition that runs have a question of the run with this id, in the same words.
+
+    Runs of another project share none: a project that lists its own learns nothing of what that project asks.
+    """
+    theirs, other = questions.alias(), runs.alias()
+    same = and_(theirs.c.key == questions.c.key, theirs.c.text == questions.c.text)
+    project = select(other.c.project).where(other.c.id == run).scalar_subquery()
+    sharing = select(questions.c.run_id).join(theirs, same).where(theirs.c.run_id == run)
+    return and_(runs.c.project == project, runs.c.id.in_(sharing))
 
 
 _CONDITIONS: dict[str, Callable[[str], ColumnElement[bool]]] = {
@@ -56,6 +71,7 @@ _CONDITIONS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "experiment": _equals("experiment_id"),
     "name": lambda value: _labelled(run_labels.c.name == value),
     "repeat": lambda value: runs.c.provenance[REPEAT]["of"].astext == value,
+    "shares": _shares,
     "tag": lambda value: _labelled(run_labels.c.tags.contains([value])),
 }
 KEYS = ("state", *_CONDITIONS)

@@ -66,6 +66,11 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     digest: str | None
 
     @property
+    def searches(self) -> bool:
+        """Whether it searches for paragraphs: it pins what is searched."""
+        return bool(self.corpora or self.knowledge)
+
+    @property
     def corpora(self) -> dict[str, str]:
         """The revisions of its corpora by their names, the first one first."""
         return read_corpora(msgspec.structs.asdict(self))
@@ -247,16 +252,17 @@ def _summarized(connection: Connection, ids: Collection[str]) -> dict[str, dict[
     return counts
 
 
-def searching_runs(connection: Connection, corpus: str) -> list[str]:
+def searching_runs(connection: Connection, corpus: str, revision: str | None = None) -> list[str]:
     """Return the runs of a corpus that haven't ended, the newest first; blocked ones may still continue.
 
+    revision: that which they pin; None for any.
     Those of other projects than the connection's are searched too, but not named: each is an empty string.
     """
     unended = exists().where(
         questions.c.run_id == runs.c.id, questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
     )
     live = runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED))
-    query = select(runs.c.id, runs.c.project).where(searches(corpus), runs.c.digest.is_(None), live, unended)
+    query = select(runs.c.id, runs.c.project).where(searches(corpus, revision), runs.c.digest.is_(None), live, unended)
     own = project_of(connection)
     rows = connection.execute(query.order_by(*_NEWEST))
     return [row.id if own is None or row.project == own else "" for row in rows]

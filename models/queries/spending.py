@@ -3,10 +3,11 @@
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Text, bindparam, cast, func, select
+from sqlalchemy import BigInteger, Connection, Text, bindparam, cast, func, select
 
+from cotrail.models.schema.batch_tables import batch_items
 from cotrail.models.schema.states import AttemptOutcome, StepState
-from cotrail.models.schema.tables import attempts, steps
+from cotrail.models.schema.tables import attempts, questions, steps
 
 
 class KindWork(Struct, frozen=True, kw_only=True):
@@ -37,9 +38,23 @@ def read_work(connection: Connection, run_id: str) -> list[KindWork]:
     return [KindWork(**row) for row in connection.execute(_WORK, {"run": run_id}).mappings()]
 
 
+def read_work_by_question(connection: Connection, run_id: str) -> list[tuple[int, str, KindWork]]:
+    """Return the same for each question of a run that has ended steps: its row's id, its own id, and the work."""
+    rows = connection.execute(_WORK_BY_QUESTION, {"run": run_id}).mappings()
+    return [
+        (row["id"], row["key"], KindWork(**{name: row[name] for name in KindWork.__struct_fields__})) for row in rows
+    ]
+
+
 def read_lost(connection: Connection, run_id: str) -> list[LostExecutions]:
     """Return the executions without a result, by outcome; empty where every step was executed once and finished."""
     return [LostExecutions(**row) for row in connection.execute(_LOST, {"run": run_id}).mappings()]
+
+
+def read_lost_requests(connection: Connection, run_id: str) -> tuple[int, int]:
+    """Return how many requests of a run providers lost with their batches, and about how many tokens they had."""
+    row = connection.execute(_LOST_REQUESTS, {"run": run_id}).one()
+    return row[0], row[1]
 
 
 def _total(name: str) -> Any:
@@ -49,18 +64,27 @@ def _total(name: str) -> Any:
 
 _run = bindparam("run", type_=Text)
 _adopted = steps.c.adopted_from.is_not(None)
-_WORK = (
-    select(
-        steps.c.kind,
-        _adopted.label("adopted"),
-        func.count().label("steps"),
-        *(_total(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")),
-    )
-    .where(steps.c.run_id == _run, steps.c.state.in_([StepState.FINISHED, StepState.FAILED]))
-    .group_by(steps.c.kind, _adopted)
-    .order_by(steps.c.kind, _adopted)
+_work = (
+    steps.c.kind,
+    _adopted.label("adopted"),
+    func.count().label("steps"),
+    *(_total(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")),
+)
+_ended = steps.c.run_id == _run, steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
+_WORK = select(*_work).where(*_ended).group_by(steps.c.kind, _adopted).order_by(steps.c.kind, _adopted)
+_WORK_BY_QUESTION = (
+    select(questions.c.id, questions.c.key, *_work)
+    .join_from(steps, questions, steps.c.question_id == questions.c.id)
+    .where(*_ended)
+    .group_by(questions.c.id, steps.c.kind, _adopted)
+    .order_by(questions.c.id, steps.c.kind, _adopted)
 )
 
+_LOST_REQUESTS = (
+    select(*(cast(func.coalesce(func.sum(batch_items.c[name]), 0), BigInteger) for name in ("lost", "lost_tokens")))
+    .join_from(batch_items, steps, batch_items.c.step_id == steps.c.id)
+    .where(steps.c.run_id == _run, batch_items.c.lost > 0)
+)
 _took = func.extract("epoch", attempts.c.ended_at - attempts.c.started_at)
 _LOST = (
     select(

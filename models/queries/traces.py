@@ -15,10 +15,9 @@ from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.edits import StepEdit, edited, read_edit
-from cotrail.core.ended_by import by_failure
+from cotrail.core.history import by_failure
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.question_kinds import read_kinds
-from cotrail.core.questions import GoldParagraph, JudgedAnswer
+from cotrail.core.questions import GoldParagraph, JudgedAnswer, read_kinds
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
@@ -26,7 +25,7 @@ from cotrail.errors import CotrailError, InputError, UnknownNameError, Unreadabl
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.projects import in_project
-from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.questions import read_question_ids
 from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, runs, sentences, steps
@@ -99,7 +98,7 @@ class TracedQuestion(Struct, frozen=True, kw_only=True):
     """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
 
     details: of the answer, as JSON; `SystemSpec.details` is their type.
-    ended_by: what ended it: `cotrail.core.ended_by`; empty where nothing did, or a former version didn't record it.
+    ended_by: what ended it: `cotrail.core.history`; empty where nothing did.
     judged: the answers of other runs that it grades, in a judge's run.
     """
 

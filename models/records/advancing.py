@@ -1,6 +1,8 @@
 """Advancing questions: replay each over its record, and record what follows.
 
 Both happen in the transaction that recorded the latest results (docs/architecture.md, "Commit, then send").
+
+Contents that systems make themselves: paragraphs that no search found, demonstrations that the run didn't bring.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,32 +11,84 @@ from functools import partial
 from operator import is_
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping
 
 from cotrail.audit.sealed_columns import head_of
-from cotrail.core.history import Failed, Finished, Halt, Next
+from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.registry import kind_of
+from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.history import Failed, Finished, Halts, Next, Raised, Recorded, Step
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.replay import Replay
+from cotrail.core.results import Retrieved
 from cotrail.errors import BlockedError
 from cotrail.models.records.budgets import BudgetCheck
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.contents import save_demonstrations, save_paragraphs
 from cotrail.models.records.histories import History, read_histories
-from cotrail.models.records.made_contents import MadeContents
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import blocking, ending, halt_of, lock_questions, question_of, record_endings
+from cotrail.models.records.questions import blocking, ending, halts_of, lock_questions, question_of, record_endings
 from cotrail.models.records.runs import RunPlan, Runs
-from cotrail.models.records.steps import NewStep, record_steps
-from cotrail.models.schema.rows import Rows
+from cotrail.models.records.steps import Dispatch, NewStep, record_steps
+from cotrail.models.schema.base import Rows, insert_rows
+from cotrail.models.schema.database import reason_of, refused
 from cotrail.models.schema.states import StepState
+from cotrail.models.schema.tables import made_paragraphs
+
+_NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
+
+
+class MadeContents:
+    """Contents made by systems that the next steps of some questions refer to."""
+
+    def __init__(self) -> None:
+        self._paragraphs: dict[str, Paragraph] = {}
+        self._demonstrations: dict[str, Demonstrations] = {}
+        self._references: Rows = []
+
+    def add(self, question_id: int, following: Sequence[Step], history: Sequence[Recorded], plan: RunPlan) -> None:
+        """Add what these steps of a question refer to; history, plan: the question's steps so far, and its run."""
+        made = _made(following, history)
+        self._references += ({"question_id": question_id, "digest": digest} for digest in made)
+        self._paragraphs |= made
+        self._demonstrations |= _brought(following, plan)
+
+    def save(self, connection: Connection) -> None:
+        """Store what isn't stored yet."""
+        save_paragraphs(connection, self._paragraphs)
+        save_demonstrations(connection, self._demonstrations)
+        if self._references:
+            connection.execute(_NEW_REFERENCES, {"rows": self._references})
+
+
+def _brought(following: Sequence[Step], plan: RunPlan) -> dict[str, Demonstrations]:
+    """Return the demonstrations that steps refer to and that aren't the run's."""
+    run_digests = {shots.digest for shots in plan.shots.values()}
+    prompts = [step.action.prompt for step in following if isinstance(step.action, Prompted)]
+    shown = (prompt.demonstrations for prompt in prompts if prompt.demonstrated is not None)
+    return {shots.digest: shots for shots in shown if shots.digest not in run_digests}
+
+
+def _made(following: Sequence[Step], history: Sequence[Recorded]) -> dict[str, Paragraph]:
+    """Return the paragraphs that steps refer to and that none of the question's searches found."""
+    # By identity, as a replay hands the same objects through: most of what was found needs no digest here.
+    retrieved = {
+        id(hit.paragraph) for record in history if isinstance(record.outcome, Retrieved) for hit in record.outcome.hits
+    }
+    referred = (paragraph for step in following for paragraph in kind_of(step.action).paragraphs(step.action))
+    return {paragraph.digest: paragraph for paragraph in referred if id(paragraph) not in retrieved}
+
 
 MOST_CACHED_QUESTIONS = 1000
 """The largest number of questions in a replay cache: more than a process's workers have under way at once."""
 
 
 class _Cached(Struct, frozen=True):
-    """A question's history as it was last read, and the replay that has consumed it."""
+    """A question's history as it was last read, and the replay that has consumed it, with what that wasn't told of."""
 
     history: History
     replay: Replay
+    raised: tuple[Raised, ...]
 
 
 class ReplayCache:
@@ -54,19 +108,18 @@ class ReplayCache:
         return read_histories(connection, question_ids, self._paragraphs, cached)
 
     def advance(
-        self, question_id: int, history: History, begin: Callable[[], Replay], halt: Halt | None
+        self, question_id: int, history: History, begin: Callable[[], Replay], halts: Halts
     ) -> Next | Finished | Failed:
-        """Return what follows a question's history; raises what `Replay.advance` and `begin` raise.
-
-        halt: where a budget ended the question.
-        """
+        """Return what follows a question's history; raises what `Replay.advance` and `begin` raise."""
         # Taken out, not looked up: a replay that raised is of no further use.
         cached = self._cached.pop(question_id, None)
-        replay = cached.replay if cached is not None and _continues(cached.history, history) else begin()
-        following = replay.advance(history.records, halt)
-        if isinstance(following, Next):
-            self._keep(question_id, _Cached(history, replay))
-        return following
+        known = cached is not None and cached.raised == halts.raised and _continues(cached.history, history)
+        replay = cached.replay if cached is not None and known else begin()
+        following = replay.advance(halts.told(history.records), halts.halt)
+        if not isinstance(following, Next):
+            return following
+        self._keep(question_id, _Cached(history, replay, halts.raised))
+        return Next(tuple(replace(step, sequence=step.sequence + halts.passed) for step in following.steps))
 
     def _keep(self, question_id: int, cached: _Cached) -> None:
         # A dict keeps the order of insertion, and each use inserts again: the first entry is the least recently used.
@@ -78,9 +131,33 @@ class ReplayCache:
 
 
 def begin_questions(connection: Connection, runs: Runs, question_ids: Iterable[int]) -> None:
-    """Advance those of these questions that are open; the steps that follow wait to be admitted."""
-    locked = lock_questions(connection, question_ids)
-    advance_questions(connection, runs, locked, send=False, state=StepState.WAITING)
+    """Advance those of these questions that are open; the steps that follow wait to be admitted.
+
+    A question of which the database refuses what follows is blocked, and holds up no other one.
+    """
+    ids = list(question_ids)
+    try:
+        with connection.begin_nested():
+            locked = lock_questions(connection, ids)
+            advance_questions(connection, runs, locked, send=False, state=StepState.WAITING)
+    except Exception as error:
+        if not refused(error):
+            raise
+        if len(ids) == 1:
+            block_questions(connection, ids, unrecordable(error))
+            return
+        for each in ids:
+            begin_questions(connection, runs, [each])
+
+
+def block_questions(connection: Connection, question_ids: Iterable[int], error: BlockedError) -> None:
+    """Record what blocks these questions, none of which has a step under way."""
+    record_endings(connection, [blocking(each, error) for each in question_ids])
+
+
+def unrecordable(error: BaseException) -> BlockedError:
+    """Return what blocks a question where this error kept what follows from being recorded."""
+    return BlockedError(f"what follows can't be recorded: {reason_of(error)}")
 
 
 def advance_questions(
@@ -108,11 +185,14 @@ def advance_questions(
         head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
-            begin, halt = partial(_replay, plan, row, runs), halt_of(row)
-            outcome = cache.advance(row["id"], history, begin, halt)
-            if isinstance(outcome, Next) and halt is None:
-                halt = budgets.halt(plan, row["id"], len(history.records), outcome)
-                outcome = cache.advance(row["id"], history, begin, halt) if halt else outcome
+            begin, halts = partial(_replay, plan, row, runs), halts_of(row)
+            outcome = cache.advance(row["id"], history, begin, halts)
+            if isinstance(outcome, Next) and halts.after is None:
+                halted = budgets.halted(plan, row["id"], halts, len(history.records), outcome)
+                if halted is not None:
+                    outcome = cache.advance(row["id"], history, begin, halted)
+                else:
+                    outcome = Next(outcome.steps[: budgets.of(plan).room(len(history.records))])
         except BlockedError as error:
             ended.append(blocking(row["id"], error))
             continue

@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
+from msgspec.structs import replace
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.binding import MODEL
 from cotrail.core.budgets import NO_BUDGET, NO_BUDGETS, Budgets, Consumed, priced, total
-from cotrail.core.consumption import consumed_by
-from cotrail.core.history import Halt, Next, Outcome
+from cotrail.core.history import Halts, Next, Outcome, consumed_by
 from cotrail.core.money import Usage
 from cotrail.core.system import Action
 from cotrail.models.records.runs import BUDGETS, RunPlan
-from cotrail.models.schema.rows import Rows, recordset
+from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, run_consumption, runs, steps
 
@@ -36,27 +36,35 @@ class BudgetCheck:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._of_runs: dict[str, Consumed] = {}
-        self.halted: Rows = []
+        self._budgets: dict[str, Budgets] = {}
+        self._halted: Rows = []
 
-    def halt(self, plan: RunPlan, question_id: int, recorded: int, following: Next) -> Halt | None:
+    def of(self, plan: RunPlan) -> Budgets:
+        """Return the budgets of a run, which a person may have raised since it was submitted."""
+        if plan.budgets == NO_BUDGETS:
+            return NO_BUDGETS
+        if plan.id not in self._budgets:
+            self._budgets[plan.id] = read_budgets(self._connection, plan.id)
+        return self._budgets[plan.id]
+
+    def halted(self, plan: RunPlan, question_id: int, halts: Halts, recorded: int, following: Next) -> Halts | None:
         """Return where a question ends whose next steps would be these; None where its budgets leave room for them.
 
-        recorded: how many steps it has, all of which have ended.
+        halts: where it was ended before; recorded: how many steps it has, all of which have ended.
         """
         if plan.budgets == NO_BUDGETS or not following.steps or not recorded:
             return None
         question = read_consumed(self._connection, plan, question_id)
-        limit = plan.budgets.reached(question, self._of_run(plan))
+        limit = self.of(plan).reached(question, self._of_run(plan))
         if not limit:
             return None
-        halt = Halt(after=recorded, limit=limit)
-        self.halted.append({"id": question_id, "halted": halt})
-        return halt
+        halted = replace(halts, after=recorded, limit=limit)
+        self._halted.append({"id": question_id, "halted": halted})
+        return halted
 
     def record(self) -> None:
         """Record where questions were halted."""
-        if self.halted:
-            self._connection.execute(_HALT, {"rows": self.halted})
+        record_halts(self._connection, self._halted)
 
     def _of_run(self, plan: RunPlan) -> Consumed:
         if plan.budgets.run == NO_BUDGET:
@@ -91,10 +99,20 @@ def add_consumed(connection: Connection, ended: Iterable[EndedStep]) -> None:
         connection.execute(_ADD, {"run_id": run_id, **values})
 
 
+def record_halts(connection: Connection, rows: Rows) -> None:
+    """Record where budgets ended questions, by their ids."""
+    if rows:
+        connection.execute(_HALT, {"rows": rows})
+
+
 def read_budgets(connection: Connection, run_id: str) -> Budgets:
-    """Return the budgets of a run."""
-    query = select(runs.c.provenance[BUDGETS]).where(runs.c.id == run_id)
-    return msgspec.convert(connection.execute(query).scalar_one() or {}, Budgets)
+    """Return the budgets of a run, as they were raised last."""
+    return msgspec.convert(connection.execute(_BUDGETS, {"run": run_id}).scalar_one() or {}, Budgets)
+
+
+def raise_budgets(connection: Connection, run_id: str, budgets: Budgets) -> None:
+    """Give a run other budgets from now on."""
+    connection.execute(_RAISE, {"run_id": run_id, "raised": budgets, **dict.fromkeys(Consumed.__struct_fields__, 0)})
 
 
 def read_run_consumed(connection: Connection, run_id: str) -> Consumed:
@@ -126,6 +144,18 @@ _ADD = _new.on_conflict_do_update(
 )
 _OF_RUN = select(*(run_consumption.c[name] for name in Consumed.__struct_fields__)).where(
     run_consumption.c.run_id == bindparam("run")
+)
+CURRENT: ColumnElement[Any] = func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS])
+"""The budgets of a run that is joined with what it consumed."""
+
+_BUDGETS = (
+    select(CURRENT)
+    .join_from(runs, run_consumption, run_consumption.c.run_id == runs.c.id, isouter=True)
+    .where(runs.c.id == bindparam("run"))
+)
+_raised = insert(run_consumption)
+_RAISE = _raised.on_conflict_do_update(
+    index_elements=[run_consumption.c.run_id], set_={"raised": _raised.excluded.raised}
 )
 _halts = recordset(questions.c.id, questions.c.halted)
 _HALT = update(questions).where(questions.c.id == _halts.c.id).values(halted=_halts.c.halted)

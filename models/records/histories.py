@@ -15,7 +15,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Failure
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.results import hits_column, read_result
-from cotrail.models.schema.rows import recordset
+from cotrail.models.schema.base import recordset
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps
 

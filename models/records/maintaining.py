@@ -30,6 +30,6 @@ def session_name(prefix: str = SESSION_PREFIX) -> str:
     return name.encode()[:LONGEST_NAME].decode(errors="ignore")
 
 
-def wake(connection: Connection, run_id: str) -> None:
+def notify(connection: Connection, run_id: str) -> None:
     """Tells the maintenance process, once this transaction is committed, that a run has work for it."""
     connection.execute(select(func.pg_notify(WAKE, run_id)))

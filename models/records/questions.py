@@ -1,5 +1,9 @@
-"""Rows of questions: locked for a transaction, as their systems see them, and how they end."""
+"""Rows of questions: locked for a transaction, as their systems see them, and how they end.
 
+Ids of a run's questions.
+"""
+
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -7,15 +11,25 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.core.ended_by import ended_by
-from cotrail.core.history import Failed, Finished, Halt
+from cotrail.core.history import Failed, Finished, Halts, ended_by
 from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question
 from cotrail.errors import BlockedError
 from cotrail.models.records.blockage import reason_here
-from cotrail.models.schema.rows import Rows, recordset
+from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.seals import question_digest
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
+
+FETCHED_IDS = 10_000
+"""The number of ids fetched at once: a run may have millions."""
+
+
+def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
+    """Return the ids of a run's questions, by position."""
+    query = select(questions.c.id).where(questions.c.run_id == run_id)
+    ordered = query.order_by(questions.c.position, questions.c.id).execution_options(yield_per=FETCHED_IDS)
+    return array("q", connection.execute(ordered).scalars())
+
 
 MOST_REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
@@ -68,9 +82,9 @@ def question_of(row: RowMapping) -> Question:
     )
 
 
-def halt_of(row: RowMapping) -> Halt | None:
-    """Return where a budget ended a question; None where none did."""
-    return msgspec.convert(row["halted"], Halt | None)
+def halts_of(row: RowMapping) -> Halts:
+    """Return where budgets ended a question."""
+    return msgspec.convert(row["halted"] or {}, Halts)
 
 
 def ending(question_id: int, outcome: Finished | Failed) -> dict[str, Any]:

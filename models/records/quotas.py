@@ -50,7 +50,8 @@ def check_quota(connection: Connection, quota: Quota, provenances: Iterable[Mapp
         if any(each.get(PRICES) and _budget(each) is None for each in provenances):
             raise InputError(
                 "the project's money is limited, so a run whose models cost any needs a budget of money for the whole "
-                "run (`run_budget`); it is set aside for the run until this ends"
+                "run (`run_budget`, or `question_budget` of a question that is asked alone); it is set aside for the "
+                "run until this ends"
             )
         _check_money(connection, quota.money)
 
@@ -71,7 +72,8 @@ def _check_money(connection: Connection, most: Decimal) -> None:
     project = own_project(connection)
     live = and_(runs.c.digest.is_(None), runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED)))
     taken = func.coalesce(run_consumption.c.money, 0)
-    set_aside = func.coalesce(runs.c.provenance[BUDGETS]["run"]["money"].astext.cast(Numeric), 0)
+    budgets = func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS], type_=runs.c.provenance.type)
+    set_aside = func.coalesce(budgets["run"]["money"].astext.cast(Numeric), 0)
     counted = func.sum(case((live, func.greatest(taken, set_aside)), else_=taken))
     of_project = select(func.coalesce(counted, 0)).select_from(runs.outerjoin(run_consumption))
     if (money := connection.execute(of_project.where(runs.c.project == project)).scalar_one()) > most:

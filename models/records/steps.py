@@ -1,4 +1,7 @@
-"""Rows of steps that were never executed. Each is its own outbox entry: recorded first, sent once that is committed."""
+"""Rows of steps that were never executed. Each is its own outbox entry: recorded first, sent once that is committed.
+
+The message that has a worker carry out a step.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,12 +11,51 @@ from sqlalchemy import Connection, func, select
 
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Step
-from cotrail.models.records.dispatch import Dispatch, described
 from cotrail.models.records.runs import RunPlan
+from cotrail.models.schema.base import insert_rows
 from cotrail.models.schema.conditions import ASKED, SERVED
-from cotrail.models.schema.rows import insert_rows
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps
+
+LONGEST_ID = 100
+"""Characters of a question's id that a message shows."""
+
+
+class Dispatch(Struct, frozen=True):
+    """A message that is due.
+
+    step_id, epoch: all that a worker reads of the message; kind: its kind; sequence: the step's place in its question,
+    which gives the message its priority; served: whether the language model of its run is, on which its queue depends;
+    asked: whether somebody waits for the answer, so that it goes ahead of all others;
+    about: the step in words, for people who watch the queues.
+    """
+
+    step_id: int
+    epoch: int
+    kind: str
+    sequence: int = 0
+    served: bool = False
+    asked: bool = False
+    about: str = ""
+
+
+def described(
+    step_id: int,
+    epoch: int,
+    kind: str,
+    sequence: int,
+    served: bool,  # noqa: FBT001 - rows come in this order
+    asked: bool,  # noqa: FBT001
+    run_id: str,
+    question: str,
+) -> Dispatch:
+    """Return a step's message with what it is about: its run's id, its question's id, and its place there from 1.
+
+    Texts stay in PostgreSQL. A question's id comes from a file, so it is written as Python writes strings, and cut.
+    """
+    about = f"run {run_id}, question {question[:LONGEST_ID]!r}, step {sequence + 1}"
+    return Dispatch(step_id, epoch, kind, sequence, served, asked, about)
+
 
 _COLUMNS = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
@@ -22,7 +64,7 @@ _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.
 _key = select(questions.c.key).where(questions.c.id == steps.c.question_id).correlate(steps).scalar_subquery()
 
 DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, ASKED, steps.c.run_id, _key)
-"""The columns of a step's message, in the order of the arguments of `cotrail.models.records.dispatch.described`."""
+"""The columns of a step's message, in the order of the arguments of `cotrail.models.records.steps.described`."""
 
 _NEW_SENT = insert_rows(steps, *_COLUMNS, sent_at=func.now()).returning(*_MESSAGE)
 _NEW_UNSENT = insert_rows(steps, *_COLUMNS).returning(*_MESSAGE)

@@ -2,20 +2,22 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from cotrail.audit.records import COLUMNS, UNREADABLE, Record, Row, number, text
+from cotrail.audit.records import COLUMNS, Record, Row, number
 from cotrail.audit.referenced_contents import (
+    CHUNK_QUESTIONS,
     References,
-    references_of_collected,
-    references_of_request,
+    groups_of,
+    readable,
     references_of_run,
+    unwritten,
 )
-from cotrail.models.records.question_ids import read_question_ids
+from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.seals import texts
 from cotrail.models.schema.tables import (
     attempts,
@@ -28,9 +30,6 @@ from cotrail.models.schema.tables import (
     sentences,
     steps,
 )
-
-CHUNK_QUESTIONS = 20
-"""The number of questions read at once: so few that the transaction isn't idle for long while they are checked."""
 
 _ids = func.any(bindparam("ids", type_=ARRAY(BigInteger)))
 _steps = func.any(bindparam("steps", type_=ARRAY(BigInteger)))
@@ -58,8 +57,10 @@ _WITHIN = {
     "paragraph_sets": _belonging(paragraph_sets).order_by(paragraph_sets.c.step_id, paragraph_sets.c.rank),
     "sentences": _belonging(sentences).order_by(sentences.c.step_id, sentences.c.position),
 }
-_PARAGRAPHS = _texts(paragraphs, paragraphs.c.digest == _digests).order_by(paragraphs.c.digest)
-_DEMONSTRATIONS = _texts(demonstrations, demonstrations.c.digest == _digests).order_by(demonstrations.c.digest)
+_CONTENTS = {
+    table.name: _texts(table, table.c.digest == _digests).order_by(table.c.digest)
+    for table in (demonstrations, paragraphs)
+}
 
 _FOREIGN = _texts(
     steps,
@@ -79,7 +80,7 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
         yield Record("experiments", row)
     yield Record("runs", run)
     reader = _Reader(connection)
-    yield from reader.contents([_readable(references_of_run, run)])
+    yield from reader.contents([readable(references_of_run, run)])
     ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
     for start in range(0, len(ids), CHUNK_QUESTIONS):
         yield from reader.questions(ids[start : start + CHUNK_QUESTIONS].tolist())
@@ -99,10 +100,9 @@ class _Reader:
         question_rows = _rows(self._connection, _QUESTIONS, ids=ids)
         step_rows = _rows(self._connection, _STEPS, ids=ids)
         within, strays = self._within(step_rows, ids)
-        yield from self.contents([_readable(references_of_collected, question) for question in question_rows])
-        yield from self.contents([_readable(references_of_request, step) for step in step_rows])
         sets = (record.row for rows in within.values() for record in rows if record.table == "paragraph_sets")
-        yield from self.contents([References(paragraphs=tuple(text(row, "digest") for row in sets))])
+        for group in groups_of(question_rows, step_rows, sets):
+            yield from self.contents(group)
         of_question = defaultdict(list)
         for step in step_rows:
             of_question[step["question_id"]].append(step)
@@ -111,15 +111,10 @@ class _Reader:
             yield from _with_their_own(of_question[question["id"]], within)
             yield from strays[question["id"]]
 
-    def contents(self, references: Iterable[References]) -> Iterator[Record]:
+    def contents(self, references: Sequence[References]) -> Iterator[Record]:
         """Yield the contents that are referred to and weren't read before."""
-        for table, query, digests in (
-            ("demonstrations", _DEMONSTRATIONS, {digest for each in references for digest in each.demonstrations}),
-            ("paragraphs", _PARAGRAPHS, {digest for each in references for digest in each.paragraphs}),
-        ):
-            new = sorted(digests - self._read)
-            self._read.update(new)
-            for row in _rows(self._connection, query, digests=new) if new else ():
+        for table, new in unwritten(references, self._read):
+            for row in _rows(self._connection, _CONTENTS[table], digests=new) if new else ():
                 yield Record(table, row)
 
     def foreign(self, run_id: str) -> Iterator[Record]:
@@ -149,11 +144,3 @@ def _with_their_own(step_rows: Iterable[Row], within: Mapping[str | None, Sequen
 
 def _rows(connection: Connection, query: Select[Any], **parameters: object) -> list[Row]:
     return [dict(row) for row in connection.execute(query, parameters).mappings()]
-
-
-def _readable(references: Callable[[Row], References], row: Row) -> References:
-    """Return what a row refers to; nothing where it can't be read, which the verification reports."""
-    try:
-        return references(row)
-    except UNREADABLE:
-        return References()

@@ -79,6 +79,10 @@ class BatchItem(Base):
     """Since when it has waited for a batch."""
     returned: Mapped[int] = mapped_column(server_default=_zero)
     """How often a batch ended without an answer to this request."""
+    lost: Mapped[int] = mapped_column(server_default=_zero)
+    """How often the provider lost a request of the step's, which it may have carried out and charged."""
+    lost_tokens: Mapped[int] = mapped_column(server_default=_zero)
+    """About how many tokens it read for these."""
 
 
 batches, batch_items = (cast(Table, table.__table__) for table in (Batch, BatchItem))

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from cotrail.configuration.variables import LIBPQ, warn_of_taken_out
 from cotrail.errors import InputError
 
 IDLE_SECONDS = 10
@@ -22,6 +23,24 @@ MOST_SAID = 500
 """The largest number of characters shown of a driver's message."""
 
 SESSION_SETTINGS = (
+    # What the server, the database or the role may have set otherwise: how values are written, which tables names mean,
+    # what ends a statement, and whether it may write.
+    "extra_float_digits = 1",
+    "DateStyle = ISO, MDY",
+    "IntervalStyle = postgres",
+    "TimeZone = UTC",
+    "bytea_output = hex",
+    "client_encoding = UTF8",
+    "standard_conforming_strings = on",
+    "array_nulls = on",
+    "transform_null_equals = off",
+    'search_path = "$user", public',
+    "row_security = on",
+    "statement_timeout = 0",
+    "lock_timeout = 0",
+    "default_transaction_isolation = 'read committed'",
+    "default_transaction_deferrable = off",
+    "default_transaction_read_only = off",
     # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
     "tcp_keepalives_idle = 5",
     "tcp_keepalives_interval = 2",
@@ -32,6 +51,15 @@ SESSION_SETTINGS = (
     "max_parallel_workers_per_gather = 0",
 )
 """The settings of every session."""
+
+LATER_SETTINGS = {140_000: "idle_session_timeout = 0", 170_000: "transaction_timeout = 0"}
+"""Settings of all sessions on servers from these versions on."""
+
+DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+)
+"""A step counts because it is on disk; a server that waits for a standby too still does."""
 
 BY_INDEX = ("enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off")
 """Settings for statements that touch few rows, each found by an index. PostgreSQL keeps the plan of a prepared
@@ -53,8 +81,8 @@ Psycopg = psycopg.Connection[Any]
 class Pool(QueuePool):
     """A pool that closes connections which come back after it was disposed of, too.
 
-    Threads may hold some then. SQLAlchemy keeps them in a pool that nobody uses any more, and whoever frees its memory
-    finds them open.
+    Threads may hold some then. SQLAlchemy keeps them in a pool that nobody uses any more, and the thread that frees its
+    memory finds them open.
     """
 
     _disposed = False
@@ -75,8 +103,10 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool
 
     by_index: set for workers, whose statements touch few rows each.
     idles: set where connections may lie unused for long, so that each is tried before it is used again.
-    Connecting raises InputError where a connection pooler before the database doesn't keep sessions.
+    Connecting raises InputError where a connection pooler before the database doesn't keep sessions, or the database
+    can't hold every text.
     """
+    warn_of_taken_out(LIBPQ)
     idle = f"idle_in_transaction_session_timeout = {round(IDLE_SECONDS * 1000)}"
     engine = create_engine(
         url,
@@ -90,7 +120,9 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool
 
     @event.listens_for(engine, "first_connect")
     def check(connection: Psycopg, _: object) -> None:
+        check_encoding(connection)
         with _no_transaction(connection):
+            check_guards(connection)
             if not _keeps_sessions(connection):
                 raise InputError(
                     "the pooler before the database keeps no sessions, and prepared statements, LISTEN and advisory "
@@ -104,13 +136,37 @@ def connect(url: str, *, pool_size: int = 5, by_index: bool = False, idles: bool
     return engine
 
 
+def check_encoding(connection: Psycopg) -> None:
+    """Raises InputError where the database can't hold every text."""
+    encoding, name = connection.info.parameter_status("server_encoding"), connection.info.dbname
+    if encoding not in (None, "UTF8"):
+        connection.close()  # no pool has it yet
+        raise InputError(
+            f"the encoding of the database {name} is {encoding}, which can't hold every text; make "
+            "one with `createdb --encoding UTF8 --template template0`, and name it in COTRAIL_DATABASE_URL"
+        )
+
+
+def check_guards(connection: Psycopg) -> None:
+    """Raises InputError where the database's triggers, which guard what is recorded, are off in its sessions."""
+    (role,) = connection.execute("SHOW session_replication_role").fetchone() or ("origin",)
+    if role != "origin":
+        raise InputError(
+            f"sessions of the database {connection.info.dbname} begin with session_replication_role = {role}, under "
+            "which nothing guards the record; take that default away: ALTER DATABASE or ALTER ROLE ... RESET "
+            "session_replication_role"
+        )
+
+
 def set_session(connection: Psycopg, settings: tuple[str, ...]) -> None:
     """Apply settings to a new session, in one round trip.
 
     Not by libpq's `options`, which poolers refuse; and outside a transaction, whose rollback would undo it.
     """
+    version = connection.info.server_version
+    later = (setting for since, setting in LATER_SETTINGS.items() if version >= since)
     with _no_transaction(connection):
-        connection.execute("; ".join(f"SET {setting}" for setting in settings).encode())
+        connection.execute("; ".join([*(f"SET {each}" for each in (*later, *settings)), DURABLE]).encode())
 
 
 @contextmanager
@@ -147,8 +203,9 @@ def _backend(connection: Psycopg) -> int:
     return int(pid)
 
 
-OUTAGES = ("08", "40", "53", "55", "57P", "58", "25006", "25P03")
-"""SQLSTATEs, or their beginnings, of a database that is away, starting, shutting down, full or in a conflict.
+OUTAGES = ("08", "40", "53", "55", "57", "58", "25006", "25P03")
+"""SQLSTATEs, or their beginnings, of a database that is away, starting, shutting down, full or in a conflict, or where
+somebody cancelled the statement.
 
 Of class 25 only two: a read-only server, and a transaction ended because its process was idle for too long.
 """

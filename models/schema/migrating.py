@@ -1,23 +1,50 @@
-"""Bringing the database's schema up to date with Alembic."""
+"""Bringing the database's schema up to date with Alembic.
 
-from pathlib import Path
+Numbers of transactions in a restored store, which another server gave.
+
+They order what readers have seen (`cotrail.models.queries.events`). Those that this server hasn't given yet would keep
+their rows from readers until it has: such rows take the number of the transaction that finds them, as if all of them
+had changed in it.
+"""
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from msgspec import Struct
 from psycopg.errors import DeadlockDetected
-from sqlalchemy import Connection
+from sqlalchemy import Column, Connection, Select, Table, exists, func, select, update
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
+from cotrail.models.schema.deployment import MIGRATIONS
+from cotrail.models.schema.seals import amending
+from cotrail.models.schema.tables import questions, runs, steps
+
+_CURRENT = func.pg_current_xact_id()
+
+
+def renumber(connection: Connection) -> None:
+    """Give rows from a server whose numbers are ahead of this one's a number of this transaction.
+
+    Where there are none, which is found by one look into an index for each run, nothing is written.
+    """
+    for table, column in ((steps, steps.c.ended_in), (questions, questions.c.changed_in)):
+        for run in connection.execute(_runs_ahead(table, column)).scalars().all():
+            amending(connection)
+            ahead = table.c.run_id == run, column > _CURRENT
+            connection.execute(update(table).where(*ahead).values({column: _CURRENT}))
+
+
+def _runs_ahead(table: Table, column: Column[int]) -> Select[str]:
+    return select(runs.c.id).where(exists().where(table.c.run_id == runs.c.id, column > _CURRENT))
+
 
 DEADLOCK_TRIES = 10
 """The number of tries of a migration that deadlocks with live workers."""
 
-MIGRATIONS = Path(__file__).parents[2] / "migrations"
+VERSION_TABLE = "cotrail_version"
+"""The table that has the schema's revision: not Alembic's usual one, which another program in the database may use."""
 
 
 class Migrated(Struct, frozen=True, kw_only=True):
@@ -45,12 +72,6 @@ def migrate(url: str, revision: str = "head") -> Migrated:
             f"{scripts.get_current_head()}: a newer cotrail has migrated it; install that one"
         ) from error
     return Migrated(before=config.attributes["before"], after=config.attributes["after"])
-
-
-def is_up_to_date(connection: Connection) -> bool:
-    """Return whether the schema has the revision of this code."""
-    head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
-    return MigrationContext.configure(connection).get_current_revision() == head
 
 
 def alembic_config(url: str) -> Config:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     FromClause,
     LargeBinary,
     Text,
-    and_,
     case,
     cast,
     func,
@@ -30,12 +29,9 @@ from cotrail.audit.sealed_columns import (
     EXPERIMENT,
     QUESTION,
     QUESTION_OPENED,
-    QUESTION_OPENED_SELDOM,
-    QUESTION_SELDOM,
     RUN,
     RUN_OPENED,
     STEP,
-    STEP_SELDOM,
     TIME,
     TIMES,
 )
@@ -66,16 +62,12 @@ def step_digest(instead: Values, covered: ColumnElement[bool] = EARLIER) -> Colu
     """Return the digest of a step that ends with these values."""
     rows = cast(func.json_agg(aggregate_order_by(_row(texts(attempts, ATTEMPT)), attempts.c.epoch)), Text)
     earlier = select(rows).where(attempts.c.step_id == steps.c.id, covered).correlate(steps).scalar_subquery()
-    columns, seldom = texts(steps, STEP, instead), texts(steps, (STEP_SELDOM,))
-    unset = steps.c[STEP_SELDOM].is_(None)
-    return case((unset, _digest([*columns, earlier])), else_=_digest([*columns, *seldom, earlier]))
+    return _digest([*texts(steps, STEP, instead), earlier])
 
 
 def question_digest(head: ColumnElement[str], instead: Values) -> ColumnElement[str]:
     """Return the digest of a question that ends with these values and this head."""
-    columns, seldom = texts(questions, QUESTION, instead), texts(questions, QUESTION_SELDOM, instead)
-    unset = and_(*(each.is_(None) for each in seldom))
-    return case((unset, _digest([*columns, head])), else_=_digest([*columns, *seldom, head]))
+    return _digest([*texts(questions, QUESTION, instead), head])
 
 
 def question_head() -> ColumnElement[str]:
@@ -87,8 +79,7 @@ def question_head() -> ColumnElement[str]:
 
 def question_opened(question: FromClause, opened: ColumnElement[str]) -> ColumnElement[str]:
     """Return the digest of questions as submitted; opened: the digest of their run's configuration."""
-    columns, seldom = [opened, *texts(question, QUESTION_OPENED)], texts(question, (QUESTION_OPENED_SELDOM,))
-    return case((question.c[QUESTION_OPENED_SELDOM].is_(None), _digest(columns)), else_=_digest([*columns, *seldom]))
+    return _digest([opened, *texts(question, QUESTION_OPENED)])
 
 
 def run_opened() -> ColumnElement[str]:
@@ -103,7 +94,7 @@ def run_digest(run: ColumnElement[str]) -> ColumnElement[str]:
 
 
 def _root(run: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the root of the Merkle tree over a run's questions (`cotrail.audit.merkle_tree`).
+    """Return the root of the Merkle tree over a run's questions (`cotrail.audit.question_sequence`).
 
     A recursive query builds it level by level, each from pairs of hashes of the level below, so that no value grows
     with the run: hashing all digests at once would need them in one text, and PostgreSQL's texts end at 1 GB.

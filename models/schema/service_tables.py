@@ -31,6 +31,8 @@ class Project(Base):
     """The most questions that may be open at once."""
     money: Mapped[Decimal | None]
     """The most that its runs may spend, in US dollars."""
+    stored_bytes: Mapped[int | None]
+    """The most bytes that its uploaded files may take."""
 
 
 class Token(Base):

@@ -1,4 +1,4 @@
-"""The tables of summaries: how questions that have ended came out; derived, and made anew when lost.
+"""The tables of summaries: how questions that have ended came out; derived, and made again when lost.
 
 questions ──  question_summaries
 runs ──  run_summaries

@@ -156,7 +156,7 @@ class Question(Base):
     evidence: Mapped[list[str | Json]] = mapped_column(JSONB, server_default=no_entries)
     """The evidence that the dataset names: paragraphs, or titles of pages."""
     kind: Mapped[str] = mapped_column(default="")
-    """The kinds that the dataset counts the question among: `cotrail.core.question_kinds`."""
+    """The kinds that the dataset counts the question among: `cotrail.core.questions`."""
     judged: Mapped[list[Json] | None]
     """The answers of other runs that a judge's run grades: `cotrail.core.questions.JudgedAnswer`."""
     status: Mapped[QuestionStatus] = mapped_column(default=QuestionStatus.OPEN)
@@ -170,7 +170,7 @@ class Question(Base):
     reason: Mapped[Json | None]
     """Why the question failed or is blocked: `type` and `message`."""
     ended_by: Mapped[str | None]
-    """What ended it: `cotrail.core.ended_by`; NULL where it was cancelled, or a former version ended it."""
+    """What ended it: `cotrail.core.history`; NULL where it was cancelled."""
     halted: Mapped[Json | None]
     """Where a budget ended it: `cotrail.core.history.Halt`."""
     finished_at: Mapped[datetime | None]
@@ -194,6 +194,8 @@ class RunConsumption(Base):
     seconds: Mapped[Decimal]
     money: Mapped[Decimal]
     """In US dollars."""
+    raised: Mapped[Json | None]
+    """The budgets that a person gave the run after it was submitted; each question that went on is sealed with them."""
 
 
 class Step(Base):

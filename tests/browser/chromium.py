@@ -38,6 +38,7 @@ class Looked:
 
     def __init__(self, browser: Browser, url: str, size: tuple[int, int] = DESKTOP) -> None:
         self.url = url
+        self._size = size
         self.complaints: list[str] = []
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, base_url=url)
         context.set_default_timeout(SLOW)
@@ -60,16 +61,23 @@ class Looked:
         return [address.partition("#")[0] for address in found if not address.startswith(("/v1/", "/auth/"))]
 
     def problems(self) -> list[str]:
-        """What is wrong with the page: the browser complains, text of others runs, it is too broad, axe finds it."""
+        """What is wrong with the page: the browser complains, text of others runs, it is too broad for this size or
+        a telephone, axe finds it.
+        """
         found = list(self.complaints)
         if self.page.evaluate("window.hacked") is not None:
             found.append("a text ran as a script")
-        broad = self.page.evaluate("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
-        if broad > 0:
-            found.append(f"{broad} pixels too broad")
+        for size in dict.fromkeys((TELEPHONE, self._size)):
+            self._resize(size)
+            broad = self.page.evaluate("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
+            if broad > 0:
+                found.append(f"{broad} pixels too broad for {size[0]}")
         self.page.evaluate(AXE)
         found += self.page.evaluate(_VIOLATIONS)
         return [f"{self.page.url}: {each}" for each in found]
+
+    def _resize(self, size: tuple[int, int]) -> None:
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
 
     def close(self) -> None:
         """Close the tab."""

@@ -12,7 +12,7 @@ from schemathesis.core.failures import FailureGroup
 from schemathesis.core.transport import Response
 from schemathesis.generation import GenerationMode
 
-from cotrail.services.access.actor import Scope, scopes_up_to
+from cotrail.services.actor import Scope, scopes_up_to
 from cotrail.services.operations.registry import OPERATIONS
 from tests.chaos.projects import COMMON, Project
 from tests.chaos.tally import Tally
@@ -74,7 +74,7 @@ class Asker:
     def _answer(self, case: Case[Any]) -> Response | None:
         """The answer; where the request has a key, it is sent again until there is one that says what became of it."""
         operation = OPERATIONS.get(case.operation.definition.raw["operationId"])
-        if operation is None or operation.again is None:
+        if operation is None or operation.replayed is None:
             return self._sent(case, self._headers)
         headers = {**self._headers, "Idempotency-Key": f"{self.name}-{self._tally.cases}"}
         answer = self._sent(case, headers)

@@ -31,8 +31,8 @@ from sqlalchemy import text
 
 from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
-from cotrail.services.access.actor import Scope
-from cotrail.workers.stack.address import read_address
+from cotrail.services.actor import Scope
+from cotrail.workers.stack.web import read_address
 from tests.chaos.asker import Asker
 from tests.chaos.home import free_port
 from tests.chaos.outages import outages
@@ -114,7 +114,7 @@ def _ask(asker: Asker, tally: Tally, until: int) -> None:
             _ask_alone(asker, operation, alone)
     machine = _machine(schema, asker, tally, until)
     while (left := until - tally.cases) > 0:
-        # Hypothesis expects the same answer to the same request, and begins anew where the service has gone on.
+        # Hypothesis expects the same answer to the same request, and begins again where the service has gone on.
         with suppress(FlakyStrategyDefinition):
             machine.run(settings=examples(COUNT, max_examples=max(left // STEPS, 2), stateful_step_count=STEPS))
 

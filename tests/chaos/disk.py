@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cotrail.configuration.settings import Settings
-from cotrail.workers.stack.place import find_place
+from cotrail.workers.stack.postgres import find_place
 
 SIZE = "4g"
 """Larger than any run; only written data takes memory."""

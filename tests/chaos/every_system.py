@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import Engine, text
 
-from cotrail.common.trees import merged
+from cotrail.common.structs import merged
 from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
-from cotrail.services.runs.replaying import replay
+from cotrail.services.runs.repeating import replay
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec
 from tests.chaos.kills import VARIABLES, Side, audited, kill_in_turn, rebuilt

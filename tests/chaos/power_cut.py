@@ -45,13 +45,15 @@ Results = set[tuple[int, int]]
 class Cut(Struct, kw_only=True):
     """Work before and after the cut, and what is wrong at the end.
 
-    Before: from the submission to the cut. Up: how long `cotrail up` took. After: from its return to the end.
+    Before: from the submission to the cut. Up: how long `cotrail up` took, and what was done until it returned. After:
+    from its return to the end.
     """
 
     questions: int
     steps_before: int = 0
     seconds_before: float = 0
     seconds_up: float = 0
+    steps_up: int = 0
     steps_after: int = 0
     seconds_after: float = 0
     wrong: list[str] = field(default_factory=list)
@@ -90,7 +92,7 @@ def _cut(home: Home, cotrail: Cotrail, engine: Engine, asked: int) -> Cut:
         lambda: wait_until(lambda: open_questions(engine, run) == 0, "the run is finished", SECONDS)
     )
     results = _results(engine, run)
-    cut.steps_before, cut.steps_after = len(before), len(results) - already
+    cut.steps_before, cut.steps_up, cut.steps_after = len(before), already - len(before), len(results) - already
     cut.wrong = [f"step {step} had a result in epoch {epoch}" for step, epoch in sorted(before - results)]
     cut.wrong += _wrong(home, engine, run, undisturbed)
     return cut

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 from msgspec import Struct
 
-from cotrail.client.door import RemoteDoor
-from cotrail.services.access.actor import Scope
-from cotrail.services.data.file_references import read_reference
+from cotrail.client.transport import RemoteTransport
+from cotrail.services.actor import Scope
+from cotrail.services.library.file_references import read_reference
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail
 
@@ -83,15 +83,15 @@ def _made(home: Path, url: str, default: httpx2.Client, name: str) -> Project:
 def _fill(home: Path, url: str, project: Project) -> None:
     """Have it hold files, runs that have ended, a paused one, a corpus and an upload."""
     asked, admin = _questions(home, project), project.tokens[Scope.ADMIN]
-    door = RemoteDoor(url, admin)
-    reference = door.upload(str(asked))
+    transport = RemoteTransport(url, admin)
+    reference = transport.upload(str(asked))
     project.there["questions"] = project.there["files"] = [reference]
     project.there["digest"] = [read_reference(reference).digest]
     with httpx2.Client(base_url=url, headers=_bearer(admin), timeout=60) as http:
         runs = [_posted(http, "/v1/runs", project.request(f"{project.name}-{n}"))["runs"][0]["run"] for n in range(3)]
         _posted(http, f"/v1/runs/{runs[-1]}/pause", {})
         corpus = f"{project.name}-corpus"
-        job = _posted(http, "/v1/corpora", {"name": corpus, "files": [door.upload(str(SAMPLE / "corpus.jsonl"))]})
+        job = _posted(http, "/v1/corpora", {"name": corpus, "files": [transport.upload(str(SAMPLE / "corpus.jsonl"))]})
         upload = _posted(http, "/v1/uploads", {"digest": f"sha256:{'0' * 64}", "name": project.name, "bytes": 10})
         project.there.update(
             run=runs, runs=runs, against=runs, corpus=[corpus], job=[job["job"]], upload=[upload["upload"]]
@@ -99,7 +99,7 @@ def _fill(home: Path, url: str, project: Project) -> None:
         ended = [f"/v1/runs/{run}" for run in runs[:-1]]
         wait_until(lambda: all(http.get(path).json()["state"] == "finished" for path in ended), "runs are finished")
         wait_until(lambda: http.get(f"/v1/corpora/{corpus}").status_code == 200, "a corpus is made")
-    door.close()
+    transport.close()
 
 
 def _questions(home: Path, project: Project) -> Path:

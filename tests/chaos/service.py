@@ -26,12 +26,12 @@ from rich.console import Console
 from sqlalchemy import Engine, text
 
 from cotrail.client import Client
-from cotrail.client.door import RemoteDoor
+from cotrail.client.records import StepEnded
+from cotrail.client.transport import RemoteTransport
 from cotrail.configuration.settings import Settings
 from cotrail.errors import CotrailError, UnavailableError
-from cotrail.models.queries.events import StepEnded
 from cotrail.models.schema.database import connect
-from cotrail.workers.stack.address import read_address
+from cotrail.workers.stack.web import read_address
 from tests.chaos.home import free_port
 from tests.chaos.outages import outages
 from tests.chaos.projects import LIMIT, prepare
@@ -144,8 +144,8 @@ def trial(submissions: int) -> Trial:
 def _tried(home: Path, cotrail: Cotrail, engine: Engine, submissions: int) -> Trial:
     address, began = read_address(home / "api.json"), time.monotonic()
     assert address is not None
-    with closing(RemoteDoor(address.url)) as door:
-        submitter = Submitter(address.url, door.upload(str(SAMPLE / "questions.jsonl")))
+    with closing(RemoteTransport(address.url)) as transport:
+        submitter = Submitter(address.url, transport.upload(str(SAMPLE / "questions.jsonl")))
     found = Trial(submissions=submissions)
     with outages(home, cotrail, lambda: submitter.come, PAUSE_SECONDS) as kills, ThreadPoolExecutor(CLIENTS) as clients:
         wrong = clients.map(partial(_follow, submitter, kills), range(submissions))

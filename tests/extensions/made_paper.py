@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.compare import paper
 from cotrail.evaluation.experiments.compare.experiment import CompareExperiment
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
-from cotrail.evaluation.experiments.report_tables import Column, TableRow, beside, published_percents
+from cotrail.evaluation.experiments.report_tables import Column, ExperimentReport, TableRow, beside, published_percents
 
 PUBLISHED = (
     published_percents("table 1", "Search once", "GPT-9", answer_f1=70.5),

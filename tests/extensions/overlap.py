@@ -9,7 +9,7 @@ from msgspec import Struct
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.engines.retrieval.engine import FolderEngine
-from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 
 
 class OverlapSettings(Struct, frozen=True, forbid_unknown_fields=True):

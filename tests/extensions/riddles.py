@@ -6,13 +6,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import CorpusError, DatasetError
 
 

@@ -19,9 +19,8 @@ from pydantic import SecretStr
 from cotrail.configuration.settings import Settings
 from cotrail.models.records.maintaining import LEADER
 from cotrail.models.schema.migrating import migrate
-from cotrail.workers.ready import VARIABLE
-from cotrail.workers.stack.place import find_place
-from cotrail.workers.stack.postgres import postgres
+from cotrail.workers.health import VARIABLE
+from cotrail.workers.stack.postgres import find_place, postgres
 from cotrail.workers.stack.process import Processes, Service
 from cotrail.workers.stack.redis import redis
 from tests.conftest import wait_until

@@ -18,6 +18,7 @@ from cotrail.models.records.trail import read_trail
 from cotrail.workers.stack.stack import Stack
 from tests.clusters import lay_cluster
 from tests.conftest import wait_until
+from tests.faults.inner.points import Point, Points
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "cotrail" / "sample"
@@ -33,6 +34,12 @@ STEPS = """
     FROM steps JOIN questions ON questions.id = question_id
     WHERE steps.run_id = :run ORDER BY key, sequence
 """
+ANSWERS = """
+    SELECT key, status, answer, sentences, collected, judged, weighing FROM questions WHERE run_id = :run ORDER BY key
+"""
+
+Undisturbed = tuple[list[Any], list[Any]]
+"""The steps and the answers of a run that nothing happened to."""
 
 
 def environment_of(home: Path, variables: Mapping[str, str] = {}) -> dict[str, str]:
@@ -70,6 +77,12 @@ def stacked(home: Path, variables: Mapping[str, str] = {}, *, supervised: bool =
 def steps_of(engine: Engine, run: str) -> list[Any]:
     with engine.begin() as connection:
         return [tuple(row) for row in connection.execute(text(STEPS), {"run": run})]
+
+
+def answers_of(engine: Engine, run: str) -> list[Any]:
+    """The answers with all that was made of them."""
+    with engine.begin() as connection:
+        return [tuple(row) for row in connection.execute(text(ANSWERS), {"run": run})]
 
 
 def count(engine: Engine, run: str, query: str) -> int:
@@ -121,6 +134,27 @@ def kill_in_mid_run(cotrail: Cotrail, engine: Engine, name: str, submit: Callabl
     cotrail("up")
     wait_until(lambda: open_questions(engine, run) == 0, "the run is finished")
     return run
+
+
+def kill_at_each_step(
+    cotrail: Cotrail, engine: Engine, worker: str, begin: Callable[[], str], points: Points, places: Iterator[Point]
+) -> tuple[str, list[Point]]:
+    """Has the worker die at the next of the places at each of its steps, and brings it back, until all is answered.
+
+    Returns the run's id and where it died.
+    """
+    deaths: list[Point] = []
+    points.arm(place := next(places), worker)
+    run = begin()
+    while open_questions(engine, run):
+        wait_until(lambda: points.reached(worker) or not open_questions(engine, run), "it dies or is done")
+        if points.reached(worker):
+            deaths.append(place)
+            points.arm(place := next(places), worker)
+            cotrail("up")
+    points.disarm()
+    cotrail("up")
+    return run, deaths
 
 
 def is_as_undisturbed(engine: Engine, run: str, undisturbed: list[Any]) -> None:

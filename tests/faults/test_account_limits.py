@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from cotrail.models.queries.progress import Outage, read_outages
-from cotrail.services.runs.run_speed import outage_line
-from cotrail.workers.served_models import THREAD_COUNT
+from cotrail.services.runs.speed import outage_line
+from cotrail.workers.app import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.integration.served import Served, answer, held

@@ -10,7 +10,7 @@ from redis import Redis
 from sqlalchemy import text
 
 from cotrail.configuration.settings import Settings
-from cotrail.workers.served_models import THREAD_COUNT
+from cotrail.workers.app import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions, steps_of
 from tests.integration.served import Served, paused, piece, streamed

@@ -14,6 +14,8 @@ from redis import Redis
 from sqlalchemy import Engine
 
 from cotrail.configuration.settings import Settings
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.models.commands.control import pause
 from tests.conftest import Eventually
 from tests.faults.stacked import (
@@ -154,7 +156,8 @@ def test_a_corpus_indexed_anew_under_a_run_blocks_it_until_the_former_is_back(
     pause(engine, run)  # at once: while the command starts the run may end
     other = home / "other.jsonl"
     other.write_text('{"id": "o1", "title": "Ostreva", "text": "Another paragraph of the same name."}\n')
-    cotrail("index", str(other), "--name", "sample")
+    # The command doesn't: it knows that a run needs what is there.
+    FolderStore(home / "corpora").build("sample", read_corpus([other]))
     cotrail("down")
     engine.dispose()
     cotrail("up")

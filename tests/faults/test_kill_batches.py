@@ -72,6 +72,12 @@ def home(form: str, provider: Provider) -> Iterator[Path]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def variables() -> dict[str, str]:
+    """Lists of the provider don't lag here."""
+    return {"COTRAIL_BATCH_RECOVERY_SECONDS": "1"}
+
+
 def submit(cotrail: Cotrail, home: Path, *options: str) -> str:
     run = f"--system ircot --reader none --dataset jsonl --corpus sample --questions {home}/questions.jsonl --json"
     return str(json.loads(cotrail("submit", *run.split(), *options).splitlines()[-1])["run"])

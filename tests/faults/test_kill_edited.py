@@ -14,7 +14,16 @@ from tests.conftest import Eventually
 from tests.faults import inner
 from tests.faults.inner.points import Point, Points
 from tests.faults.scripts import MODELS, sample, scripts
-from tests.faults.stacked import SAMPLE, Cotrail, count, is_as_undisturbed, open_questions, stacked, steps_of
+from tests.faults.stacked import (
+    SAMPLE,
+    Cotrail,
+    count,
+    is_as_undisturbed,
+    kill_at_each_step,
+    open_questions,
+    stacked,
+    steps_of,
+)
 from tests.homes import home_of
 
 EDITS = "SELECT sequence, edit FROM steps WHERE run_id = :run AND edit IS NOT NULL"
@@ -83,18 +92,8 @@ def test_a_worker_that_is_killed_around_an_edited_step_leaves_the_same_steps(
     assert edits(engine, undisturbed) == [(at, {part: written, "by": "local"})]
 
     # The edited step is the first that the fork has this worker carry out.
-    points, deaths = Points(inner.folder(home)), list[Point]()
-    places = chain([Point.CLAIMED], repeat(Point.COMMITTED))
-    points.arm(place := next(places), worker)
-    run = fork()
-    while open_questions(engine, run):
-        eventually(lambda: points.reached(worker) or not open_questions(engine, run), "it dies or is done", 120)
-        if points.reached(worker):
-            deaths.append(place)
-            points.arm(place := next(places), worker)
-            cotrail("up")
-    points.disarm()
-    cotrail("up")
+    points, places = Points(inner.folder(home)), chain([Point.CLAIMED], repeat(Point.COMMITTED))
+    run, deaths = kill_at_each_step(cotrail, engine, worker, fork, points, places)
     assert deaths[:2] == [Point.CLAIMED, Point.COMMITTED]
     is_as_undisturbed(engine, run, steps)
     assert edits(engine, run) == edits(engine, undisturbed)

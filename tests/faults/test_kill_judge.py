@@ -15,7 +15,17 @@ from tests.conftest import Eventually
 from tests.faults import inner
 from tests.faults.inner.points import Point, Points
 from tests.faults.scripts import MODELS, sample, scripts
-from tests.faults.stacked import SAMPLE, Cotrail, count, is_as_undisturbed, open_questions, stacked, steps_of
+from tests.faults.stacked import (
+    SAMPLE,
+    Cotrail,
+    answers_of,
+    count,
+    is_as_undisturbed,
+    kill_at_each_step,
+    open_questions,
+    stacked,
+    steps_of,
+)
 from tests.homes import home_of
 
 ASKED = 1
@@ -23,7 +33,6 @@ ASKED = 1
 
 GENERATION = "generation"
 CLAIMS = ("It is so.", "It is otherwise.")
-ANSWERS = "SELECT key, status, answer, weighing, judged FROM questions WHERE run_id = :run ORDER BY key"
 WHOLE = "SELECT row_to_json(questions)::text FROM questions WHERE run_id = :run ORDER BY id"
 
 
@@ -93,23 +102,13 @@ def test_a_judge_that_is_killed_at_every_step_gives_the_same_verdicts_once(
     before = rows(engine, WHOLE, one)
     undisturbed = judge()
     eventually(lambda: open_questions(engine, undisturbed) == 0, "the undisturbed run is finished", 120)
-    steps, answers = steps_of(engine, undisturbed), rows(engine, ANSWERS, undisturbed)
+    steps, answers = steps_of(engine, undisturbed), answers_of(engine, undisturbed)
     assert len(steps) == ASKED * (1 + len(CLAIMS) if rubric == "faithful" else 2)
     assert {status for _, status, *_ in answers} == {"finished"}
 
-    points, deaths = Points(inner.folder(home)), list[Point]()
-    places = cycle([Point.COMMITTED, Point.EXECUTED])
-    points.arm(place := next(places), GENERATION)
-    run = judge()
-    while open_questions(engine, run):
-        eventually(lambda: points.reached(GENERATION) or not open_questions(engine, run), "it dies or is done", 120)
-        if points.reached(GENERATION):
-            deaths.append(place)
-            points.arm(place := next(places), GENERATION)
-            cotrail("up")
-    points.disarm()
-    cotrail("up")
+    points, places = Points(inner.folder(home)), cycle([Point.COMMITTED, Point.EXECUTED])
+    run, deaths = kill_at_each_step(cotrail, engine, GENERATION, judge, points, places)
     assert {Point.COMMITTED, Point.EXECUTED} <= set(deaths)
     is_as_undisturbed(engine, run, steps)
-    assert rows(engine, ANSWERS, run) == answers
+    assert answers_of(engine, run) == answers
     assert rows(engine, WHOLE, one) == before

@@ -5,28 +5,24 @@ undisturbed run has, each step once. The models are scripted, the searches real.
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from tests.conftest import Eventually
 from tests.faults.scripts import MODELS, RUN, sample, scripts
 from tests.faults.stacked import (
     SAMPLE,
     Cotrail,
+    Undisturbed,
+    answers_of,
     count,
     is_as_undisturbed,
     kill_in_mid_run,
-    open_questions,
-    steps_of,
 )
 from tests.homes import asked_often, home_of
 
 ROUNDS = 2
 """How often the sample's questions are asked."""
-
-Undisturbed = tuple[list[Any], list[Any]]
 
 
 @pytest.fixture(scope="module")
@@ -47,20 +43,6 @@ def submit(cotrail: Cotrail, home: Path) -> Callable[[], str]:
         return str(json.loads(output.splitlines()[-1])["run"])
 
     return submit
-
-
-@pytest.fixture(scope="module")
-def undisturbed(engine: Engine, submit: Callable[[], str], eventually: Eventually) -> Undisturbed:
-    """The steps of a run that nothing happened to, and its answers with how they were weighed."""
-    run = submit()
-    eventually(lambda: open_questions(engine, run) == 0, "the undisturbed run is finished", 120)
-    return steps_of(engine, run), answers_of(engine, run)
-
-
-def answers_of(engine: Engine, run: str) -> list[Any]:
-    query = "SELECT key, status, answer, sentences, collected, weighing FROM questions WHERE run_id = :run ORDER BY key"
-    with engine.begin() as connection:
-        return [tuple(row) for row in connection.execute(text(query), {"run": run})]
 
 
 def test_the_evidence_decides_against_the_chains_that_go_wrong(undisturbed: Undisturbed) -> None:

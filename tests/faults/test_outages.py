@@ -19,7 +19,7 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from cotrail.tasks.routing import broker_problem
+from cotrail.tasks.broker_health import broker_problem
 from tests.conftest import Eventually
 from tests.faults.deadly import DEADLY
 from tests.faults.stacked import ROOT, count, finished_steps, open_questions
@@ -76,7 +76,7 @@ def test_redis_may_be_away_for_a_while(place: Workplace, engine: Engine, eventua
     ask(engine, "without redis", 60)
     eventually(lambda: finished_steps(engine, "without redis") > 60, "the run is under way")
     place.kill_server("redis")
-    assert broker_problem(place.settings.broker)
+    assert broker_problem(place.settings.broker, place.settings.broker_prefix)
     said = "the broker doesn't answer"
     eventually(lambda: said in place.log("maintenance"), "maintenance has noticed")
     eventually(lambda: count(engine, "without redis", RUNNING) == 0, "what was begun is recorded")
@@ -135,7 +135,8 @@ def test_a_deadly_question_is_set_aside_alone(place: Workplace, engine: Engine, 
     beside = """
         SELECT count(*) FROM (
             SELECT 1 FROM attempts JOIN steps ON id = step_id WHERE run_id = :run AND outcome = 'expired'
-            GROUP BY step_id HAVING count(*) > 2
-        ) AS thrice
+            GROUP BY step_id HAVING count(*) > 7
+        ) AS often
     """
+    # Twice before they are suspects, then at most once for each halving of thirty.
     assert count(engine, "poisoned", beside) == 0

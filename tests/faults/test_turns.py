@@ -15,7 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.models.commands.control import pause, resume
 from cotrail.models.schema.database import connect
 from cotrail.systems.registry import find_system
-from cotrail.workers.served_models import THREAD_COUNT
+from cotrail.workers.app import THREAD_COUNT
 from tests.conftest import Eventually
 from tests.faults import working
 from tests.faults.working import Workplace, ask, outcomes, statuses

@@ -9,4 +9,4 @@ from cotrail.configuration.settings import settings
 from cotrail.workers.stack.stack import Stack
 
 if __name__ == "__main__":
-    Stack(settings()).up(flower="--flower" in sys.argv)
+    Stack(settings()).up(flower="--flower" in sys.argv, supervised=False)

@@ -21,7 +21,7 @@ from cotrail.core.questions import Question
 from cotrail.models.commands.submission import submit
 from cotrail.models.schema.migrating import migrate
 from cotrail.systems.registry import find_system
-from cotrail.workers.ready import VARIABLE
+from cotrail.workers.health import VARIABLE
 from cotrail.workers.stack.stack import Stack
 from tests.clusters import lay_cluster
 from tests.conftest import wait_until

@@ -1,7 +1,10 @@
 """The service in this process, asked from the machine itself or from elsewhere, on a home with a scripted model."""
 
+import atexit
 import hashlib
 import json
+import socket
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +18,26 @@ from cotrail.api.app import application
 HERE = "http://127.0.0.1:8420"
 
 
+@cache
+def loopback() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection of this account over loopback, the client's first: the kernel is asked whose it is."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+    for end in ends:
+        atexit.register(end.close)
+    return ends
+
+
 class FromHere:
-    """An application that takes every request for one from this machine."""
+    """An application that takes every request for one that came over a connection from this machine."""
 
     def __init__(self, app: Litestar) -> None:
         self.app = app
+        self._client, self._server = (end.getsockname() for end in loopback())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
-            scope["client"] = ("127.0.0.1", 50_000)
+            scope["client"], scope["server"] = self._client, self._server
         await self.app(scope, receive, send)
 
 

@@ -48,13 +48,14 @@ def answered(
     *,
     system: str = "one-step",
     questions: Sequence[Question] | None = None,
-    tokens: int = 10,
+    tokens: int | Mapping[str, int] = 10,
     found: int = 2,
     provenance: Mapping[str, Any] = PRICED,
     ending: int | None = None,
 ) -> str:
-    """A run that answers its questions so; tokens: written in each; found: paragraphs by its searches.
+    """A run that answers its questions so; tokens: written in each, or by the question's text.
 
+    found: paragraphs by its searches.
     ending: only the first so many questions are answered, and the run stays open; all are where None.
     """
     spec = find_system(system)
@@ -75,7 +76,9 @@ def answered(
     return run
 
 
-def work(engine: Engine, wanted: Mapping[str, str], tokens: int, found: int, positions: Sequence[int]) -> None:
+def work(
+    engine: Engine, wanted: Mapping[str, str], tokens: int | Mapping[str, int], found: int, positions: Sequence[int]
+) -> None:
     """Carries out the steps of the questions at these positions of the run submitted last."""
     ledger = Ledger(engine, "hands", LEASE, find_system)
     first = [message for kind in ("retrieve", "read") for message in unsent(engine, kind)]
@@ -87,7 +90,7 @@ def work(engine: Engine, wanted: Mapping[str, str], tokens: int, found: int, pos
         messages = [message for following in ledger.commit(done) for message in following]
 
 
-def outcome(claim: Claim, wanted: Mapping[str, str], tokens: int, found: int) -> Result:
+def outcome(claim: Claim, wanted: Mapping[str, str], tokens: int | Mapping[str, int], found: int) -> Result:
     """What a step's worker would have got."""
     action = claim.action
     if isinstance(action, Retrieve):
@@ -102,5 +105,5 @@ def outcome(claim: Claim, wanted: Mapping[str, str], tokens: int, found: int) ->
         prompt_digest=action.prompt.digest,
         prompt_tokens=100,
         cached_prompt_tokens=0,
-        generated_tokens=tokens,
+        generated_tokens=tokens if isinstance(tokens, int) else tokens[action.prompt.question],
     )

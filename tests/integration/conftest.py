@@ -1,15 +1,17 @@
 """Fixtures: an empty store for each test, and models that tests open."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import tomli_w
+from psycopg.errors import DeadlockDetected
 from pydantic import SecretStr
-from sqlalchemy import Engine, create_engine, select, text
+from sqlalchemy import Engine, create_engine, select, text, update
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 from typer.testing import CliRunner, Result
 
 from benchmarks.search_servers import Running
@@ -17,13 +19,13 @@ from cotrail.audit.verification import verify
 from cotrail.cli.main import app
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.ports.language_model import LanguageModel
-from cotrail.engines.language_models.catalogue import find_model, open_model
-from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.catalogue import find_model, open_model, smollm2_path
 from cotrail.errors import UnavailableError
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.base import Base
 from cotrail.models.schema.database import connect
+from cotrail.models.schema.deployment import deployment
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.service_tables import projects
@@ -32,9 +34,13 @@ from cotrail.models.schema.tables import runs
 from cotrail.systems.registry import find_system
 from cotrail.tasks.runtime import Runtime
 from tests import search_servers
+from tests.conftest import wait_until
 from tests.integration.llamacpp_models import opening, shallow_path
 from tests.integration.served import KEY, Served
 from tests.integration.stepping import working_here
+
+if TYPE_CHECKING:
+    from cotrail.engines.language_models.transformers.model import Loaded
 
 Query = Callable[[Any], list[dict[str, Any]]]
 Cotrail = Callable[..., Result]
@@ -117,6 +123,14 @@ def shared_shallow() -> Iterator[Callable[..., Any]]:
         yield cache(open_)
 
 
+@pytest.fixture(scope="module")
+def loaded(folder: Path) -> "Loaded":
+    """The folder of a test module (its fixture `folder`), loaded by transformers."""
+    from cotrail.engines.language_models.transformers.model import load
+
+    return load(folder)
+
+
 @pytest.fixture(scope="session", params=search_servers.tested())
 def search_server(request: pytest.FixtureRequest) -> Iterator[Running]:
     """Each search server that tests run on, in turn."""
@@ -147,9 +161,11 @@ def made_database(servers: Settings, name: str) -> str:
     """The URL of a new database."""
     url = make_url(servers.database)
     server = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    server.dispose()
+    try:
+        with server.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+    finally:
+        server.dispose()
     own = url.set(database=name).render_as_string(hide_password=False)
     migrate(own)
     return own
@@ -164,12 +180,24 @@ def engine(database: str) -> Iterator[Engine]:
 
 
 def empty(engine: Engine) -> None:
-    """Removes every row; the default project, which migrating makes, has no quotas again."""
-    tables = ", ".join(table.name for table in Base.metadata.sorted_tables if table is not projects)
-    with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
-        connection.execute(projects.delete())
-        connection.execute(projects.insert().values(name=DEFAULT_PROJECT))
+    """Removes every row; the default project, which migrating makes, has no quotas again, and no broker is known."""
+    tables = ", ".join(table.name for table in Base.metadata.sorted_tables if table not in (projects, deployment))
+    wait_until(partial(_emptied, engine, tables), "the tables are emptied")
+
+
+def _emptied(engine: Engine, tables: str) -> bool:
+    """Empties the tables; false where what the test before left at work still reads them in another order."""
+    try:
+        with engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+            connection.execute(projects.delete())
+            connection.execute(projects.insert().values(name=DEFAULT_PROJECT))
+            connection.execute(update(deployment).values(broker=None, broker_address=None))
+    except OperationalError as error:
+        if isinstance(error.orig, DeadlockDetected):
+            return False
+        raise
+    return True
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 
-from cotrail.audit.merkle_tree import MerkleTree
+from cotrail.audit.question_sequence import MerkleTree
 from cotrail.audit.records import Row, read_record, text, write_record
 from cotrail.audit.row_digests import (
     earlier_attempts,

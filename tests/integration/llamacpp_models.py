@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cotrail.core.ports.language_model import Profile
-from cotrail.engines.language_models.smollm2 import smollm2_path
+from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.errors import UnavailableError
 from tests.cache import digest, kept, of_packages
 

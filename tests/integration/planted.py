@@ -37,6 +37,7 @@ MANIFEST = {
     "k1": 1.2,
     "b": 0.75,
     "created_by": {"elasticsearch": "9.0.0"},
+    "engine": "elasticsearch",
 }
 
 

@@ -8,15 +8,13 @@ from sqlalchemy import Engine
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, TransientStepError
-from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import cancel, resume
-from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.retrying import retry
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system
 from tests.integration import test_evidence_store as evidence
 from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
@@ -50,7 +48,7 @@ def _plain(engine: Engine) -> None:
     _claim(Ledger(engine, "w", 0, find_system), given_up)
     _expire(engine)
     ledger.give_up([given_up.step_id], FAILURE)
-    ledger.block(_claim(ledger, blocked), CorpusChangedError("indexed anew"))
+    ledger.block(_claim(ledger, blocked), CorpusChangedError("indexed again"))
     resume(engine, PLAIN, find_system)
     run_to_end(ledger, unsent(engine))
 
@@ -92,7 +90,7 @@ def _cancelled(engine: Engine) -> None:
 
 def _experiment(engine: Engine) -> None:
     """Two runs; the second adopts what the first computed."""
-    open_experiment(engine, "ours", {"cells": ["a", "b"]}, complete_plan)
+    open_experiment(engine, "ours", {"cells": ["a", "b"]})
     ledger = Ledger(engine, "w", LEASE, find_system)
     for run in (FIRST, SECOND):
         run_to_end(ledger, begin(engine, 2, id=run, cell=run, experiment="ours", reuse=True))
@@ -106,7 +104,7 @@ def _open(engine: Engine) -> None:
     run_to_end(ledger, [finished])
     [message] = _end(ledger, under_way)
     _claim(ledger, message)
-    ledger.block(_claim(ledger, blocked), CorpusChangedError("indexed anew"))
+    ledger.block(_claim(ledger, blocked), CorpusChangedError("indexed again"))
 
 
 def _claim(ledger: Ledger, message: Dispatch) -> Claim:

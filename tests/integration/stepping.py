@@ -18,13 +18,14 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
+from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.closing import close_run, runs_to_close
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.execution.recovery import take_suspect, take_unsent
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.execution.recovery import take_suspects, take_unsent
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
@@ -77,9 +78,9 @@ def unsent(engine: Engine, kind: str = "retrieve") -> list[Dispatch]:
 
 
 def suspect(engine: Engine) -> list[Dispatch]:
-    """The next step suspected of killing its workers, as maintenance sends it."""
+    """The next steps suspected of killing their workers, as maintenance sends them."""
     with engine.begin() as connection:
-        return take_suspect(connection)
+        return take_suspects(connection)
 
 
 def executed(claim: Claim) -> Outcome:
@@ -106,6 +107,12 @@ def run_to_end(ledger: Ledger, messages: Sequence[Dispatch]) -> int:
         computed += sum(claim.adopted is None for claim in claims)
         messages = [m for following in ledger.commit([completed(claim) for claim in claims]) for m in following]
     return computed
+
+
+def end_all_unbegun(engine: Engine) -> None:
+    """Ends what hasn't begun of runs whose budgets are used up, as maintenance does: a part at a time."""
+    while end_unbegun(engine):
+        pass
 
 
 def close_runs(engine: Engine) -> list[str]:

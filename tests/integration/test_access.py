@@ -1,6 +1,7 @@
 """Who may ask the service for what: tokens, the machine itself, pages of other sites, projects and quotas."""
 
 import logging
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,14 @@ import pytest
 from litestar.testing import TestClient
 from sqlalchemy import select, update
 
+from cotrail.api.logs import name_requests
 from cotrail.configuration.settings import settings
 from cotrail.models.schema.service_tables import tokens
 from cotrail.models.schema.tables import runs
 from cotrail.services.access import tokens as access_tokens
+from cotrail.services.access.projects import without_places
 from cotrail.services.access.tokens import REMEMBERED_SECONDS
+from cotrail.services.actor import ALL_SCOPES, ANYBODY, Actor, acting
 from tests.cases import each_case
 from tests.integration.asked_service import bearer, service, upload, write_home
 from tests.integration.conftest import Cotrail, Query
@@ -136,6 +140,27 @@ def test_unknown_expired_revoked_and_malformed_tokens_are_answered_alike(
     assert away.get("/v1/runs", headers={"Authorization": "Basic eDp5"}).status_code == 401
 
 
+@each_case("path", ["/v1/runs", "/v1/whoami", "/v1/tokens", "/"])
+@each_case("given", ["Bearer unused", "Bearer ", "bearer sk-x", "Bearer cotrail__", "Basic eDp5", "unused"])
+def test_a_wrong_credential_is_refused_on_the_machine_itself_too(here: Client, path: str, given: str) -> None:
+    """It never stands for the account that runs the server, which may do everything."""
+    assert here.get(path, headers={"Authorization": given}).status_code == 401
+    assert here.get(path).status_code < 400
+
+
+def test_openai_s_routes_take_any_key_where_no_token_is_needed(
+    here: Client, away: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their clients always send one; but a token that isn't valid is none that they made up."""
+    assert here.get("/v1/models", headers=bearer("unused")).status_code == 200
+    assert here.get("/v1/models", headers=bearer("cotrail__")).status_code == 401
+    assert here.get("/v1/models", headers=bearer("unused") | {"Via": "a proxy"}).status_code == 401
+    assert away.get("/v1/models", headers=bearer("unused")).status_code == 401
+    monkeypatch.setenv("COTRAIL_TOKENS_REQUIRED", "true")
+    settings.cache_clear()
+    assert here.get("/v1/models", headers=bearer("unused")).status_code == 401
+
+
 def test_a_secret_is_shown_once_and_stored_nowhere(
     here: Client, away: Client, query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,6 +201,89 @@ def test_each_scope_includes_those_before_it(here: Client, away: Client) -> None
         assert allowed == [number <= place for number in range(4)], scope
 
 
+def test_who_may_submit_may_cancel_what_that_token_began(here: Client, request_: Any, tmp_path: Path) -> None:
+    ours, others = (bearer(make_token(here, "submit")["secret"]) for _ in range(2))
+    upload(here, tmp_path / "home", ours)
+    begun = here.post("/v1/runs", json=request_, headers=ours).json()["runs"][0]["run"]
+    assert here.patch(f"/v1/runs/{begun}/labels", json={"name": "n"}, headers=others).status_code == 200
+    for refused in (f"/v1/runs/{begun}/pause", "/v1/runs/latest/cancel", "/v1/jobs/nothing/cancel"):
+        assert here.post(refused, headers=ours).status_code == 403, refused
+    assert here.post(f"/v1/runs/{begun}/cancel", headers=others).status_code == 403
+    assert here.post(f"/v1/runs/{begun}/cancel", headers=ours).json()["done"] == "cancel"
+    asked = {"model": "direct::scripted", "input": "Who?", "background": True}
+    response = here.post("/v1/responses", json=asked, headers=ours).json()["id"]
+    assert here.post(f"/v1/responses/{response}/cancel", headers=others).status_code == 403
+    assert here.post(f"/v1/responses/{response}/cancel", headers=ours).json()["status"] == "cancelled"
+
+
+def test_other_projects_see_no_places_of_the_service(here: Client, tmp_path: Path) -> None:
+    with (tmp_path / "home" / "models.toml").open("a") as table:
+        table.write(PRICED)
+    granted = {"name": "team", "models": ["scripted", "priced"]}
+    assert here.post("/v1/projects", json=granted).status_code == 201
+    team = bearer(make_token(here, "read", project="team")["secret"])
+    for path in ("language-models", "language-models/scripted", "language-models/priced", "corpora", "workers"):
+        seen, whole = here.get(f"/v1/{path}", headers=team).text, here.get(f"/v1/{path}").text
+        assert [each for each in (str(tmp_path), "127.0.0.1", socket.gethostname()) if each in seen] == [], seen
+        assert path in ("corpora", "workers") or str(tmp_path) in whole or "127.0.0.1" in whole
+
+
+@each_case(
+    ("message", "seen"),
+    [
+        ('failed: socket "/home/a/run/.s.PGSQL.5432" is away', "failed: socket ... is away"),
+        ('server at "db.internal" (10.0.0.7), port 5432 failed', "server at ..., port 5432 failed"),
+        ("/home/a/models.toml, line 3: bad", "..., line 3: bad"),
+        ("http://10.0.0.1:9/v1 refuses", "... refuses"),
+        ("PUT /v1/files/sha256:x?name=NAME and/or q.jsonl", "PUT /v1/files/sha256:x?name=NAME and/or q.jsonl"),
+    ],
+)
+def test_messages_have_no_places_of_the_service(message: str, seen: str) -> None:
+    for foreign in (ANYBODY, Actor(name="a", project="team", scopes=ALL_SCOPES)):
+        with acting(foreign):
+            assert without_places(message) == seen
+    assert without_places(message) == message
+
+
+def test_the_access_log_has_no_queries() -> None:
+    kept = logging.getLogRecordFactory()
+    try:
+        name_requests()
+        made = logging.getLogger("uvicorn.access").makeRecord(
+            "uvicorn.access", logging.INFO, "", 0, "%s %s", ("127.0.0.1:1", "/v1/runs?access_token=secret"), None
+        )
+    finally:
+        logging.setLogRecordFactory(kept)
+    assert made.args == ("127.0.0.1:1", "/v1/runs")
+
+
+PRICED = """
+[models.priced]
+engine = "openai"
+api = "chat"
+url = "http://127.0.0.1:9/v1"
+model = "m"
+context = 4096
+revision = "1"
+price = { input = 1, output = 2 }
+"""
+
+
+def test_the_money_of_one_question_is_set_aside_of_a_projects(here: Client, tmp_path: Path, query: Query) -> None:
+    with (tmp_path / "home" / "models.toml").open("a") as table:
+        table.write(PRICED)
+    here.patch("/v1/projects/default", json={"money": 2.5})
+    question = {"question": "Who?", "system": "direct", "model": "priced"}
+    refused = here.post("/v1/ask/background", json=question)
+    assert "`question_budget`" in refused.json()["detail"], refused.text
+    budgeted = question | {"question_budget": {"money": 1.0}}
+    assert here.post("/v1/ask/background", json=budgeted).status_code == 202
+    over_openai = {"model": "direct::priced", "input": "Who?", "background": True}
+    assert here.post("/v1/responses", json=over_openai).json()["status"] == "queued"
+    assert here.post("/v1/responses", json=over_openai).status_code == 429
+    assert {each["provenance"]["budgets"]["question"]["money"] for each in query(select(runs))} == {1.0}
+
+
 def test_too_many_requests_are_refused_with_the_time_to_wait(
     here: Client, away: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +315,26 @@ def test_a_projects_runs_are_its_own_and_the_machine_itself_sees_all(
     assert here.get("/v1/runs", headers={"Cotrail-Project": "theirs"}).json()["runs"] == []
     assert here.get("/v1/runs", headers={"Cotrail-Project": "nobodys"}).status_code == 404
     assert away.get("/v1/runs", headers=ours | {"Cotrail-Project": "theirs"}).status_code == 404
+
+
+def test_runs_of_another_project_share_no_questions_with_ones_own(
+    here: Client, away: Client, request_: dict[str, Any], tmp_path: Path
+) -> None:
+    own = {}
+    for name in ("ours", "theirs"):
+        assert here.post("/v1/projects", json={"name": name, "models": ["scripted"]}).status_code == 201
+        headers = bearer(make_token(here, "submit", project=name)["secret"])
+        upload(away, tmp_path / "home", headers)
+        own[name] = headers, away.post("/v1/runs", headers=headers, json=request_).json()["runs"][0]["run"]
+
+    def sharing(project: str, run: str) -> list[str]:
+        answer = away.get("/v1/runs", headers=own[project][0], params={"filters": f"shares={run}"})
+        assert answer.status_code == 200, answer.text
+        return [each["run"] for each in answer.json()["runs"]]
+
+    for project, other in (("ours", "theirs"), ("theirs", "ours")):
+        assert sharing(project, own[project][1]) == [own[project][1]]
+        assert sharing(project, own[other][1]) == sharing(project, "nothing-20260101-000000") == []
 
 
 def test_a_model_that_is_not_granted_is_unknown_and_only_granted_ones_are_named(
@@ -250,7 +378,10 @@ def test_only_administrators_of_the_default_project_reach_beyond_their_own(here:
 def test_the_command_line_makes_lists_and_revokes(cotrail: Cotrail) -> None:
     assert cotrail("project", "create", "ours", "--corpus", "all", "--open-questions", "5").exit_code == 0
     assert cotrail("project", "set", "ours", "--money", "2.5").exit_code == 0
-    assert "$2.50" in cotrail("project", "list").stdout
+    assert cotrail("project", "set", "ours", "--stored-bytes", str(2**20)).exit_code == 0
+    listed = cotrail("project", "list").stdout
+    assert "$2.50" in listed
+    assert "1.0 MiB" in listed
     made = cotrail(
         "token", "create", "ci", "--project", "ours", "--scope", "read", "--scope", "submit", "--expires", "90d"
     )

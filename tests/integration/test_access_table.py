@@ -19,7 +19,7 @@ from cotrail.api.pages import VIEWER
 from cotrail.configuration.settings import settings
 from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.tables import experiments, runs, steps
-from cotrail.services.access.actor import Scope, scopes_up_to
+from cotrail.services.actor import Scope, scopes_up_to
 from tests.integration.asked_service import HERE, FromHere, bearer, upload, write_home
 from tests.integration.conftest import Cotrail
 
@@ -57,6 +57,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "DELETE /v1/runs/{run}/annotations": {"question": "q", "position": 1, "annotator": "a"},
     "POST /v1/runs/{run}/annotations/rows": {"annotator": "a", "rows": {}},
     "POST /v1/runs/{run}/annotations/summary": {"annotator": "a", "questions": []},
+    "POST /runs/{run}/questions/{question}/labels": {"annotator": "a", "cause": "unexplained"},
     "PUT /v1/runs/{run}/cause-labels": {"labels": []},
     "DELETE /v1/runs/{run}/cause-labels": {"question": "q", "annotator": "a"},
     "POST /v1/runs/{run}/cause-labels/rows": {"annotator": "a", "rows": {}},

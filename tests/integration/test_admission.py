@@ -14,7 +14,7 @@ from cotrail.models.commands.control import cancel, pause, prioritize, resume
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import LEAST_WINDOW, UnderWay, Waiting, admit, share
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
@@ -101,7 +101,7 @@ def test_blocked_questions_keep_no_others_from_beginning(engine: Engine) -> None
     for _ in range(2):
         for number, claim in enumerate(ledger.claim(admitted(engine))):
             assert claim is not None
-            ledger.block(claim, CorpusChangedError("indexed anew") if number % 2 else OSError("no such file"))
+            ledger.block(claim, CorpusChangedError("indexed again") if number % 2 else OSError("no such file"))
     assert len(admitted(engine)) == 1
 
 

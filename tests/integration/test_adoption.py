@@ -13,16 +13,15 @@ from sqlalchemy import Engine, delete, event, func, select, text, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
-from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands.control import cancel, pause, resume
-from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.submission import open_experiment
 from cotrail.models.execution import adoption, statements
 from cotrail.models.execution.adoption import find_twins
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.systems.registry import find_system
 from tests.conftest import Eventually
@@ -49,7 +48,7 @@ FOUND_AND_WRITTEN = """
 @pytest.fixture
 def enter(engine: Engine) -> Begin:
     """Submits a run of the experiment and returns its first messages."""
-    open_experiment(engine, "ours", {}, complete_plan)
+    open_experiment(engine, "ours", {})
 
     def enter(run: str, asked: int = 1, **changes: Any) -> list[Dispatch]:
         return begin(engine, asked, **({"id": run, "cell": run, "experiment": "ours", "reuse": True} | changes))
@@ -121,7 +120,7 @@ def test_questions_of_a_run_adopt_from_each_other(ledger: Ledger, enter: Begin, 
 def test_an_adopting_run_leaves_the_rows_of_one_that_computes(
     engine: Engine, ledger: Ledger, enter: Begin, alone: dict[str, Any], computed: int
 ) -> None:
-    open_experiment(engine, "theirs", {}, complete_plan)
+    open_experiment(engine, "theirs", {})
     assert run_to_end(ledger, enter("first", 2)) == distinct(2)
     assert run_to_end(ledger, enter("adopting", 2)) == 0
     assert run_to_end(ledger, begin(engine, 2, id="alone", cell="alone", **alone)) == computed
@@ -153,7 +152,7 @@ def test_what_differs_is_computed(ledger: Ledger, enter: Begin) -> None:
 def test_a_third_run_adopts_from_the_step_that_computed(ledger: Ledger, enter: Begin, query: Query) -> None:
     adopting, computing = enter("adopting"), enter("computing")
     assert [run_to_end(ledger, messages) for messages in (computing, adopting)] == [STEPS, 0]
-    # Rows that are written anew come last in the index, so that those that adopted are found first.
+    # Rows that are written again come last in the index, so that those that adopted are found first.
     query(update(steps).where(steps.c.run_id == "computing").values(worker="x").returning(steps.c.id))
     assert run_to_end(ledger, enter("third")) == 0
     origins = query(select(steps.c.adopted_from).where(steps.c.run_id == "third").order_by(steps.c.sequence))

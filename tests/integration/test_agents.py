@@ -20,7 +20,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import InputError
 from cotrail.models.queries.replaying import replay_run
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import questions, steps
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import make_request

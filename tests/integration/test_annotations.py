@@ -24,7 +24,7 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.lines import examples
 from cotrail.evaluation.experiments.ircot.paper import read_cell
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.models.commands.annotating import forget_annotation, record_annotations
@@ -33,7 +33,7 @@ from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import read_run
-from cotrail.services.papers.recorded import recorded_run
+from cotrail.services.runs.recorded import recorded_run
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made

@@ -7,12 +7,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
+from cotrail.client.transport import RemoteTransport
+from cotrail.errors import UnauthenticatedError
+from cotrail.services.operations.operation import through
+from cotrail.services.runs import following
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT, SAMPLE, Cotrail, count, environment_of
 from tests.integration.evaluators import COMPLETIONS, PROBABILITIES, RESPONSES
@@ -247,6 +252,57 @@ def test_a_response_in_the_background_is_cancelled(client: "OpenAI", slow: Serve
         go_on.set()
 
 
+def test_streams_end_with_their_token(url: str, slow: Served) -> None:
+    go_on = threading.Event()
+
+    def writing() -> Iterator[object]:
+        yield delta(content="The")
+        go_on.wait(60)
+        yield delta("stop", content=" end.")
+
+    slow.replies = [streamed(writing()) for _ in range(4)]
+    question = {"question": QUESTION, "system": "direct", "model": "halting"}
+    other = httpx2.post(f"{url}/v1/ask/background", json=question).json()["run"]
+    made = httpx2.post(f"{url}/v1/tokens", json={"name": "short", "scopes": ["submit"]}).json()
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    model = {"model": "direct::halting", "stream": True}
+    asked = {
+        "ask": question,
+        "chat/completions": model | {"messages": [user(QUESTION)]},
+        "responses": model | {"input": QUESTION},
+    }
+    with ExitStack() as stack:
+        opened = {
+            route: stack.enter_context(
+                httpx2.stream("POST", f"{url}/v1/{route}", json=body, headers=headers, timeout=60)
+            ).iter_lines()
+            for route, body in asked.items()
+        }
+        events = f"{url}/v1/runs/{other}/events"
+        opened["events"] = stack.enter_context(httpx2.stream("GET", events, headers=headers, timeout=60)).iter_lines()
+        assert {route: next(lines)[:5] for route, lines in opened.items()} == {
+            "ask": "event",
+            "chat/completions": "data:",
+            "responses": "event",
+            "events": "retry",
+        }
+        try:
+            assert httpx2.delete(f"{url}/v1/tokens/{made['id']}").status_code == 200
+            ends = {
+                route: [line for line in lines if line.startswith("data: {")][-1] for route, lines in opened.items()
+            }
+        finally:
+            go_on.set()
+    for route, end in ends.items():
+        assert "this token isn't valid" in end, route
+    assert json.loads(ends["ask"][6:])["status"] == json.loads(ends["events"][6:])["status"] == 401
+    assert json.loads(ends["chat/completions"][6:])["error"]["type"] == "authentication_error"
+    assert json.loads(ends["responses"][6:])["type"] == "error"
+    door = RemoteTransport(url, made["secret"])
+    with closing(door), through(door), pytest.raises(UnauthenticatedError):
+        list(following.run_events(other))
+
+
 def test_errors_are_openai_s(client: "OpenAI") -> None:
     import openai
 
@@ -257,9 +313,14 @@ def test_errors_are_openai_s(client: "OpenAI") -> None:
         with pytest.raises(openai.NotFoundError) as unknown:
             ask(model)
         assert unknown.value.code == "model_not_found"
-    for refused in ({"n": 2}, {"tools": [{"type": "function"}]}, {"messages": [{"role": "system", "content": "x"}]}):
+    for name in ("nothing", "ircot:nothing", "ircot:sample:nothing"):
+        with pytest.raises(openai.NotFoundError) as unknown:
+            client.models.retrieve(name)
+        assert unknown.value.code == "model_not_found"
+    assert client.models.retrieve("ircot:sample:writer").id == "ircot:sample:writer"
+    for refused in REFUSED:
         with pytest.raises(openai.BadRequestError) as error:
-            ask(**refused)
+            ask(extra_body=refused)
         assert error.value.type == "invalid_request_error"
     with pytest.raises(openai.UnprocessableEntityError, match="failed: StepError"):
         ask(messages=[user("Fail.")])
@@ -271,6 +332,22 @@ def test_errors_are_openai_s(client: "OpenAI") -> None:
     assert failed.error.to_dict()["code"] == "failed"  # `server_error` is asked again by those who evaluate
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve("resp_latest")
+
+
+REFUSED: tuple[dict[str, Any], ...] = (
+    {"n": 2},
+    {"n": 0},
+    {"tools": [{"type": "function"}]},
+    {"tool_choice": "required"},
+    {"tool_choice": {"type": "function", "function": {"name": "f"}}},
+    {"functions": [{"name": "f"}]},
+    {"function_call": {"name": "f"}},
+    {"modalities": ["text", "audio"]},
+    {"web_search_options": {}},
+    {"logit_bias": {"50256": -100}},
+    {"messages": [{"role": "system", "content": "x"}]},
+)
+"""What asks for another thing than a question's answer."""
 
 
 def posted(url: str, route: str, body: dict[str, Any]) -> httpx2.Response:

@@ -22,7 +22,7 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.retrieval.folders import open_index
+from cotrail.engines.retrieval.stores import open_index
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
@@ -30,16 +30,16 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_causes, read_progress
 from cotrail.models.queries.runs import list_runs, resolve_run
 from cotrail.models.queries.traces import read_question, read_questions, rebuild_prompt
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import paragraphs, runs, steps
+from cotrail.services.results.steps import shown_steps
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.run_speed import RunSpeed
+from cotrail.services.runs.scores import run_cost
+from cotrail.services.runs.speed import RunSpeed
 from cotrail.services.runs.submission import prepare
-from cotrail.services.views.reports.costs import run_cost
-from cotrail.services.views.shown_steps import shown_steps
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import admit_all
@@ -380,22 +380,22 @@ def test_scores_have_intervals_and_stand_once_more_for_each_kind_of_questions(
     run = hands.finish(submitted(questions=str(asked)))
     scores = json.loads(cotrail("score", run, "--json").stdout)
     assert scores["intervals"]["answer_em"] == {
-        "low": pytest.approx(0.20766, abs=1e-5),
-        "high": pytest.approx(0.93851, abs=1e-5),
+        "low": pytest.approx(0.09430, abs=1e-5),
+        "high": pytest.approx(0.99160, abs=1e-5),
         "questions": 3,
-        "method": "wilson",
+        "method": "clopper-pearson",
     }
     assert scores["intervals"]["rouge_l"] is None
     sizes = {sort: {kind: part["questions"] for kind, part in of.items()} for sort, of in scores["kinds"].items()}
     assert sizes == {"type": {"bridge": 2, "comparison": 1}, "level": {"hard": 3}}
     assert scores["kinds"]["type"]["bridge"]["metrics"]["answer_em"] == 0.5
-    shown = cotrail("score", run).stdout
-    assert re.search(r"answer_em +0\.667  0\.208-0\.939 ", shown)
-    assert re.search(r"\nbridge +2  0\.50 0\.09-0\.91 ", shown)
+    shown = cotrail("score", run, "--all").stdout
+    assert re.search(r"answer_em +66\.7 %  9\.4 to 99\.2 ", shown)
+    assert re.search(r"\nbridge +2  50\.0 % \(1\.3 to 98\.7\) ", shown)
     assert "hard" not in shown
     assert cotrail("report", run, "--html", page).exit_code == 0
     assert '<td class="t">bridge</td>' in page.read_text()
-    assert "95 %: 20.8% to 93.9%" in page.read_text()
+    assert "95 %: 9.4 % to 99.2 %" in page.read_text()
     assert [json.loads(line)["kinds"] for line in cotrail("export", run).stdout.splitlines()] == kinds
 
 
@@ -474,7 +474,7 @@ def test_long_answers_have_rouge_l_in_their_scores_and_in_their_report(
     metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
     assert (metrics["rouge_l"], metrics["cover_em"], metrics["cover_em_words"]) == (0.5, 0, 0)
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert "<b>50.0%</b><span>ROUGE-L</span>" in page.read_text()
+    assert "<b>50.0 %</b><span>ROUGE-L</span>" in page.read_text()
 
 
 def test_short_answers_have_cover_em_and_no_rouge_l(
@@ -545,7 +545,7 @@ def test_a_report_is_one_file_that_escapes_what_it_shows(
     assert "script-src 'sha256-" in page
     assert "&lt;script&gt;" in page
     assert "http" not in page.replace("http-equiv", "")
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     assert page.count('<details class="q') == 33
     assert page.count("The original sets were by Bram Oldacre.") == 1
 

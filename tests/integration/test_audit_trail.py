@@ -116,7 +116,7 @@ def tampering(store: Engine) -> Iterator[Connection]:
 
 CONSTRAINTS = """
     SELECT conname, conrelid::regclass FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-    WHERE relnamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'p', 'u') AND relname <> 'alembic_version'
+    WHERE relnamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'p', 'u') AND relname <> 'cotrail_version'
 """
 INDEXES = """
     SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid

@@ -1,6 +1,7 @@
 """Batches: what is sent when, and what becomes of each line, whatever the provider does."""
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from cotrail.models.schema.batch_tables import batches
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.run_speed import batches_line
+from cotrail.services.runs.scores import run_cost
+from cotrail.services.runs.speed import batches_line
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
@@ -38,6 +40,7 @@ from tests.integration.stepping import unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
+CREATES = ("/v1/batches", "/v1/messages/batches", "/v1/batch/jobs")
 FORMS = ["openai", "anthropic", "mistral"]
 COUNT = 3
 
@@ -120,11 +123,11 @@ class Driver:
                 perform(message, carry_out)
             eventually(lambda: not self._here._recording, "what was carried out is recorded")
 
-    def tend(self) -> None:
-        """Looks after the batches, as if much time had passed since the last time."""
-        passed = "checked_at = now() - interval '1 hour', missing_since = missing_since - interval '1 hour'"
+    def tend(self, passed: str = "1 hour") -> None:
+        """Looks after the batches, as if so much time had passed since the last time."""
+        times = [f"{name} = {name} - interval '{passed}'" for name in ("checked_at", "missing_since", "ended_at")]
         with self.engine.begin() as connection:
-            connection.execute(text(f"UPDATE batches SET {passed}"))
+            connection.execute(text(f"UPDATE batches SET {', '.join(times)}"))
         self.batching.tend(self._own)
 
     def hurry(self) -> None:
@@ -217,8 +220,7 @@ def test_a_batch_whose_sending_broke_off_is_sent_once(
     driver: Driver, provider: Provider, eventually: Eventually, moment: str
 ) -> None:
     creations = iter([moment])
-    creates = ("/v1/batches", "/v1/messages/batches", "/v1/batch/jobs")
-    provider.fault = lambda method, path: next(creations, None) if method == "POST" and path in creates else None
+    provider.fault = lambda method, path: next(creations, None) if method == "POST" and path in CREATES else None
     driver.submit()
     driver.through(eventually)
     assert driver.statuses() == DONE
@@ -288,19 +290,103 @@ def test_a_line_without_any_result_is_asked_again_once_the_provider_has_had_time
     assert driver.outcomes() == ONCE
 
 
-def test_a_batch_that_the_provider_lost_is_sent_again_after_a_while(
+@by_form
+def test_a_batch_whose_creation_was_not_answered_is_found_in_a_list_that_lags(
     driver: Driver, provider: Provider, eventually: Eventually
 ) -> None:
+    """The list shows it only after a minute and a half: nothing is sent a second time until then."""
+    creations, lists = iter(["after"]), []
+
+    def fault(method: str, path: str) -> str | None:
+        if method == "GET" and path.partition("?")[0] in CREATES:
+            lists.append(path)
+        return next(creations, None) if method == "POST" and path in CREATES else None
+
+    provider.fault = fault
     driver.submit()
     driver.work(eventually)
     driver.tend()
+    hidden = dict(provider.batches)
     provider.batches.clear()
-    driver.tend()
-    [batch] = driver.recorded()
-    assert (batch["state"], "404" in batch["problem"]) == ("sent", True)
+    for seconds in range(0, 100, 10):
+        driver.tend(f"{seconds and 10} seconds")
+    assert (provider.batches, len(lists)) == ({}, 9)
+    provider.batches |= hidden
     driver.through(eventually)
     assert driver.statuses() == DONE
-    assert [each["unanswered"] for each in driver.recorded()] == [COUNT, 0]
+    assert len(provider.lines) == COUNT
+    assert len(driver.recorded()) == 1
+
+
+@by_form
+def test_a_provider_that_loses_batches_is_paid_twice_at_most_and_what_it_lost_is_counted(
+    driver: Driver, provider: Provider, eventually: Eventually, query: Query
+) -> None:
+    created: list[str] = []
+
+    def losing(method: str, path: str) -> str | None:
+        if method == "POST" and path in CREATES:
+            created.append(path)
+        elif method == "GET":
+            provider.batches.clear()
+        return None
+
+    provider.fault = losing
+    run = driver.submit()
+    driver.through(eventually, 12)
+    assert driver.statuses() == ["blocked"] * COUNT
+    assert len(created) == 2
+    reasons = [row["reason"] for row in query(select(questions.c.reason))]
+    assert all("may have charged" in each["message"] for each in reasons)
+    with driver.engine.connect() as connection:
+        cost = run_cost(connection, run)
+    assert cost.lost_requests == 2 * COUNT
+    assert cost.lost_tokens > 2 * COUNT
+    provider.fault = lambda method, path: None
+    resume(driver.engine, run, find)
+    driver.through(eventually)
+    assert driver.statuses() == DONE
+
+
+def test_an_account_without_room_for_a_single_request_is_waited_for(
+    driver: Driver, provider: Provider, eventually: Eventually
+) -> None:
+    provider.failing = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
+    provider.takes = 0
+    run = driver.submit()
+    driver.through(eventually, 10)
+    driver.tend("1 second")
+    assert driver.statuses() == ["open"] * COUNT
+    told = driver.under_way(run)
+    assert told is not None
+    assert "when the account has room again" in str(batches_line(told))
+    before = len(provider.batches)
+    for _ in range(5):
+        driver.tend("1 second")
+    assert len(provider.batches) == before
+    provider.failing = None
+    driver.through(eventually, 10)
+    assert driver.statuses() == DONE
+
+
+@pytest.mark.parametrize("form", ["anthropic"], indirect=True)
+def test_the_recovery_of_a_batch_does_not_wait_for_another_models(
+    driver: Driver, home: Path, provider: Provider, eventually: Eventually
+) -> None:
+    table = tomllib.loads((home / "models.toml").read_text())
+    table["models"]["second"] = table["models"]["hosted"] | {"model": "n"}
+    (home / "models.toml").write_text(tomli_w.dumps(table))
+    driver.submit(model="second")
+    provider.held = True
+    driver.through(eventually, 2)
+    creations = iter(["before"])
+    provider.fault = lambda method, path: next(creations, None) if (method, path) == ("POST", CREATES[1]) else None
+    driver.submit()
+    driver.through(eventually, 4)
+    assert len(provider.batches) == 2
+    provider.held = False
+    driver.through(eventually)
+    assert driver.statuses() == DONE * 2
 
 
 def test_a_request_without_an_answer_again_and_again_fails_in_the_end(

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event, select, update
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.ircot import ircot

@@ -12,23 +12,20 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment, IRCoTFiles
-from cotrail.evaluation.experiments.registry import complete_plan
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTFiles
 from cotrail.models.commands.control import being_cancelled, pause, resume
-from cotrail.models.commands.experiment_plans import open_experiment
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.execution.admission import LEAST_WINDOW, admit
 from cotrail.models.execution.closing import runs_to_close
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspect, take_unsent
+from cotrail.models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspects, take_unsent
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import list_runs
 from cotrail.models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.tables import questions
-from cotrail.services.papers.conducting import Conductor
-from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.conducting import Conductor, Schedule
 from cotrail.systems.registry import find_system
 from tests.integration.agreeing_states import assert_states_agree
 from tests.integration.conftest import Cotrail, Query
@@ -37,7 +34,7 @@ from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, run_
 pytestmark = pytest.mark.usefixtures("verified")
 
 RUN = "costless"
-CAUSE = CorpusChangedError("the corpus was indexed anew.")
+CAUSE = CorpusChangedError("the corpus was indexed again.")
 SAID = f"on the host {socket.gethostname()}, {CAUSE}"
 FAILURE = Failure(type="IndexBroken", message="no")
 
@@ -152,7 +149,7 @@ def test_a_run_is_running_as_long_as_anything_of_it_is_under_way(engine: Engine,
 def test_an_experiment_does_not_wait_for_a_run_that_goes_no_further(engine: Engine, tmp_path: Path) -> None:
     files = IRCoTFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
     experiment = IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",))
-    open_experiment(engine, "e", {}, complete_plan)
+    open_experiment(engine, "e", {})
     submit(engine, replace(submission(), id=RUN, experiment="e", cell="cell"), ask(100), find_system)
     conductor = Conductor(engine, Schedule(experiment, tmp_path), {}, reuse=False)
     ledger = Ledger(engine, "w", LEASE, find_system)
@@ -194,7 +191,7 @@ def _rows_read(engine: Engine) -> int:
         for kind in KINDS:
             take_lost(connection, kind, 0, 0)
             take_unsent(connection, kind, 1000)
-        take_suspect(connection)
+        take_suspects(connection)
         runs_to_close(connection)
         admit(connection)
         being_cancelled(connection)

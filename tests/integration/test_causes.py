@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from typer.testing import CliRunner, Result
 
 from benchmarks.contenders.cotrail import submission
@@ -24,13 +25,14 @@ from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.cause_labels import read_cause_labels
+from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.runs import read_run
+from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import cause_labels, questions
-from cotrail.services.views.causes import check_questions, run_errors
-from cotrail.services.views.reports.run_report import run_report
-from cotrail.services.views.run_errors import Cause, RunErrors
+from cotrail.services.results.causes import Cause, RunErrors, check_questions, run_errors
+from cotrail.services.results.reports.run_report import run_report
 from cotrail.systems.registry import find_system
+from tests.integration.asked_service import service
 from tests.integration.conftest import Cotrail
 from tests.integration.stepping import LEASE, close_runs, unsent
 
@@ -184,7 +186,7 @@ def annotate(cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch) -> Annotate:
 def test_each_wrong_answer_of_a_run_has_the_cause_that_its_steps_show(towns: Engine) -> None:
     errors = errors_of(towns)
     assert {each.question_id: each.cause for each in errors.wrong} == CAUSES
-    assert errors.outcomes == {"right": 1, "wrong": 8, "open": 0, "unscored": 0}
+    assert errors.outcomes == {"right": 1, "wrong": 8, "open": 0, "cancelled": 0, "unscored": 0}
     assert sum(each.questions for each in errors.causes) == 8
     facts = {each.question_id: each.facts for each in errors.wrong}
     assert facts["missing"] == "1 of 2 gold paragraphs was not in any result of 2 searches: 'Ada Lund'"
@@ -197,7 +199,7 @@ def test_each_wrong_answer_of_a_run_has_the_cause_that_its_steps_show(towns: Eng
 def test_questions_under_way_are_not_wrong_yet(engine: Engine) -> None:
     begin(engine)
     errors = errors_of(engine)
-    assert errors.outcomes == {"right": 0, "wrong": 0, "open": len(SCRIPTS), "unscored": 0}
+    assert errors.outcomes == {"right": 0, "wrong": 0, "open": len(SCRIPTS), "cancelled": 0, "unscored": 0}
     assert errors.causes == ()
 
 
@@ -217,7 +219,7 @@ def test_the_table_counts_them_and_the_list_has_the_facts(towns: Engine, cotrail
     said = cotrail("errors", RUN, "--questions", "--kinds").stdout
     assert "towns: 9 questions: 1 right, 8 wrong" in said
     line = next(line for line in said.splitlines() if line.startswith("gold never found"))
-    assert line.split() == ["gold", "never", "found", "1", "12.5%", "2.2%-47.1%", "2"]
+    assert line.split() == ["gold", "never", "found", "1", "12.5", "%", "0.3", "to", "52.7", "2"]
     assert "5  missing  gold never found" in said
     assert "gold paragraph 'Ada Lund' was found at step 2, rank 1, and never shown" in said
     assert "also shown but not used" in said
@@ -272,6 +274,34 @@ def test_what_is_typed_is_stored_answer_by_answer(towns: Engine, annotate: Annot
     assert "question limit; 5 answers to go" in again
 
 
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("right", "question 'right': its answer is right; a label says why an answer is wrong"),
+        ("cancelled", "question 'cancelled': it was never asked to its end; a label says why an answer is wrong"),
+    ],
+)
+def test_nothing_is_said_of_the_cause_where_the_answer_is_not_wrong(
+    towns: Engine, cotrail: Cotrail, question: str, why: str
+) -> None:
+    """Neither by the route nor by the page's form; and no other label of the same request is stored."""
+    if question != "right":
+        with towns.begin() as connection:
+            amending(connection)
+            of_it = update(questions).where(questions.c.run_id == RUN, questions.c.key == "right")
+            connection.execute(of_it.values(key=question, status=question, answer=None))
+    said = [{"question_id": key, "annotator": "ann", "cause": Cause.FORM} for key in ("form", question)]
+    with service() as client:
+        refused = client.put(f"/v1/runs/{RUN}/cause-labels", json={"labels": said})
+        form = client.post(f"/runs/{RUN}/questions/{question}/labels", data={"annotator": "ann", "cause": Cause.FORM})
+        assert (refused.status_code, form.status_code) == (422, 422)
+        assert why in refused.json()["detail"]
+        assert why in unescape(form.text)
+        assert labels(towns) == []
+        assert client.put(f"/v1/runs/{RUN}/cause-labels", json={"labels": said[:1]}).status_code == 200
+    assert [key for key, *_ in labels(towns)] == ["form"]
+
+
 def test_undoing_takes_the_label_away_and_a_new_one_replaces_it(towns: Engine, annotate: Annotate) -> None:
     annotate(typed="y|u|3|u|u|4 late|q")
     assert labels(towns) == [("form", "ann", "limit", "late")]
@@ -290,7 +320,7 @@ def test_a_file_goes_out_is_filled_in_comes_back_and_is_compared_with_the_rules(
     assert "bob has labelled 8 of 8" in annotate("--import", path, "--annotator", "bob").stdout
     said = cotrail("errors", RUN).stdout
     # By chance 7 of 64 pairs are alike, so that kappa is (7/8 - 7/64) / (1 - 7/64) = 49/57.
-    assert "bob labelled 8 answers: 7 as the rules do, 87.5% (95 %: 52.9%-97.8%), Cohen's kappa 0.86" in said
+    assert "bob labelled 8 answers: 7 as the rules do, 87.5 % (95 %: 47.3 to 99.7), Cohen's kappa 0.86" in said
     row = next(line for line in said.splitlines() if line.startswith("shown but not used") and "%" not in line)
     assert row.split() == ["shown", "but", "not", "used", *"00000001"]
 

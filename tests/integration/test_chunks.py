@@ -17,7 +17,7 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps
-from cotrail.services.runs.run_speed import RunSpeed
+from cotrail.services.runs.speed import RunSpeed
 from cotrail.systems.registry import find_system
 from cotrail.workers.maintenance import continue_cancelling
 from tests.integration.conftest import Query
@@ -49,7 +49,7 @@ def break_off(verb: Callable[..., object], engine: Engine, **arguments: object) 
 
 def block_all(ledger: Ledger, claims: list[Claim]) -> None:
     for claim in claims:
-        ledger.block(claim, CorpusChangedError("indexed anew"))
+        ledger.block(claim, CorpusChangedError("indexed again"))
 
 
 def fail_all(ledger: Ledger, claims: list[Claim]) -> None:

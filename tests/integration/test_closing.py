@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from sqlalchemy import Engine, event, text
 
-from cotrail.audit.merkle_tree import MerkleTree
+from cotrail.audit.question_sequence import MerkleTree
 from cotrail.audit.row_digests import run_digest
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
@@ -18,7 +18,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import amending
 from cotrail.systems.registry import find_system
-from cotrail.workers.closing import Closing
+from cotrail.workers.housekeeping import Closing
 from tests.conftest import Eventually
 from tests.integration.stepping import LEASE, begin, close_runs, completed, run_to_end
 

@@ -27,7 +27,7 @@ def stopped(engine: Engine) -> Ledger:
     ledger.commit([completed(claim, FAILURE)])
     for claim in ledger.claim(blocking):
         assert claim is not None
-        ledger.block(claim, CorpusChangedError("indexed anew"))
+        ledger.block(claim, CorpusChangedError("indexed again"))
     run_to_end(ledger, [last])
     return ledger
 

@@ -34,7 +34,7 @@ from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.traces import find_question, read_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import paragraphs, questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec

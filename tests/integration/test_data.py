@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.data.corpora.checkpoints import draft_path, read_checkpoint
+from cotrail.data.corpora.building import draft_path, read_checkpoint
 from cotrail.data.datasets.loading import load_questions
-from cotrail.engines.retrieval.folders import open_index
+from cotrail.engines.retrieval.stores import open_index
 from tests.conftest import wait_until
 from tests.searching import search
 

@@ -18,12 +18,12 @@ import pytest
 from sqlalchemy import Engine
 
 from benchmarks.workload import question
-from cotrail.cli.terminal.growing_traces import growing_traces
+from cotrail.cli.terminal.following import growing_traces
 from cotrail.cli.terminal.output import Screen
 from cotrail.configuration.settings import Settings
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
-from cotrail.services.runs.run_speed import RunSpeed, WatchedRun
+from cotrail.services.runs.speed import RunSpeed, WatchedRun
 from cotrail.systems.registry import find_system
 from cotrail.workers.stack.stack import Stack
 from tests.integration.stepping import LEASE, begin, completed, run_to_end

@@ -23,10 +23,9 @@ from redis import Redis, RedisError
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.folders import build_index
-from cotrail.workers.health import SILENT_SECONDS
-from cotrail.workers.ready import VARIABLE
-from cotrail.workers.stack import place
+from cotrail.engines.retrieval.stores import build_index
+from cotrail.workers.health import SILENT_SECONDS, VARIABLE
+from cotrail.workers.stack import postgres as local_postgres
 from cotrail.workers.stack.postgres import postgres
 from cotrail.workers.stack.process import Processes, Service
 from cotrail.workers.stack.wheels import package_folder
@@ -120,7 +119,7 @@ class Deployment:
         """PostgreSQL, and Redis as compose configures it."""
         Settings(home=self.folder).socket_path.mkdir(mode=0o700, exist_ok=True)
         (self.folder / "run").mkdir(mode=0o700, exist_ok=True)
-        found = place.find_place(self.folder, Settings(home=self.folder).socket_path)
+        found = local_postgres.find_place(self.folder, Settings(home=self.folder).socket_path)
         self._services = [postgres(found, Settings(home=self.folder).socket_path), self._redis()]
         self._servers.start(*self._services)
 
@@ -226,7 +225,7 @@ class Deployment:
             process.wait(SECONDS)
         self._servers.stop(*self._services)
         data = (self.folder / "postgres").resolve()
-        if data.is_relative_to(place.STATE):
+        if data.is_relative_to(local_postgres.STATE):
             shutil.rmtree(data.parent)
 
     def get(self, path: str, credentials: str | None = None) -> int:
@@ -374,7 +373,7 @@ def test_an_index_can_be_searched_where_nothing_may_be_written() -> None:
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         code = (
-            "import os, sys; from pathlib import Path; from cotrail.engines.retrieval.folders import open_index; "
+            "import os, sys; from pathlib import Path; from cotrail.engines.retrieval.stores import open_index; "
             "from cotrail.core.ports.retriever import SearchRequest; "
             "os.setgid(65534); os.setuid(65534); "
             "print(len(open_index(Path(sys.argv[1]) / 'small').search(SearchRequest(query='Marlow', count=2))))"

@@ -12,7 +12,7 @@ from cotrail.core.ports.language_model import Profile
 from tests.integration.test_transformers import SIZES, save
 
 if TYPE_CHECKING:
-    from cotrail.engines.language_models.transformers.loading import Loaded
+    from cotrail.engines.language_models.transformers.model import Loaded
     from cotrail.engines.language_models.transformers.request import Request
     from cotrail.engines.language_models.transformers.scheduler import ModelRunner
     from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
@@ -29,7 +29,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> "Loaded":
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.model import load
 
     torch.manual_seed(3)
     return load(save(tmp_path_factory.mktemp("llama"), LlamaForCausalLM(LlamaConfig(**SIZES)), endless=True))
@@ -37,8 +37,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> "Loaded":
 
 def requests(vocabulary: "Vocabulary") -> "list[Request]":
     """Prompts that begin alike and have chains, every other one of which is drawn, and the last one weighs tokens."""
-    from cotrail.engines.language_models.transformers.request import Request
-    from cotrail.engines.language_models.transformers.sampling import ChoiceScorer
+    from cotrail.engines.language_models.transformers.request import ChoiceScorer, Request
 
     chance = random.Random(4)
     shared = [chance.randrange(3, 200) for _ in range(60)]

@@ -11,14 +11,13 @@ from typer.testing import CliRunner
 
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
-from cotrail.services.lists.run_list import ListedRun
-from cotrail.services.papers.described import DescribedExperiment
-from cotrail.services.runs.pruning import PrunedRuns
-from cotrail.services.runs.replaying import ReplayedRun
-from cotrail.services.runs.run_progress import RunProgress
-from cotrail.services.views.judged_scores import JudgedScores
-from cotrail.services.views.run_details import RunDetails
-from cotrail.services.views.step_prompts import StepPrompt
+from cotrail.services.results.runs import ListedRun, RunDetails
+from cotrail.services.results.scoring import JudgedScores
+from cotrail.services.results.steps import StepPrompt
+from cotrail.services.runs.control import PrunedRuns
+from cotrail.services.runs.experiments import DescribedExperiment
+from cotrail.services.runs.progress import RunProgress
+from cotrail.services.runs.repeating import ReplayedRun
 from tests.integration.recorded import CANCELLED, PLAIN
 
 Printed = Callable[..., bytes]

@@ -23,7 +23,7 @@ from cotrail.models.queries.repeated_steps import read_candidates
 from cotrail.models.queries.traces import find_question, read_question, rebuild_prompt
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import paragraph_sets, questions, runs, sentences, steps
-from cotrail.services.views.shown_steps import shown_steps
+from cotrail.services.results.steps import shown_steps
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, begin, close_runs, completed, run_to_end, unsent

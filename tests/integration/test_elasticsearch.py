@@ -38,11 +38,11 @@ from cotrail.core.actions.open import OPEN, Open
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.retrieval.corpus_store import NewIndex
 from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import (
@@ -762,19 +762,3 @@ def test_a_folder_and_a_server_keep_corpora_side_by_side(url: str, prefix: str, 
     for name in ("here", "there"):
         store.remove(name)
     assert store.manifests() == {}
-
-
-def test_an_index_from_before_manifests_named_engines_has_that_of_its_server(
-    reach: Reach, url: str, prefix: str
-) -> None:
-    manifest = reach().build("corpus", [INK, PEN])
-    former = msgspec.to_builtins(manifest)
-    for name in ("engine", "format", "settings"):
-        del former[name]
-    there = client.ElasticsearchClient(SearchServer(urls=(url,)))
-    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former}))
-    assert reach().manifests() == {"corpus": manifest}
-    assert found(reach().open("corpus"), "ink") == ["a", "c"]
-    there.ask(lambda api: api.indices.put_mapping(index=f"{prefix}corpus", meta={"cotrail": former | {"format": 2}}))
-    with pytest.raises(CorpusError, match="another version"):
-        reach().open("corpus")

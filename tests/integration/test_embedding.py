@@ -9,7 +9,7 @@ import pytest
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.embedder import Embedder
+from cotrail.core.ports.encoders import Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.embedders import EMBEDDERS

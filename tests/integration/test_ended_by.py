@@ -1,13 +1,9 @@
 """What ended questions, in the store: sealed where recorded, derived or absent where a former version ended them."""
 
-from pathlib import Path
-
 import pytest
 from sqlalchemy import Connection, Engine, select, update
 
-from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.findings import Verification
-from cotrail.audit.records import Record, read_record, write_record
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.models.execution.ledger import Ledger
@@ -80,16 +76,3 @@ def test_what_a_former_version_ended_verifies_and_replays(former: Engine) -> Non
         assert not [each for each in replay_run(connection, RUN, find_system) if each.divergence]
         assert [each.ended_by for each in read_questions(connection, RUN)] == ["failure: StepError", "", ""]
         assert read_ends(connection, RUN) == {"failure: StepError": 1}
-
-
-def test_a_bundle_without_the_column_is_the_former_record(former: Engine, tmp_path: Path) -> None:
-    with former.connect() as connection:
-        write_bundle(tmp_path / "bundle", bundle_pieces(read_trail(connection, RUN), RUN, "0"), RUN)
-        digest = verified(connection).digest
-    records = [_without(record) for record in read_bundle(tmp_path / "bundle") if record.table != "end"]
-    read = [read_record(write_record(record), number) for number, record in enumerate(records, start=1)]
-    assert verify(iter(read[1:])).digest == digest
-
-
-def _without(record: Record) -> Record:
-    return Record(record.table, {name: value for name, value in record.row.items() if name != "ended_by"})

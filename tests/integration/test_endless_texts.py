@@ -13,7 +13,7 @@ from cotrail.core.results import Generated, Retrieved
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system
 from tests.integration.served import Served, piece, streamed
 from tests.integration.stepping import LEASE, ask, close_runs, unsent

@@ -8,30 +8,27 @@ import pytest
 
 from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.entailer import Entailer
+from cotrail.core.ports.encoders import Entailer
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.entailment.entailers import ENTAILERS
-from cotrail.errors import InputError, PromptTooLongError, TransientStepError
+from cotrail.errors import InputError, PromptTooLongError
+from tests.integration.small_models import (
+    LONGEST,
+    ROBERTA,
+    SIZES,
+    SPECIAL,
+    WORDS,
+    broken,
+    saved,
+    several_passes,
+    small,
+    tokenizer,
+)
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
-SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
-WORDS = ["the", "river", "flows", "into", "a", "sea", "of", "salt", "where", "old", "boats", "carry", "stone", "north"]
-LONGEST = 48
-
-SIZES: dict[str, Any] = {
-    "vocab_size": len(SPECIAL) + len(WORDS),
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "pad_token_id": 1,
-    "max_position_embeddings": LONGEST,
-    "num_labels": 3,
-}
-ROBERTA = SIZES | {"type_vocab_size": 1, "max_position_embeddings": LONGEST + 2}
 KINDS: dict[str, Callable[..., Any]] = {
     "bert": lambda **more: small("BertForSequenceClassification", **SIZES | more),
     "albert": lambda **more: small("AlbertForSequenceClassification", embedding_size=16, **SIZES | more),
@@ -40,47 +37,13 @@ KINDS: dict[str, Callable[..., Any]] = {
 ORDER = ("neutral", "contradiction", "entailment")
 
 
-def small(name: str, **sizes: Any) -> Any:
-    """A model by its name in transformers, with random weights."""
-    import transformers
-
-    kind = getattr(transformers, name)
-    return kind(kind.config_class(**sizes))
-
-
-def tokenizer(kind: str) -> Any:
-    """Words; like ALBERT's and RoBERTa's own, it doesn't tell premise and hypothesis apart unless it is asked to."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]"))
-    made.normalizer = normalizers.Lowercase()
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=[("[CLS]", 0), ("[SEP]", 2)]
-    )
-    fast: Any = PreTrainedTokenizerFast
-    names = ["input_ids", "attention_mask", *(["token_type_ids"] if kind == "bert" else [])]
-    return fast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", model_input_names=names)
-
-
 def save(path: Path, kind: str, labels: Sequence[str] | None = ORDER) -> Path:
-    """A small model with random weights."""
-    import torch
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    torch.manual_seed(7)
+    """A model of this kind with these labels."""
     model = KINDS[kind](**({"num_labels": len(labels)} if labels else {}))
     if labels:
         model.config.id2label = dict(enumerate(labels))
         model.config.label2id = {label: number for number, label in enumerate(labels)}
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            torch.nn.init.normal_(weight, std=0.5)  # as far apart as trained ones, or all labels would be alike
-    model.save_pretrained(path)
-    tokenizer(kind).save_pretrained(path)
-    return path
+    return saved(path, model, tokenizer(kind))
 
 
 @pytest.fixture(scope="module")
@@ -198,22 +161,10 @@ def test_fast_reads_pairs_of_like_lengths_together(folders: dict[str, Path], mon
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
-    entailer = load(folders["bert"], "fast")
-    forward, most = entailer._model.forward, [2]  # type: ignore[attr-defined]
-
-    def cramped(**inputs: Any) -> Any:
-        if len(inputs["input_ids"]) > most[0]:
-            raise torch.OutOfMemoryError
-        return forward(**inputs)
-
-    monkeypatch.setattr(entailer._model, "forward", cramped)  # type: ignore[attr-defined]
-    asked = actions(seed=6)
-    assert close(entailer.judge(asked), load(folders["bert"]).judge(asked))
-    most[0] = 0
-    with pytest.raises(TransientStepError, match="too little memory"):
-        entailer.judge(asked)
+    entailer, asked = load(folders["bert"], "fast"), actions(seed=6)
+    whole = load(folders["bert"]).judge(asked)
+    model = entailer._model  # type: ignore[attr-defined]
+    several_passes(model, lambda: entailer.judge(asked), lambda found: close(found, whole), monkeypatch)
 
 
 def test_a_hypothesis_that_leaves_no_room_for_a_premise_fails(folders: dict[str, Path]) -> None:
@@ -284,11 +235,8 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="transformers can't load"):
-        load(tmp_path)
+        load(broken(tmp_path))
 
 
 def test_the_identity_is_known_before_the_model_is_loaded(folders: dict[str, Path]) -> None:

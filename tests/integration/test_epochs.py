@@ -15,7 +15,7 @@ from cotrail.models.commands.control import resume
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.registry import find_system
@@ -33,7 +33,7 @@ VERBS: dict[str, Verb] = {
     "release": lambda ledger, claim: ledger.release([claim]),
     "retry": lambda ledger, claim: ledger.retry(claim, TransientStepError("not now"), 0),
     "hold": lambda ledger, claim: ledger.hold(claim, UnavailableError("away"), 0),
-    "block": lambda ledger, claim: ledger.block(claim, CorpusChangedError("indexed anew")),
+    "block": lambda ledger, claim: ledger.block(claim, CorpusChangedError("indexed again")),
     "commit": lambda ledger, claim: ledger.commit([completed(claim)]),
     "disclaim": lambda ledger, claim: ledger.disclaim([Dispatch(claim.step_id, claim.epoch - 1, "retrieve")]),
 }
@@ -110,7 +110,7 @@ def test_who_lost_a_step_blocks_its_question_no_more(engine: Engine, query: Quer
     with engine.begin() as connection:
         expire_leases(connection)
     later = claim(other, unsent(engine)[0])
-    late.block(claimed, CorpusChangedError("indexed anew"))
+    late.block(claimed, CorpusChangedError("indexed again"))
     assert query(select(questions.c.status)) == [{"status": "open"}]
     run_to_end(other, other.commit([completed(later)])[0])
 

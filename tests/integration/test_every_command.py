@@ -28,6 +28,7 @@ cancel RUN
 compare RUN OTHER
 corpora
 datasets
+doctor
 errors RUN
 experiment report NAME
 experiment run here.toml
@@ -44,6 +45,7 @@ models
 pause RUN
 plan RUN
 prioritize RUN 1
+budget RUN --question-budget steps=100
 project create NAME
 project list
 project set NAME --open-questions 1

@@ -29,9 +29,9 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.traces import read_question
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.questions import question_of
 from cotrail.models.records.runs import Runs
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import paragraph_sets, paragraphs, questions, steps
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec

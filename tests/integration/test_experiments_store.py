@@ -5,20 +5,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.common.short_digests import shortened
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment, IRCoTFiles
-from cotrail.evaluation.experiments.registry import complete_plan
-from cotrail.models.commands.experiment_plans import open_experiment
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.queries.experiments import experiment_ids, read_experiment, resolve_experiment
 from cotrail.models.schema.tables import demonstrations, experiments, paragraphs, questions, runs, steps
 from cotrail.systems.registry import find_system
@@ -33,7 +28,7 @@ PLAN = {"name": "ours", "counts": (2, 4), "model": {"name": "m", "context": 8000
 @pytest.fixture
 def enter(engine: Engine) -> Enter:
     """Submits a run as a cell of the experiment; returns the id of the cell's run."""
-    open_experiment(engine, "ours", PLAN, complete_plan)
+    open_experiment(engine, "ours", PLAN)
 
     def enter(run: str, cell: str, **changes: Any) -> str:
         given = replace(submission(), id=run, experiment="ours", cell=cell, **changes)
@@ -54,7 +49,7 @@ def test_an_experiment_is_read_back_with_its_runs_in_order(engine: Engine, enter
 
 def test_an_experiment_is_gone_on_with_under_the_same_plan(engine: Engine, enter: Enter) -> None:
     enter("run", "a")
-    open_experiment(engine, "ours", dict(reversed(PLAN.items())), complete_plan)
+    open_experiment(engine, "ours", dict(reversed(PLAN.items())))
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").runs == {"a": "run"}
 
@@ -72,49 +67,21 @@ def test_another_plan_under_the_same_name_is_refused_with_what_differs(
     engine: Engine, enter: Enter, changes: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(InputError, match=f"'ours' was begun with another file: {named}.*another name"):
-        open_experiment(engine, "ours", PLAN | changes, complete_plan)
+        open_experiment(engine, "ours", PLAN | changes)
     with engine.begin() as connection:
         assert read_experiment(connection, "ours").plan["counts"] == [2, 4]
 
 
-def test_an_experiment_goes_on_under_a_version_that_knows_more_keys_which_its_file_leaves_out(engine: Engine) -> None:
-    open_experiment(engine, "former", PLAN, complete_plan)
-    assert open_experiment(engine, "former", PLAN | {"sets": None}, complete_plan) == {**PLAN, "counts": [2, 4]}
-    with pytest.raises(InputError, match="sets differ"):
-        open_experiment(engine, "former", PLAN | {"sets": "released"}, complete_plan)
-
-
-def test_an_experiment_whose_file_had_fewer_keys_goes_on_where_those_that_came_since_are_left_out(
-    engine: Engine,
-) -> None:
-    files = IRCoTFiles(corpus="c", demonstrations="prompts", questions="q.jsonl")
-    described = msgspec.to_builtins(IRCoTExperiment(name="e", datasets={"hotpotqa": files}, models=("m",)))
-    former = {key: value for key, value in described.items() if key not in ("protocol", "out_of_distribution")}
-    open_experiment(engine, "e", {"experiment": former}, complete_plan)
-    open_experiment(engine, "e", {"experiment": described}, complete_plan)
-    with pytest.raises(InputError, match=r"experiment\.out_of_distribution differ"):
-        open_experiment(engine, "e", {"experiment": described | {"out_of_distribution": True}}, complete_plan)
-
-
-def test_an_experiment_that_pinned_the_beginnings_of_digests_goes_on_with_them(engine: Engine) -> None:
-    found = {"m": f"m@{'a' * 64}", "n": f"n@{'b' * 64}"}
-    former = {name: shortened(identity) for name, identity in found.items()}
-    open_experiment(engine, "former", PLAN | {"models": former}, complete_plan)
-    assert open_experiment(engine, "former", PLAN | {"models": found}, complete_plan)["models"] == former
-    with pytest.raises(InputError, match=r"models\.n differ"):
-        open_experiment(engine, "former", PLAN | {"models": found | {"n": f"n@{'c' * 64}"}}, complete_plan)
-
-
 def test_an_experiment_that_pinned_whole_digests_is_held_to_them(engine: Engine) -> None:
     pinned, alike = (f"m@{'a' * 12}{digit * 52}" for digit in "bc")
-    assert open_experiment(engine, "now", PLAN | {"models": {"m": pinned}}, complete_plan)["models"] == {"m": pinned}
+    assert open_experiment(engine, "now", PLAN | {"models": {"m": pinned}})["models"] == {"m": pinned}
     with pytest.raises(InputError, match=r"models\.m differ"):
-        open_experiment(engine, "now", PLAN | {"models": {"m": alike}}, complete_plan)
+        open_experiment(engine, "now", PLAN | {"models": {"m": alike}})
 
 
 def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, query: Query) -> None:
     for number, name in enumerate(("first", "last", "second")):
-        open_experiment(engine, name, {}, complete_plan)
+        open_experiment(engine, name, {})
         later = func.now() + func.make_interval(0, 0, 0, number % 2)
         query(update(experiments).where(experiments.c.id == name).values(created_at=later).returning(experiments.c.id))
     with engine.begin() as connection:
@@ -126,7 +93,7 @@ def test_an_experiment_is_found_by_its_name_or_as_the_latest(engine: Engine, que
 def test_an_unknown_experiment_is_an_error_that_says_what_there_is(engine: Engine, look_up: Callable[..., Any]) -> None:
     with engine.begin() as connection, pytest.raises(UnknownNameError, match="there are: none yet"):
         look_up(connection, "latest")
-    open_experiment(engine, "ours", {}, complete_plan)
+    open_experiment(engine, "ours", {})
     with (
         engine.begin() as connection,
         pytest.raises(UnknownNameError, match=r"no experiment 'our' \(did you mean ours\?\); there are: ours"),

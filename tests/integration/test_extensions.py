@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Eventually
 from tests.faults.stacked import COTRAIL, ROOT, environment_of, stacked
 
 EXTENSIONS = ROOT / "tests" / "extensions"
@@ -51,7 +52,7 @@ def home() -> Iterator[Path]:
             yield home
 
 
-def test_a_run_of_made_up_records_is_carried_out_scored_traced_and_verified(home: Path) -> None:
+def test_a_run_of_made_up_records_is_carried_out_scored_traced_and_verified(home: Path, eventually: Eventually) -> None:
     made = ["--system", "word-count", "--dataset", "riddles", "--questions", "riddles.jsonl", "--translator", "german"]
     (home / "run.toml").write_text("[settings]\ntranslated = true\n")
     run(home, "submit", "run.toml", *made, "--wait")
@@ -67,6 +68,7 @@ def test_a_run_of_made_up_records_is_carried_out_scored_traced_and_verified(home
     assert (scores["answer_em"], scores["brevity"]) == (1.0, 1.0)
     provenance = json.loads(run(home, "show", "latest", "--json"))["configuration"]["provenance"]
     assert "word_count.py" in provenance["extensions"]
+    eventually(lambda: "right" in run(home, "sql", "SELECT outcome FROM question_summaries"), "it is summarized")
     run(home, "audit", "verify", "latest")
 
 

@@ -9,13 +9,24 @@ import pytest
 
 from cotrail.core.actions.extract import Extract
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.extractor import MOST_TOKENS, Extractor
+from cotrail.core.ports.encoders import MOST_TOKENS, Extractor
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.extraction.extractors import EXTRACTORS
-from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
-from tests.integration.test_entailment import LONGEST, SIZES, SPECIAL, WORDS, small, tokenizer
+from cotrail.errors import InputError, PromptTooLongError, StepError
+from tests.integration.small_models import (
+    LONGEST,
+    NUMBERS,
+    SIZES,
+    SPECIAL,
+    WORDS,
+    broken,
+    saved,
+    several_passes,
+    small,
+    tokenizer,
+)
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
@@ -28,27 +39,12 @@ KINDS = {
         small, "RobertaForQuestionAnswering", **PARTS | {"type_vocab_size": 1, "max_position_embeddings": LONGEST + 2}
     ),
 }
-NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
 CLS, SEP = NUMBERS["[CLS]"], NUMBERS["[SEP]"]
-
-
-def save(path: Path, model: Any, words: Any) -> Path:
-    """A small model with random weights, as far apart as trained ones."""
-    import torch
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    torch.manual_seed(7)
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.5)
-    model.save_pretrained(path)
-    words.save_pretrained(path)
-    return path
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {kind: save(tmp_path_factory.mktemp(kind), make(), tokenizer(kind)) for kind, make in KINDS.items()}
+    return {kind: saved(tmp_path_factory.mktemp(kind), make(), tokenizer(kind)) for kind, make in KINDS.items()}
 
 
 def find(folder: Path) -> NamedEngine[Extractor]:
@@ -181,22 +177,10 @@ def test_fast_reads_paragraphs_of_like_lengths_together(
 def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
-    reader = load(folders["bert"], "fast")
-    forward, most = reader._model.forward, [2]  # type: ignore[attr-defined]
-
-    def cramped(**inputs: Any) -> Any:
-        if len(inputs["input_ids"]) > most[0]:
-            raise torch.OutOfMemoryError
-        return forward(**inputs)
-
-    monkeypatch.setattr(reader._model, "forward", cramped)  # type: ignore[attr-defined]
-    asked = actions(seed=6)
-    assert close(reader.extract(asked), load(folders["bert"]).extract(asked))
-    most[0] = 0
-    with pytest.raises(TransientStepError, match="too little memory"):
-        reader.extract(asked)
+    reader, asked = load(folders["bert"], "fast"), actions(seed=6)
+    whole = load(folders["bert"]).extract(asked)
+    model = reader._model  # type: ignore[attr-defined]
+    several_passes(model, lambda: reader.extract(asked), lambda found: close(found, whole), monkeypatch)
 
 
 @pytest.mark.parametrize(("kind", "marks"), [("dpr", 4), ("bert", 3)])
@@ -221,7 +205,7 @@ def test_a_dpr_reader_with_its_own_tokenizer_finds_its_answer_in_the_text(tmp_pa
 
     words: Any = DPRReaderTokenizerFast
     made = words(vocab={word: number for number, word in enumerate([*SPECIAL, "[MASK]", *WORDS, "##s"])})
-    save(tmp_path, DPRReader(DPRConfig(**PARTS | {"vocab_size": len(SPECIAL) + len(WORDS) + 2})), made)
+    saved(tmp_path, DPRReader(DPRConfig(**PARTS | {"vocab_size": len(SPECIAL) + len(WORDS) + 2})), made)
     paragraph = Paragraph(id="p", title="River", text="The rivers flows  into a SEA, of salt.")
     (result,) = load(tmp_path).extract([Extract(question="Where?", paragraph=paragraph)])
     assert result.text
@@ -230,17 +214,14 @@ def test_a_dpr_reader_with_its_own_tokenizer_finds_its_answer_in_the_text(tmp_pa
 
 @pytest.mark.parametrize(("model", "lacks"), [("BertModel", "qa_outputs"), ("DPRContextEncoder", "span_")])
 def test_a_model_that_is_no_reader_is_refused(tmp_path: Path, model: str, lacks: str) -> None:
-    save(tmp_path, small(model, **PARTS), tokenizer("bert"))
+    saved(tmp_path, small(model, **PARTS), tokenizer("bert"))
     with pytest.raises(InputError, match=rf"holds no reader: its weights lack .*{lacks}"):
         load(tmp_path)
 
 
 def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="transformers can't load"):
-        load(tmp_path)
+        load(broken(tmp_path))
 
 
 def test_weights_that_are_no_numbers_fail_the_step(folders: dict[str, Path]) -> None:

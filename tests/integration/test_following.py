@@ -25,13 +25,10 @@ from cotrail.models.queries.events import (
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import steps
-from cotrail.services.live import followed
-from cotrail.services.live.events import Ended, LiveEvent, Progressed, Token
-from cotrail.services.live.followed import Subscriber
-from cotrail.services.live.following import Following
-from cotrail.services.live.hub import Hub
-from cotrail.services.live.tokens import channel
-from cotrail.services.operations import live
+from cotrail.services.runs import following, live_hub
+from cotrail.services.runs.following import Following, question_events, run_events
+from cotrail.services.runs.live_events import Ended, LiveEvent, Progressed, Token, channel
+from cotrail.services.runs.live_hub import Hub, Subscriber
 from cotrail.services.store import reading
 from cotrail.systems.registry import find_system
 from tests.conftest import wait_until
@@ -87,7 +84,7 @@ def test_reports_and_exports_hold_nobody_back(engine: Engine, ledger: Ledger) ->
 
 def test_a_run_is_told_from_whichever_event_to_its_end(engine: Engine, ledger: Ledger) -> None:
     run_to_end(ledger, begin(engine, 2, id=RUN))
-    events = list(live.run_events(RUN))
+    events = list(following.run_events(RUN))
     *told, progress, end = events
     assert told == recorded(engine)
     assert [type(each) for each in told] == [StepEnded] * 2 * STEPS + [QuestionChanged] * 2
@@ -95,25 +92,25 @@ def test_a_run_is_told_from_whichever_event_to_its_end(engine: Engine, ledger: L
     assert (progress.state, progress.steps, progress.questions["finished"]) == ("finished", 2 * STEPS, 2)
     assert end == Ended(state="finished")
     for place, each in enumerate(told):
-        assert list(live.run_events(RUN, after=each.id)) == events[place + 1 :]
+        assert list(following.run_events(RUN, after=each.id)) == events[place + 1 :]
 
 
 def test_a_question_is_told_alone(engine: Engine, ledger: Ledger) -> None:
     run_to_end(ledger, begin(engine, 3, id=RUN))
-    *told, end = live.question_events(RUN, "2")
+    *told, end = following.question_events(RUN, "2")
     assert told == [each for each in recorded(engine) if each.question == "q1"]
     assert end == Ended(state="finished")
 
 
 def test_an_id_of_another_server_begins_anew(engine: Engine, ledger: Ledger) -> None:
     run_to_end(ledger, begin(engine, 1, id=RUN))
-    assert numbered(live.run_events(RUN, after="99999999999.s.1")) == recorded(engine)
+    assert numbered(following.run_events(RUN, after="99999999999.s.1")) == recorded(engine)
 
 
 def test_followers_that_come_and_go_while_workers_work_miss_and_repeat_nothing(engine: Engine, ledger: Ledger) -> None:
     messages = begin(engine, 12, id=RUN)
     with ThreadPoolExecutor(2) as pool:
-        patient = pool.submit(lambda: numbered(live.run_events(RUN)))
+        patient = pool.submit(lambda: numbered(following.run_events(RUN)))
         working = pool.submit(run_to_end, ledger, messages)
         hasty = list(numbered(hasty_events()))
         working.result()
@@ -128,7 +125,7 @@ def hasty_events() -> Iterator[LiveEvent]:
     """The events of a follower that hangs up after each."""
     last = None
     while True:
-        for each in live.run_events(RUN, after=last):
+        for each in following.run_events(RUN, after=last):
             yield each
             last = each.id or last
             if isinstance(each, Ended):
@@ -140,11 +137,11 @@ def hasty_events() -> Iterator[LiveEvent]:
 def test_a_follower_who_is_too_slow_reads_from_the_store(
     engine: Engine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed, "MOST_QUEUED", 2)
+    monkeypatch.setattr(live_hub, "MOST_QUEUED", 2)
     slow = Subscriber(START, lambda: None)
     messages = begin(engine, 5, id=RUN)
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(lambda: numbered(live.run_events(RUN)))
+        following = pool.submit(lambda: numbered(run_events(RUN)))
         run_to_end(ledger, messages)
         told = following.result()
     assert [each for each in told if getattr(each, "status", "") != "open"] == recorded(engine)
@@ -185,7 +182,7 @@ def counted(engine: Engine) -> Iterator[list[str]]:
 
 def test_following_ends_where_it_is_closed(engine: Engine) -> None:
     begin(engine, 1, id=RUN)
-    following = live.run_events(RUN)
+    following = run_events(RUN)
     assert isinstance(following, Following)
 
     async def follow() -> list[Any]:
@@ -243,7 +240,7 @@ def test_tokens_of_a_followed_question_come_as_they_are_published(
     settings.cache_clear()
     begin(engine, 1, id=RUN)
     with ThreadPoolExecutor(1) as pool, Redis.from_url(servers.broker.replace("redis+socket", "unix")) as redis:
-        following = live.question_events(RUN, "1")
+        following = question_events(RUN, "1")
         assert isinstance(following, Following)
         told = pool.submit(lambda: next(each for each in following if isinstance(each, Token)))
         assert following.subject.question is not None

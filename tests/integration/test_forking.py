@@ -22,7 +22,7 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.core.fork_points import Point
+from cotrail.core.edits import Point
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.commands.control import cancel
@@ -36,11 +36,13 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import rebuild_prompt
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.runs import BUDGETS
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
 from cotrail.services.runs.forking import resolve_changes
+from cotrail.services.runs.repeating import repeat_steps
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
@@ -439,6 +441,20 @@ def test_the_command_says_what_is_taken_over_and_show_names_the_origin(
     assert record["settings"]["retrieval"]["retrieval_count"] == (6 if "--at" in options else 4)
     at = "at 3" if "--at" in options else "at the first step that differs"
     assert f"costless, forked {at}" in cotrail("show", said["run"]).stdout
+
+
+def test_a_fork_has_the_budgets_that_its_origin_has_by_now(
+    home: Path, engine: Engine, ledger: Ledger, cotrail: Cotrail, query: Query
+) -> None:
+    first = {"question": {"steps": 2}, "run": {"tokens": 10**6}}
+    run_to_end(ledger, begin(engine, provenance={**submission().provenance, BUDGETS: first}))
+    assert cotrail("budget", ORIGIN, "--question-budget", "steps=30").exit_code == 0
+    carry_out(engine, ledger)
+    done = cotrail("fork", ORIGIN, "--json")
+    assert done.exit_code == 0, done.output
+    for run in (json.loads(done.stdout)["run"], repeat_steps(engine, ORIGIN, share=1.0).run):
+        budgets = changed(query, run)["provenance"][BUDGETS]
+        assert budgets == {"question": {"steps": 30}, "run": {"tokens": 10**6}}
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ import psutil
 import pytest
 
 from cotrail.configuration.settings import Settings
-from cotrail.workers.stack.guard import LONGEST_GAP, PATIENCE_SECONDS, Guard
 from cotrail.workers.stack.process import alive
 from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import NAMES, SUPERVISORS, State, Status
-from cotrail.workers.stack.supervisor import Supervisor
+from cotrail.workers.stack.supervisor import LONGEST_GAP, PATIENCE_SECONDS, Guard, Supervisor
 from tests.conftest import wait_until
 from tests.faults.stacked import Cotrail, stacked
 
@@ -90,7 +89,7 @@ def test_seconds_in_which_the_guard_was_frozen_itself_do_not_count(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("cotrail.workers.stack.guard.time.monotonic", lambda: now)
+    monkeypatch.setattr("cotrail.workers.stack.supervisor.time.monotonic", lambda: now)
     process = freeze(stack, "maintenance")
     guard = Guard(stack)
     try:

@@ -21,7 +21,7 @@ from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, close_runs, unsent
 from tests.unit.test_printable import is_safe

@@ -14,18 +14,18 @@ import httpx2
 import pytest
 from sqlalchemy import Engine, select
 
-from cotrail.client.door import RemoteDoor
-from cotrail.errors import ConflictError, CorpusError, ForbiddenError, UnknownNameError
+from cotrail.client.transport import RemoteTransport
+from cotrail.errors import ConflictError, CorpusError, ForbiddenError, InputError, UnknownNameError
 from cotrail.models.execution.jobs import MOST_FAILURES, claim_job, finish_job, note_progress, release_job, renew_jobs
 from cotrail.models.schema.service_tables import jobs as jobs_table
 from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import JobState
-from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
-from cotrail.services.jobs.indexing import IndexRequest
-from cotrail.services.jobs.job import Job
-from cotrail.services.lists.corpora import Indexed
-from cotrail.services.operations import corpora, jobs
+from cotrail.services.actor import ALL_SCOPES, Actor, acting
+from cotrail.services.library import corpora
+from cotrail.services.library.corpora import Indexed
 from cotrail.services.operations.operation import through
+from cotrail.services.runs import jobs
+from cotrail.services.runs.jobs import IndexRequest, Job
 from cotrail.workers.jobs import JobRunner
 from tests.conftest import wait_until
 from tests.integration.conftest import Cotrail
@@ -67,8 +67,8 @@ def server(home: Path, cotrail: Cotrail, served: tuple[Path, Server]) -> Server:
 
 
 @pytest.fixture
-def door(server: Server) -> Iterator[RemoteDoor]:
-    door = RemoteDoor(server.url)
+def door(server: Server) -> Iterator[RemoteTransport]:
+    door = RemoteTransport(server.url)
     with through(door):
         yield door
     door.close()
@@ -93,12 +93,12 @@ def corpus_file(folder: Path, paragraphs: int, name: str = "corpus.jsonl") -> Pa
 
 
 def make(name: str, *files: Path, **further: Any) -> Job:
-    return corpora.make(IndexRequest(name=name, files=tuple(map(str, files)), **further))
+    return jobs.make_corpus(IndexRequest(name=name, files=tuple(map(str, files)), **further))
 
 
 def ended(job: Job) -> Job:
-    wait_until(lambda: not jobs.show(job.job).open, f"{job.job} has ended")
-    return jobs.show(job.job)
+    wait_until(lambda: not jobs.show_job(job.job).open, f"{job.job} has ended")
+    return jobs.show_job(job.job)
 
 
 def test_the_command_line_indexes_on_a_server_as_it_does_here(
@@ -140,14 +140,14 @@ def test_a_bad_file_fails_the_job_as_it_fails_the_command(
     there = cotrail("--server", server.url, "index", bad, "--name", "bad")
     assert type(here.exception) is type(there.exception) is CorpusError
     assert str(here.exception).replace(f"{tmp_path}/", "") == str(there.exception)
-    [failed] = jobs.index().jobs
+    [failed] = jobs.show_jobs().jobs
     assert (failed.state, failed.error and failed.error.type) == (JobState.FAILED, "CorpusError")
     with pytest.raises(CorpusError):
         failed.outcome(Indexed)
 
 
 def test_the_same_request_again_makes_nothing_more(
-    engine: Engine, door: RemoteDoor, runner: JobRunner, tmp_path: Path
+    engine: Engine, door: RemoteTransport, runner: JobRunner, tmp_path: Path
 ) -> None:
     file = corpus_file(tmp_path, 50)
     first = make("mine", file)
@@ -159,7 +159,7 @@ def test_the_same_request_again_makes_nothing_more(
     assert ended(make("mine", corpus_file(tmp_path, 50))).job not in (first.job, other.job)
 
 
-def test_of_a_name_one_job_at_a_time_is_open(door: RemoteDoor, tmp_path: Path) -> None:
+def test_of_a_name_one_job_at_a_time_is_open(door: RemoteTransport, tmp_path: Path) -> None:
     file = corpus_file(tmp_path, 50)
     first = make("mine", file)
     assert make("mine", file).job == first.job
@@ -171,6 +171,14 @@ def test_of_a_name_one_job_at_a_time_is_open(door: RemoteDoor, tmp_path: Path) -
     assert make("mine", file).job != first.job
 
 
+def test_files_that_would_stand_in_each_others_places_are_refused(door: RemoteTransport, tmp_path: Path) -> None:
+    files = corpus_file(tmp_path, 1, "a.jsonl"), corpus_file(tmp_path, 2, "b.jsonl")
+    with pytest.raises(InputError, match="have one place"):
+        make("mine", *files, places=("a", "a"))
+    with pytest.raises(InputError, match="a file and a folder"):
+        make("mine", *files, places=("a", "a/b"))
+
+
 def test_bounds_of_a_page_are_checked(server: Server) -> None:
     assert [httpx2.get(f"{server.url}/v1/jobs", params={"limit": each}).status_code for each in (0, 1001, 1)] == [
         422,
@@ -179,15 +187,15 @@ def test_bounds_of_a_page_are_checked(server: Server) -> None:
     ]
 
 
-def test_a_killed_processes_job_is_taken_up_by_another(engine: Engine, door: RemoteDoor, tmp_path: Path) -> None:
+def test_a_killed_processes_job_is_taken_up_by_another(engine: Engine, door: RemoteTransport, tmp_path: Path) -> None:
     job = make("large", corpus_file(tmp_path, 200_000))
     first = subprocess.Popen([sys.executable, "-c", RUNNER])
     try:
-        wait_until(lambda: jobs.show(job.job).progress > 0, "the job is in its middle")
+        wait_until(lambda: jobs.show_job(job.job).progress > 0, "the job is in its middle")
     finally:
         first.kill()
         first.wait()
-    assert jobs.show(job.job).state is JobState.RUNNING
+    assert jobs.show_job(job.job).state is JobState.RUNNING
     second = subprocess.Popen([sys.executable, "-c", RUNNER])
     try:
         finished = ended(job)
@@ -198,20 +206,20 @@ def test_a_killed_processes_job_is_taken_up_by_another(engine: Engine, door: Rem
     with engine.connect() as connection:
         row = connection.execute(select(jobs_table.c.epoch, jobs_table.c.failures)).one()
     assert row.epoch == 2
-    found = corpora.search("large", "river 1234", 3)
+    found = corpora.search_corpus("large", "river 1234", 3)
     assert found.paragraphs[0].id == "1234"
 
 
 def test_cancelling_ends_the_process_and_leaves_nothing(
-    engine: Engine, door: RemoteDoor, runner: JobRunner, tmp_path: Path, home: Path
+    engine: Engine, door: RemoteTransport, runner: JobRunner, tmp_path: Path, home: Path
 ) -> None:
     job = make("large", corpus_file(tmp_path, 200_000))
-    wait_until(lambda: jobs.show(job.job).progress > 0, "the job is in its middle")
+    wait_until(lambda: jobs.show_job(job.job).progress > 0, "the job is in its middle")
     jobs.cancel(job.job)
     wait_until(lambda: not runner._processes, "its process has ended")
-    assert jobs.show(job.job).state is JobState.CANCELLED
+    assert jobs.show_job(job.job).state is JobState.CANCELLED
     with pytest.raises(UnknownNameError):
-        corpora.show("large")
+        corpora.describe_corpus("large")
 
 
 @pytest.fixture
@@ -258,7 +266,7 @@ def test_a_job_that_ends_its_processes_again_and_again_fails(engine: Engine, que
 def test_projects_see_their_own_corpora_and_what_is_granted(
     engine: Engine, runner: JobRunner, home: Path, cotrail: Cotrail, tmp_path: Path
 ) -> None:
-    from cotrail.services.lists.corpora import describe_corpus, index, list_corpora, remove_corpus
+    from cotrail.services.library.corpora import describe_corpus, index, list_corpora, remove_corpus
 
     with engine.begin() as connection:
         connection.execute(
@@ -285,7 +293,7 @@ def test_projects_see_their_own_corpora_and_what_is_granted(
     with acting(Actor(name="b", project="b", scopes=ALL_SCOPES)):
         assert describe_corpus("a~mine").paragraphs == 20
         with pytest.raises(ForbiddenError):
-            remove_corpus(engine, "a~mine")
+            remove_corpus("a~mine")
         for name in ("shared", "a~shared", "mine"):
             with pytest.raises(UnknownNameError, match=f"corpus '{name}'"):
                 describe_corpus(name)

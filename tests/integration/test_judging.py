@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 from sqlalchemy.exc import IntegrityError
 
+from cotrail import __version__
 from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import KINDS
@@ -16,7 +17,7 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.traces import rebuild_prompt
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, paragraphs, questions, runs, steps
 from cotrail.services.runs import forking, submission
@@ -199,7 +200,7 @@ def test_a_judged_question_is_sealed_with_what_it_judges(
     assert row["answers"] == GOLD[SEA]
     bundle = tmp_path / "judge.zst"
     with engine.connect() as connection:
-        write_bundle(bundle, bundle_pieces(read_trail(connection, judge), judge, "0"), judge)
+        write_bundle(bundle, bundle_pieces(read_trail(connection, judge), judge, __version__), judge)
     assert verify(read_bundle(bundle), bundled=True).findings == ()
 
 
@@ -446,7 +447,7 @@ def test_a_trace_shows_the_judged_answer_the_verdict_and_its_reasons(
 ) -> None:
     judge = judged(run)
     shown = " ".join(cotrail("trace", judge, "q1").stdout.split())
-    assert f"judged in {run} {WRONG} verdict incorrect by correct, score 0.00, 90% sure reasons By the book." in shown
+    assert f"judged in {run} {WRONG} verdict incorrect by correct, score 0.0 %, 90 % sure reasons By the book." in shown
     assert "paragraph recall" not in shown, "a verdict is no answer"
     claims = cotrail("trace", judged(run, "reader", rubric="faithful"), "q0").stdout
     assert "claim verdict cited" in " ".join(claims.split())

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cotrail.cli.commands.knowledge import knowledge
 from cotrail.configuration.settings import settings
-from cotrail.core.ports.knowledge import Knowledge
+from cotrail.core.ports.retriever import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError, UnknownNameError
 from tests.unit.made_knowledge import animals, assertion, dump, minnesota

@@ -30,13 +30,13 @@ from cotrail.models.execution.recovery import (
     expire_leases,
     ready_kinds,
     take_lost,
-    take_suspect,
+    take_suspects,
     take_unsent,
 )
 from cotrail.models.records.advancing import advance_questions
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.questions import lock_questions
 from cotrail.models.records.runs import Runs
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import IDLE_SECONDS, connect
 from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
 from cotrail.systems.registry import SYSTEMS, find_system
@@ -293,10 +293,10 @@ def test_what_a_step_lacks_blocks_its_question_and_costs_nothing_done(engine: En
     ledger = Ledger(engine, "w", LEASE, find_system)
     [claim] = ledger.claim(begin(engine))
     assert claim is not None
-    ledger.block(claim, CorpusChangedError("indexed anew"))
+    ledger.block(claim, CorpusChangedError("indexed again"))
     assert (
         query(select(questions.c.status, questions.c.reason))[0]["reason"]["message"]
-        == f"on the host {socket.gethostname()}, indexed anew"
+        == f"on the host {socket.gethostname()}, indexed again"
     )
     assert unsent(engine) == []
     resume(engine, "costless", find_system)
@@ -355,7 +355,7 @@ def test_a_step_whose_workers_die_again_and_again_fails_in_the_end(engine: Engin
         with engine.begin() as connection:
             expired = expire_leases(connection)
             poisoned = exhausted(connection, expired, max_attempts=3)
-            messages = take_unsent(connection, "retrieve", 1) + take_suspect(connection)
+            messages = take_unsent(connection, "retrieve", 1) + take_suspects(connection)
     assert poisoned == expired
     dying.give_up(poisoned, Failure(type="PoisonedStep", message="three times"))
     assert query(select(questions.c.status, questions.c.reason))[0]["reason"]["type"] == "PoisonedStep"

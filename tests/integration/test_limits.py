@@ -12,9 +12,9 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.core.prompts import Prompt, user
-from cotrail.engines.rate_limits.pools import USED, Pool, leave, line_up, refused, reserve, settle, tell
+from cotrail.engines.rate_limits import USED, Pool, leave, line_up, refused, reserve, settle, tell
 from cotrail.errors import BlockedError, BusyError, QuotaError, StepError, TransientStepError, UnavailableError
-from cotrail.tasks.retry_policy import Hold, Wait, verdict
+from cotrail.tasks.failures import Hold, Wait, verdict
 from cotrail.tasks.shared_limits import PREFIX, SharedLimiter
 from tests.integration.served import Served, answer, delta, streamed
 
@@ -42,9 +42,11 @@ def hosted(open_served: Make, served: Served) -> Make:
         ),
         answer(503, {"error": "busy"}, {"Retry-After": "0.04"}),
         answer(429, {}, {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "40ms"}),
+        answer(429, [{"error": {"code": 429, "message": "slow", "details": [{"retryDelay": "0.04s"}]}}]),
         streamed([{"error": {"message": "busy", "type": "overloaded_error"}}]),
+        streamed([{"error": {"code": 429, "message": "busy", "details": [{"retryDelay": "0.04s"}]}}]),
     ],
-    ids=["429", "529", "503", "reset", "in the stream"],
+    ids=["429", "529", "503", "reset", "in the body", "in the stream", "in the body of the stream"],
 )
 def test_whoever_is_refused_waits_and_asks_again(hosted: Make, served: Served, refusal: Any) -> None:
     served.replies = [refusal, streamed(SAID)]
@@ -71,6 +73,8 @@ def test_a_long_pause_gives_the_step_back(hosted: Make, served: Served) -> None:
     [
         (429, {"code": "insufficient_quota", "message": "You exceeded your quota"}, QuotaError, "used up"),
         (402, {"message": "Pay"}, QuotaError, "used up"),
+        (400, {"type": "invalid_request_error", "message": "Your credit balance is too low"}, QuotaError, "used up"),
+        (400, {"status": "INVALID_ARGUMENT", "message": "API key not valid."}, BlockedError, "key_variable"),
         (400, {"type": "billing_error", "message": "Credit is low"}, QuotaError, "used up"),
         (403, {"message": "You are not allowed to request logprobs"}, BlockedError, '"logprobs" to omits'),
         (403, {"message": "Your input was flagged by the moderation"}, StepError, "flagged"),
@@ -96,6 +100,20 @@ def test_what_a_refusal_means(
     assert len(served.generations) == 1
 
 
+def test_the_pause_of_a_body_is_kept_to_as_that_of_a_header_is(hosted: Make, served: Served) -> None:
+    served.replies = [answer(429, {"error": {"message": "slow", "details": [{"retryDelay": "90s"}]}})]
+    with pytest.raises(BusyError) as caught:
+        ask(hosted())
+    assert caught.value.seconds == 90
+
+
+def test_a_plan_that_allows_nothing_blocks_in_place_of_waiting(hosted: Make, served: Served) -> None:
+    served.replies = [answer(429, {"message": "Rate limit exceeded"}, {"x-ratelimit-limit-req-minute": "0"})]
+    with pytest.raises(QuotaError, match="Rate limit exceeded"):
+        ask(hosted())
+    assert len(served.generations) == 1
+
+
 def test_an_own_server_whose_quota_is_used_up_is_not_asked_again(open_served: Make, served: Served) -> None:
     served.replies = [answer(429, {"error": {"code": "insufficient_quota", "message": "No more"}})]
     with pytest.raises(QuotaError):
@@ -103,8 +121,9 @@ def test_an_own_server_whose_quota_is_used_up_is_not_asked_again(open_served: Ma
     assert len(served.generations) == 1
 
 
-def test_requests_are_spaced_by_the_limit_that_headers_tell(hosted: Make, served: Served) -> None:
-    told = {"x-ratelimit-limit-requests": "600"}
+@pytest.mark.parametrize("header", ["x-ratelimit-limit-requests", "x-ratelimit-limit-req-minute"])
+def test_requests_are_spaced_by_the_limit_that_headers_tell(hosted: Make, served: Served, header: str) -> None:
+    told = {header: "600"}
     whole = {"choices": [{"message": {"content": "Brenn."}, "finish_reason": "stop"}]}
     served.replies = [answer(200, whole, told)]
     model = hosted(omits=("stream",))

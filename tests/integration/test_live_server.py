@@ -14,12 +14,13 @@ import httpx2
 import pytest
 from sqlalchemy import Engine
 
-from cotrail.client.door import RemoteDoor
+from cotrail.client.transport import RemoteTransport
 from cotrail.errors import UnavailableError
 from cotrail.models.execution.ledger import Ledger
-from cotrail.services.live.events import Progressed
-from cotrail.services.operations import live
 from cotrail.services.operations.operation import through
+from cotrail.services.runs import following
+from cotrail.services.runs.following import run_events
+from cotrail.services.runs.live_events import Progressed
 from cotrail.systems.registry import find_system
 from tests.conftest import wait_until
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
@@ -82,8 +83,8 @@ def test_a_client_goes_on_with_the_next_process(engine: Engine, url: str, start:
     first, second = begin(engine, 2, id=RUN)
     run_to_end(ledger, [first])
     server = start()
-    with closing(RemoteDoor(url)) as door, through(door):
-        following = iter(live.run_events(RUN))
+    with closing(RemoteTransport(url)) as door, through(door):
+        following = iter(run_events(RUN))
         told: list[Any] = []
         while not told or not isinstance(told[-1], Progressed):
             told.append(next(following))
@@ -95,7 +96,7 @@ def test_a_client_goes_on_with_the_next_process(engine: Engine, url: str, start:
         told += following
     events = [each for each in told if each.id]
     assert [each.id for each in events if getattr(each, "status", "") != "open"] == [
-        each.id for each in live.run_events(RUN) if each.id
+        each.id for each in run_events(RUN) if each.id
     ]
     assert len({each.id for each in events}) == len(events) == 2 * STEPS + 3
     assert told[-1].state == "finished"
@@ -108,11 +109,11 @@ def test_a_process_sends_as_many_streams_as_it_may(engine: Engine, url: str, sta
         refused = httpx2.get(f"{url}/v1/runs/{RUN}/events")
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
         with (
-            closing(RemoteDoor(url)) as door,
+            closing(RemoteTransport(url)) as door,
             through(door),
             pytest.raises(UnavailableError, match="as many streams as it can"),
         ):
-            next(iter(live.run_events(RUN)))
+            next(iter(following.run_events(RUN)))
     wait_until(lambda: begins(url), "who hung up has made room")
 
 
@@ -134,5 +135,9 @@ def begins(url: str) -> bool:
 
 def test_a_run_that_nobody_knows_is_refused_as_here(engine: Engine, url: str, start: Start) -> None:
     start()
-    with closing(RemoteDoor(url)) as door, through(door), pytest.raises(Exception, match="there is no run 'absent'"):
-        list(live.run_events("absent"))
+    with (
+        closing(RemoteTransport(url)) as door,
+        through(door),
+        pytest.raises(Exception, match="there is no run 'absent'"),
+    ):
+        list(following.run_events("absent"))

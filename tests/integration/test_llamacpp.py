@@ -18,7 +18,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.errors import (
     InputError,
     PromptTooLongError,

@@ -17,10 +17,9 @@ from sqlalchemy.exc import OperationalError
 from cotrail.configuration.settings import Settings
 from cotrail.models.schema.database import connect
 from cotrail.workers.app import app
-from cotrail.workers.health import problem_of
+from cotrail.workers.health import VARIABLE, problem_of
 from cotrail.workers.leading import session
 from cotrail.workers.maintenance import BrokerAwayError, Maintenance
-from cotrail.workers.ready import VARIABLE
 from tests.conftest import Eventually
 
 

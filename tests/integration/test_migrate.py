@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from cotrail.configuration.settings import Settings
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
-OWN = ("models", "tasks", "services", "cli", "workers", "migrations", "configuration", "alembic", "celery", "flower")
+OWN = ("models", "tasks", "workers", "migrations", "alembic", "celery", "flower")
 GUARDED = "local guarded all scram-sha-256\n"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -90,11 +90,11 @@ def test_a_schema_of_a_newer_version_is_left_alone(run: Run, administrator: Engi
     run("migrate")
     guarded = create_engine(administrator.url.set(database="guarded", username="operator", password="first"))
     with guarded.begin() as connection:
-        known = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        known = connection.execute(text("SELECT version_num FROM cotrail_version")).scalar_one()
+        connection.execute(text("UPDATE cotrail_version SET version_num = '9999'"))
     assert f"revision 9999, and this cotrail knows those up to {known}" in told(run("migrate"), 2)
     with guarded.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = :known"), {"known": known})
+        connection.execute(text("UPDATE cotrail_version SET version_num = :known"), {"known": known})
     guarded.dispose()
 
 

@@ -14,8 +14,7 @@ from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.ports.extractor import EXTRACTOR
-from cotrail.core.ports.rater import DUPLICATE_RATER, RELEVANCE_RATER
+from cotrail.core.ports.encoders import DUPLICATE_RATER, EXTRACTOR, RELEVANCE_RATER
 from cotrail.core.questions import Question
 from cotrail.core.results import Extracted, Rated, Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
@@ -24,13 +23,13 @@ from cotrail.models.queries.progress import read_outages
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question, read_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.services.results.reports.reported_runs import configuration
 from cotrail.services.runs import forking, submission
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import make_request
-from cotrail.services.views.reports.configuration import configuration
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
@@ -284,7 +283,7 @@ def test_an_outage_is_told_by_the_engine(
     def away(self: Any, batch: Any) -> Any:
         raise UnavailableError("it can't read now")
 
-    monkeypatch.setattr("cotrail.engines.extraction.scripted.ScriptedExtractor.extract", away)
+    monkeypatch.setattr("cotrail.engines.extraction.extractors.ScriptedExtractor.extract", away)
     sent += unsent(engine, "open")
 
     def held() -> bool:

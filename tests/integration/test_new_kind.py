@@ -18,7 +18,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
-from cotrail.core.fork_points import read_point
+from cotrail.core.edits import read_point
 from cotrail.core.questions import Question
 from cotrail.core.results import Json, Result
 from cotrail.core.system import Action, Answer, System, Together
@@ -27,7 +27,7 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.queries.progress import read_outages
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.traces import find_question, read_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec

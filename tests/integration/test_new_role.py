@@ -18,7 +18,7 @@ from cotrail.core.actions.generate import Judge, Reason
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
-from cotrail.core.ports.judge import JUDGE
+from cotrail.core.ports.language_model import JUDGE
 from cotrail.core.ports.role import BatchedRole, EngineRole
 from cotrail.core.ports.roles import ROLES
 from cotrail.core.prompts import Asked, Prompt, Text, system, user
@@ -32,13 +32,13 @@ from cotrail.errors import InputError
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.services.results.reports.reported_runs import configuration
 from cotrail.services.runs import forking, submission
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import make_request
-from cotrail.services.views.reports.configuration import configuration
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform

@@ -22,9 +22,9 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
-from cotrail.engines.language_models.served.protocols.completions import Completions
+from cotrail.engines.language_models.served.protocols.chat import Completions
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import (
     BlockedError,
     CotrailError,

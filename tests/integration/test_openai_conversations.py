@@ -1,6 +1,7 @@
 """What a server is asked beyond continuing plain text: conversations, tools, scores, stop strings, sampling."""
 
 import math
+import re
 from collections.abc import Callable
 from itertools import chain, repeat
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 
 from cotrail.core.actions.generate import Reason, seen_prompt
-from cotrail.core.calls import Call, Tool
+from cotrail.core.calls import Call, Tool, numbered
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, system, tool, user
-from cotrail.engines.language_models.served.control_tokens import BREAK
-from cotrail.errors import PromptTooLongError, StepError
+from cotrail.engines.language_models.served.prompt_fields import BREAK
+from cotrail.errors import BlockedError, PromptTooLongError, StepError
 from tests.integration.served import Reply, Served, answer, delta, piece, streamed
 
 DEADLINE = 60.0
@@ -45,6 +46,10 @@ WORDS = answer(200, {"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]})
 
 def request(prompt: Prompt, until: Until = "stop", max_tokens: int = 24, **fields: Any) -> GenerationRequest:
     return GenerationRequest(prompt, until, max_tokens, **fields)
+
+
+def ended_chat(text: str) -> Reply:
+    return streamed([delta(content=text), delta("stop"), "[DONE]"])
 
 
 def ended(text: str, finish: str = "stop") -> Reply:
@@ -79,8 +84,66 @@ def test_a_conversation_is_sent_as_messages_and_tools_and_the_calls_come_back(
     assert result.calls == (Call(name="find", arguments='{"what": "dye"}', id="call_x"),)
     assert result.prompt_digest == TALK.digest
     body = served.generations[0].body
-    assert (body["messages"], body["tools"]) == (TALK.messages, TALK.functions)
+    assert (without_ids(body["messages"]), body["tools"]) == (without_ids(TALK.messages), TALK.functions)
     assert "add_generation_prompt" not in body
+
+
+def without_ids(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with the same words in place of each id."""
+    hidden = [message | ({"tool_call_id": "ID"} if "tool_call_id" in message else {}) for message in messages]
+    calls = [message.get("tool_calls", []) for message in messages]
+    return [
+        message | ({"tool_calls": [call | {"id": "ID"} for call in its]} if its else {})
+        for message, its in zip(hidden, calls, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("hands_back", ["none", "calls", "all"])
+@pytest.mark.parametrize("id_", ["a1B2c3D4e", "functions.find:0", "call_00_x-Y"])
+def test_calls_go_back_with_the_ids_that_the_server_gave_them(
+    open_served: Make, served: Served, id_: str, hands_back: str
+) -> None:
+    called = {"index": 0, "id": id_, "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    served.replies = [streamed([delta(tool_calls=[called]), delta("tool_calls"), "[DONE]"]), ended_chat("Ink.")]
+    model = open_served(served.url, api="chat", hands_back=hands_back)
+    asked = Prompt(turns=TALK.turns[:2], tools=(FIND,))
+    result = model.generate(request(asked))
+    told = asked.wrote(result.text, numbered(result.calls, 0), result.carried).add(tool("0.0", "Ink does."))
+    assert [turn.answers for turn in told.turns if turn.answers] == ["0.0"]
+    for later in (told, told.add(assistant("Ink."), user("And what else?"))):
+        model.generate(request(later))
+        messages = served.generations[-1].body["messages"]
+        assert [call["id"] for call in messages[2]["tool_calls"]] == [id_]
+        assert messages[3]["tool_call_id"] == id_
+        assert not {"carried", "call_ids"} & {key for message in messages for key in message}
+
+
+@pytest.mark.parametrize("path", ["", "/v1", "/beta", "/v1beta/openai"])
+def test_an_address_is_taken_as_it_is_written(open_served: Make, served: Served, path: str) -> None:
+    served.replies = [ended_chat("Ink.")]
+    address = served.url.removesuffix("/v1")
+    open_served(f"{address}{path}", api="chat").generate(request(BEGUN.keep(0, 0).add(user("Go on."))))
+    assert [asked.path for asked in served.asked if "completions" in asked.path] == [f"{path}/chat/completions"]
+
+
+def test_an_address_without_a_path_that_has_nothing_there_says_what_may_be_missing(
+    open_served: Make, served: Served
+) -> None:
+    served.replies = [answer(404, {"detail": "Not Found"})]
+    with pytest.raises(StepError, match="end in /v1"):
+        open_served(served.url.removesuffix("/v1"), api="chat").generate(request(TALK))
+
+
+def test_calls_of_older_records_go_back_with_ids_that_every_server_takes(open_served: Make, served: Served) -> None:
+    second = Call(name="find", arguments="{}", id="12.3")
+    chat = TALK.add(assistant(calls=(second,)), tool("12.3", "So does wine."))
+    served.replies = [ended_chat("Ink.")]
+    open_served(served.url, api="chat").generate(request(chat))
+    messages = served.generations[-1].body["messages"]
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert ids == [message["tool_call_id"] for message in messages if "tool_call_id" in message]
+    assert len(set(ids)) == 2
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", each) for each in ids)
 
 
 def test_a_chat_server_goes_on_in_the_assistants_turn_as_its_table_says(open_served: Make, served: Served) -> None:
@@ -134,7 +197,7 @@ def test_calls_of_tools_are_read_from_a_completion(open_served: Make, served: Se
 def test_what_the_server_can_not_do_fails_the_step_and_says_what_to_set(
     open_served: Make, served: Served, template: str, fields: dict[str, Any], asked: GenerationRequest, said: str
 ) -> None:
-    with pytest.raises(StepError, match=said):
+    with pytest.raises(BlockedError, match=said):
         open_served(served.url, **fields).generate(asked)
     assert not served.generations
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,18 +18,18 @@ from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.execution.recovery import SUSPECT_EXPIRIES, exhausted, expire_leases
+from cotrail.models.execution.recovery import SUSPECT_EXPIRIES, exhausted, expire_leases, take_suspects
 from cotrail.models.queries.progress import read_outages, read_progress
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
-from cotrail.services.runs.run_speed import RunSpeed, outage_line
-from cotrail.services.views.reports.costs import run_cost
+from cotrail.services.runs.scores import run_cost
+from cotrail.services.runs.speed import RunSpeed, outage_line
 from cotrail.systems.registry import find_system
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime
 from tests.integration.conftest import Query
 from tests.integration.served import Served, answer, piece, streamed
-from tests.integration.stepping import LEASE, begin, completed, run_to_end, suspect, unsent
+from tests.integration.stepping import LEASE, STEPS, begin, completed, run_to_end, suspect, unsent
 from tests.unit.test_retry_policy import Clock
 
 RUN = "costless"
@@ -204,7 +205,7 @@ def test_it_is_shown_what_is_away_how_much_waits_and_when_it_is_tried_again(
         assert run_cost(connection, RUN).lost == {"unavailable": 1}
     [outage] = progress.outages
     assert (outage.what, outage.steps) == ("the model server", 12)
-    assert 0 < outage.next_seconds <= 2
+    assert 0 <= outage.next_seconds <= 2
     line = outage_line(outage)
     assert RunSpeed().waits_for(progress) == line
     assert line.startswith("The model server doesn't answer (http://127.0.0.1:")
@@ -296,42 +297,93 @@ def test_suspects_are_sent_one_at_a_time(engine: Engine) -> None:
     assert second.step_id != first.step_id
 
 
-def test_the_culprit_is_found_and_those_beside_it_are_spared(engine: Engine, query: Query) -> None:
-    """Whatever runs beside the culprit dies with it; what is sent is executed at once."""
-    messages = begin(engine, 8)
-    culprit = messages[3].step_id
-    spared, ledger = Ledger(engine, "w", LEASE, find_system), Ledger(engine, "dying", 0, find_system)
-    set_aside: list[int] = []
-    for _ in range(100):
-        if culprit in {message.step_id for message in messages}:
-            ledger.claim(messages)
-            with engine.begin() as connection:
-                expired = expire_leases(connection)
-            set_aside += poisoned(engine, expired)
-            if set_aside:
-                break
-        else:
-            run_to_end(spared, messages)
-        messages = unsent(engine) + suspect(engine)
-    assert set_aside == [culprit]
-    spared.give_up(set_aside, Failure(type="PoisonedStep", message="again and again"))
-    messages = suspect(engine)
-    while messages:
-        run_to_end(spared, messages)
-        messages = suspect(engine)
-    found = query(
-        select(questions.c.status, questions.c.reason["type"].astext.label("reason")).order_by(questions.c.id)
-    )
-    assert found[3] == {"status": "failed", "reason": "PoisonedStep"}
-    assert {row["status"] for number, row in enumerate(found) if number != 3} == {"finished"}
+class Hunt:
+    """Steps of which some kill whatever worker takes them, each worker taking all that is sent at once."""
+
+    def __init__(self, engine: Engine, messages: list[Dispatch], culprits: set[int]) -> None:
+        self.engine = engine
+        self.culprits = culprits
+        self.alive, self.dying = (Ledger(engine, name, lease, find_system) for name, lease in (("w", LEASE), ("d", 0)))
+        self.set_aside: list[int] = []
+        self.deaths = self.rounds = 0
+        while messages:
+            self.rounds += 1
+            found = self._taken(messages)
+            messages = unsent(engine) or self._suspects(at_once=found)
+
+    def _taken(self, messages: list[Dispatch]) -> bool:
+        """Whether a worker that takes these steps dies and gives away a culprit by that."""
+        if not self.culprits & {message.step_id for message in messages}:
+            run_to_end(self.alive, messages)
+            return False
+        self.deaths += 1
+        found = poisoned(self.engine, die(self.engine, messages), 3)
+        self.set_aside += found
+        self.dying.give_up(found, Failure(type="PoisonedStep", message="again and again"))
+        return bool(found)
+
+    def _suspects(self, *, at_once: bool) -> list[Dispatch]:
+        with self.engine.begin() as connection:
+            return take_suspects(connection, at_once=at_once)
+
+
+@pytest.mark.parametrize("place", [0, 100, 255])
+def test_a_culprit_among_256_is_found_in_eight_deaths_and_the_others_lose_a_few_rounds(
+    engine: Engine, query: Query, place: int
+) -> None:
+    messages = begin(engine, 256)
+    culprit = messages[place].step_id
+    hunt = Hunt(engine, messages, {culprit})
+    assert hunt.set_aside == [culprit]
+    assert hunt.deaths <= SUSPECT_EXPIRIES + 8
+    assert hunt.rounds <= hunt.deaths + 10
+    ended = query(select(questions.c.status, func.count().label("number")).group_by(questions.c.status))
+    assert {row["status"]: row["number"] for row in ended} == {"finished": 255, "failed": 1}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_several_culprits_each_is_found_and_nobody_else_is_accused(engine: Engine, seed: int) -> None:
+    messages = begin(engine, 24)
+    culprits = set(Random(seed).sample([message.step_id for message in messages], 3))
+    hunt = Hunt(engine, messages, culprits)
+    assert sorted(hunt.set_aside) == sorted(culprits)
+    assert hunt.deaths <= SUSPECT_EXPIRIES + 3 * 6
+
+
+def test_two_deaths_without_a_culprit_do_not_make_everything_serial(engine: Engine) -> None:
+    messages = begin(engine, 64)
+    for _ in range(SUSPECT_EXPIRIES):
+        die(engine, messages)
+        messages = unsent(engine)
+    hunt = Hunt(engine, suspect(engine), set())
+    assert (hunt.set_aside, hunt.deaths) == ([], 0)
+    assert hunt.rounds <= 7 + STEPS
+
+
+def test_one_whose_companion_has_not_ended_yet_is_not_accused(engine: Engine) -> None:
+    """Leases of one dead worker run out in different sweeps."""
+    messages = begin(engine, 4)
+    for _ in range(SUSPECT_EXPIRIES):
+        die(engine, messages)
+        messages = unsent(engine)
+    first, second = suspect(engine)
+    Ledger(engine, "still", LEASE, find_system).claim([second])
+    assert poisoned(engine, die(engine, [first]), 3) == []
+    with engine.begin() as connection:
+        connection.execute(update(steps).where(steps.c.id == second.step_id).values(lease_until=text("now()")))
+    with engine.begin() as connection:
+        expired = expire_leases(connection)
+    assert expired == [second.step_id]
+    assert poisoned(engine, expired, 3) == []
 
 
 def test_what_ended_before_a_step_failed_for_good_no_longer_makes_it_a_suspect(engine: Engine) -> None:
     messages = begin(engine)
     for _ in range(3):
         [step_id] = die(engine, messages)
+        found = poisoned(engine, [step_id], 3)
         messages = unsent(engine) + suspect(engine)
-    assert poisoned(engine, [step_id], 3) == [step_id]
+    assert found == [step_id]
     with engine.begin() as connection:
         connection.execute(update(attempts).where(attempts.c.epoch == 3).values(outcome="failed"))
         connection.execute(update(steps).values(sent_at=None))

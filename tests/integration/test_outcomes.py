@@ -22,9 +22,10 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.outcomes import read_outcomes
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import read_questions
+from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import runs
-from cotrail.services.views import scored_questions as module
-from cotrail.services.views.scored_questions import kinded_scores, scored_questions, scores_by_question
+from cotrail.services.runs import scores as module
+from cotrail.services.runs.scores import kinded_scores, scored_questions, scores_by_question
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, completed, unsent
 
@@ -57,7 +58,8 @@ asked = st.builds(
 
 def by_traces(connection: Connection, run: str) -> dict[str, KindedScores]:
     record = read_run(connection, run)
-    return {each.key: kinded_scores(record, each) for each in read_questions(connection, run)}
+    asked = (each for each in read_questions(connection, run) if each.status != QuestionStatus.CANCELLED)
+    return {each.key: kinded_scores(record, each) for each in asked}
 
 
 def test_of_all_that_may_happen_to_a_question_it_is_the_same(store: Engine) -> None:

@@ -16,7 +16,7 @@ from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.systems.registry import find_system
 from cotrail.tasks.runtime import Runtime

@@ -10,24 +10,24 @@ import pytest
 from sqlalchemy import Engine, select, update
 from typer.testing import Result
 
+from cotrail import __version__
 from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
-from cotrail.audit.plan_check import PLAN, plan_digest
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record, end_of, read_record, write_record
+from cotrail.audit.run_check import PLAN, plan_digest
 from cotrail.audit.verification import verify
 from cotrail.configuration.settings import settings
-from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.execution.claims import Completion
 from cotrail.models.queries.traces import find_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import questions, runs, steps
-from cotrail.services.papers import conducting
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs import conducting
+from cotrail.services.runs.conducting import Schedule
+from cotrail.services.runs.experiments import read_experiment_file
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.forging import resealed
-from tests.integration.stepping import begin, close_runs
+from tests.integration.stepping import begin, close_runs, end_all_unbegun
 from tests.integration.test_audit import Hands
 
 pytestmark = pytest.mark.usefixtures("verified")
@@ -254,7 +254,7 @@ def test_a_limit_of_the_plan_is_no_deviation(
         [claim] = hands.ledger.claim([Dispatch(*due[0].values())])
         assert claim
         hands.ledger.commit([Completion(claim=claim, outcome=hands.outcome(claim), milliseconds=1)])
-    assert end_unbegun(engine) == []
+    end_all_unbegun(engine)
     shown = planned(run)
     assert shown["plan"]["budgets"] == {"run": {"steps": 2}}
     assert shown["deviations"] == []
@@ -358,7 +358,7 @@ def test_a_question_that_is_not_as_planned_any_more_is_named(
 def bundle_of(engine: Engine, run: str, path: Path) -> list[bytes]:
     """The lines of a run's bundle."""
     with engine.connect() as connection:
-        write_bundle(path, bundle_pieces(read_trail(connection, run), run, "0"), run)
+        write_bundle(path, bundle_pieces(read_trail(connection, run), run, __version__), run)
     return [write_record(record) for record in read_bundle(path)]
 
 

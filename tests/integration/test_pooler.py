@@ -26,7 +26,7 @@ from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
 from cotrail.workers.leading import session
-from cotrail.workers.stack.place import find_place, give
+from cotrail.workers.stack.postgres import find_place, give
 from cotrail.workers.stack.process import credentials
 from tests.conftest import Eventually, wait_until
 from tests.faults.stacked import ROOT, open_questions
@@ -50,7 +50,11 @@ unix_socket_dir =
 auth_type = any
 """
 
-WANTED = dict(setting.split(" = ") for setting in (*SESSION_SETTINGS, *BY_INDEX) if not setting.startswith("tcp_"))
+WANTED = {
+    name: value.strip("'")
+    for name, value in (setting.split(" = ") for setting in (*SESSION_SETTINGS, *BY_INDEX))
+    if not name.startswith("tcp_")
+}
 """How sessions are set, but for TCP: the pooler here reaches PostgreSQL by a Unix socket."""
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer isn't installed")

@@ -18,10 +18,9 @@ from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
-from tests.integration.llamacpp_models import shallow_path
 from tests.integration.served import Served, answer, streamed
 
 FACTS = ["Paris is the capital of France.", "The Vell flows into the Amber Sea.", "Bees die after they sting."] * 12
@@ -294,18 +293,6 @@ def test_a_text_fills_the_context_of_a_model_of_transformers(tiny: OpenTiny, kin
 def test_choices_that_begin_alike_are_refused_by_transformers(tiny: OpenTiny, kind: str) -> None:
     with pytest.raises(StepError, match="don't tell apart"):
         tiny(kind).probabilities(TEXTS[0], [" the", " the river"])
-
-
-def test_both_engines_tell_alike_of_the_same_file(shallow: Open, transformers: None) -> None:
-    pytest.importorskip("gguf", reason="gguf isn't installed")
-    from cotrail.engines.language_models.transformers.model import TransformersModel
-
-    one, other = shallow(), TransformersModel(shallow_path(), "smollm2-135m", "fast", 1, 1024)
-    for asked in TEXTS[:2]:
-        for choices in (CHOICES, UNLIKELY):
-            told = one.probabilities(asked, choices)
-            assert told == pytest.approx(other.probabilities(asked, choices), abs=0.03)
-    other.interrupt()
 
 
 # Servers

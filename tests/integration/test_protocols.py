@@ -130,17 +130,17 @@ HANDED_BACK: dict[str, Any] = {
                 {"type": "thinking", "thinking": THOUGHT, "signature": "s=="},
                 {"type": "redacted_thinking", "data": "x"},
                 {"type": "text", "text": "I look."},
-                {"type": "tool_use", "id": "call_0_0", "name": "search", "input": {"query": "Vell"}},
-                {"type": "tool_use", "id": "call_0_1", "name": "search", "input": {"query": "Brenn"}},
+                {"type": "tool_use", "id": "toolu_0", "name": "search", "input": {"query": "Vell"}},
+                {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "Brenn"}},
             ],
         },
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "call_0_0", "content": "The sea."},
+                {"type": "tool_result", "tool_use_id": "toolu_0", "content": "The sea."},
                 {
                     "type": "tool_result",
-                    "tool_use_id": "call_0_1",
+                    "tool_use_id": "toolu_1",
                     "content": "Brenn.",
                     "cache_control": {"type": "ephemeral"},
                 },
@@ -155,10 +155,10 @@ HANDED_BACK: dict[str, Any] = {
             "encrypted_content": "gAAA==",
         },
         {"role": "assistant", "content": "I look."},
-        {"type": "function_call", "call_id": "call_0_0", "name": "search", "arguments": '{"query":"Vell"}'},
-        {"type": "function_call", "call_id": "call_0_1", "name": "search", "arguments": '{"query":"Brenn"}'},
-        {"type": "function_call_output", "call_id": "call_0_0", "output": "The sea."},
-        {"type": "function_call_output", "call_id": "call_0_1", "output": "Brenn."},
+        {"type": "function_call", "call_id": "c0", "name": "search", "arguments": '{"query":"Vell"}'},
+        {"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"query":"Brenn"}'},
+        {"type": "function_call_output", "call_id": "c0", "output": "The sea."},
+        {"type": "function_call_output", "call_id": "c1", "output": "Brenn."},
     ],
     "gemini": [
         {
@@ -208,6 +208,23 @@ def test_what_all_questions_share_is_marked_for_the_cache(opened: Make, served: 
         assert first["prompt_cache_key"] == second["prompt_cache_key"]
 
 
+@pytest.mark.parametrize(("name", "marks"), [("gpt-5.6-sol", True), ("gpt-6-luna", True), ("gpt-5.1", False)])
+def test_openai_s_newer_models_cache_up_to_a_mark(open_served: Make, served: Served, name: str, *, marks: bool) -> None:
+    served.replies = [streamed(DIALECTS["responses"].streamed(text=TEXT))]
+    model = open_served(served.url, api="responses", thinks="hidden", thought_tokens=9, model=name)
+    for question in ("Who built it?", "Who lives there?"):
+        asked(model, Prompt(turns=(plain(SHOTS, Asked(question)),)))
+    asked(model, CHAT)
+    first, second, short = (each.body["input"] for each in served.generations)
+    if not marks:
+        assert isinstance(first[0]["content"], str)
+        return
+    assert first[0]["content"][0] == second[0]["content"][0]
+    assert first[0]["content"][0]["prompt_cache_breakpoint"] == {"mode": "explicit"}
+    assert first[0]["content"][1] == {"type": "input_text", "text": "Who built it?"}
+    assert [isinstance(each["content"], list) for each in short] == [False, True]
+
+
 def test_a_schema_is_asked_for_in_the_words_of_the_api(opened: Make, served: Served, dialect: Dialect) -> None:
     served.replies = [streamed(dialect.streamed(text='{"a":1}'))]
     schema = '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}'
@@ -234,7 +251,7 @@ def test_how_much_a_model_thinks_is_said_in_the_words_of_the_api(
         "gemini": lambda body: body["generationConfig"]["thinkingConfig"],
     }
     expected: dict[str, Any] = {
-        "anthropic": [{"type": "enabled", "budget_tokens": 2000}, {"type": "adaptive", "effort": "low"}],
+        "anthropic": [{"type": "enabled", "budget_tokens": 2000}, ADAPTIVE | {"effort": "low"}],
         "responses": [
             {"include": ["reasoning.encrypted_content"]},
             {"include": ["reasoning.encrypted_content"], "effort": "low"},
@@ -247,6 +264,8 @@ def test_how_much_a_model_thinks_is_said_in_the_words_of_the_api(
     assert [thinking[dialect.api](budget), thinking[dialect.api](effort)] == expected[dialect.api]
     assert "2050" in content(budget)
 
+
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 
 ERRORS: dict[str, Callable[[str], Event]] = {
     "anthropic": lambda kind: {"type": "error", "error": {"type": kind, "message": "No."}},

@@ -24,7 +24,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.replaying import replay_run
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime

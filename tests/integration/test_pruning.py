@@ -14,22 +14,21 @@ from cotrail.configuration.settings import settings
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.registry import complete_plan
 from cotrail.models.commands import pruning
 from cotrail.models.commands.control import cancel, resume
-from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.pruning import begun, ended_before, prune, weigh
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.records.contents import save_paragraphs
 from cotrail.models.schema.base import Base
+from cotrail.models.schema.deployment import deployment
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import DesiredState
 from cotrail.models.schema.tables import paragraphs, questions, runs, steps
 from cotrail.systems.registry import find_system
-from cotrail.workers.retention import Retention
+from cotrail.workers.housekeeping import Retention
 from tests.integration.conftest import Query
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end, unsent
 
@@ -73,7 +72,7 @@ def cotrail(database: str, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> I
 
 def count_rows(engine: Engine) -> Rows:
     with engine.begin() as connection:
-        tables = (table.name for table in Base.metadata.sorted_tables if table is not projects)
+        tables = (table.name for table in Base.metadata.sorted_tables if table not in (projects, deployment))
         counted = {name: f"SELECT count(*) FROM {name}" for name in tables}
         return {name: connection.execute(text(query)).scalar_one() for name, query in counted.items()}
 
@@ -201,7 +200,7 @@ def test_a_pinned_passage_that_another_run_found_stays(
 
 
 def test_what_was_adopted_stays(engine: Engine, query: Query, ledger: Ledger, removed: Callable[..., None]) -> None:
-    open_experiment(engine, "ours", {}, complete_plan)
+    open_experiment(engine, "ours", {})
     for run in ("first", "second"):
         run_to_end(ledger, begin(engine, id=run, cell=run, experiment="ours", reuse=True))
     computed_by = {row["adopted_from"] for row in query(select(steps).where(steps.c.run_id == "second"))}

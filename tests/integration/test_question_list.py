@@ -11,8 +11,8 @@ from cotrail.api.app import application
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError, UnavailableError
 from cotrail.services.runs import watching
-from cotrail.services.runs.run_readings import RunReading, read_again
-from cotrail.services.runs.run_speed import WatchedRun
+from cotrail.services.runs.progress import RunReading, read_again
+from cotrail.services.runs.speed import WatchedRun
 from tests.integration.asked_service import HERE, FromHere
 from tests.integration.recorded import OPEN, PLAIN
 

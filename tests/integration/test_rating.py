@@ -8,14 +8,24 @@ import pytest
 
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.encoders import Rater, second_texts
 from cotrail.core.ports.language_model import Profile
-from cotrail.core.ports.rater import Rater, second_texts
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
 from tests.integration.served import Served, computed
-from tests.integration.test_entailment import LONGEST, ROBERTA, SIZES, SPECIAL, WORDS, small, tokenizer
+from tests.integration.small_models import (
+    LONGEST,
+    NUMBERS,
+    ROBERTA,
+    SIZES,
+    WORDS,
+    broken,
+    saved,
+    small,
+    tokenizer,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -24,25 +34,13 @@ def installed() -> None:
 
 
 ONE = {"num_labels": 1}
-NUMBERS = {word: number for number, word in enumerate(SPECIAL + WORDS)}
 LOGIT = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 def save(path: Path, model: Any, kind: str = "bert") -> Path:
-    """A small model with random weights, as far apart as trained ones."""
-    import torch
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    torch.manual_seed(7)
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            torch.nn.init.normal_(weight, std=0.5)
-    model.save_pretrained(path)
     words = tokenizer(kind)
     words.model_max_length = LONGEST
-    words.save_pretrained(path)
-    return path
+    return saved(path, model, words)
 
 
 @pytest.fixture(scope="module")
@@ -209,11 +207,8 @@ def test_a_model_that_gives_no_score_is_refused(tmp_path: Path, model: str, outp
 
 
 def test_a_folder_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="sentence-transformers can't load"):
-        load(tmp_path)
+        load(broken(tmp_path))
 
 
 def test_weights_that_are_no_numbers_fail_the_step(relevance: Path) -> None:

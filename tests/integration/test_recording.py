@@ -1,23 +1,32 @@
 """Whatever a step results in, its end is recorded and nobody else's work is held up."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 from psycopg import errors
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 
+from benchmarks.contenders.cotrail import submission
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
+from cotrail.core.system import Answer, System, Together
+from cotrail.models.commands.control import resume
+from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, steps
 from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from tests.integration.conftest import Query
-from tests.integration.stepping import LEASE, begin, completed
+from tests.integration.stepping import LEASE, ask, begin, completed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -120,6 +129,55 @@ def test_where_it_can_not_be_said_what_follows_the_question_is_blocked(
     assert "index out of bounds" in question["reason"]["message"]
     assert [row["state"] for row in query(select(steps))] == ["blocked"]
     assert [row["outcome"] for row in query(select(attempts))] == ["blocked"]
+
+
+class NoSettings(Struct, frozen=True):
+    """A system without settings."""
+
+
+def going_on(next_query: str, *_: Any) -> System:
+    yield Retrieve(query="a", count=1)
+    yield Retrieve(query=next_query, count=1)
+    return Answer(text="x")
+
+
+def answering(text: str, *_: Any) -> System:
+    yield Together((Retrieve(query="a", count=1), Retrieve(query="b", count=1)))
+    return Answer(text=text)
+
+
+FOLLOWING: dict[str, Callable[[str], Callable[..., System]]] = {
+    "a request": lambda text: partial(going_on, text),
+    "an answer": lambda text: partial(answering, text),
+}
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"], ids=["a NUL", "a lone surrogate"])
+@pytest.mark.parametrize("follows", FOLLOWING)
+def test_what_follows_a_result_and_can_not_be_stored_never_costs_the_result(
+    engine: Engine, query: Query, follows: str, text: str
+) -> None:
+    def opening(said: str) -> SystemSpec:
+        opened = FOLLOWING[follows](said)
+        return SystemSpec(name="odd", version=1, title="odd", settings=NoSettings, open=opened, needs=lambda _: Needs())
+
+    odd, fixed = (partial(find_spec, (opening(said),)) for said in (text, "c"))
+    submit(engine, replace(submission(), system="odd", settings={}, system_version=1), ask(2), odd)
+    ledger = Ledger(engine, "w", LEASE, odd)
+    for claim in ledger.claim(unsent(engine)):
+        assert ledger.record(completed(claim)) == []
+    recorded = query(select(steps))
+    assert {row["state"] for row in recorded} == {"finished"}
+    assert {row["outcome"] for row in query(select(attempts))} == {"finished"}
+    assert len(query(select(paragraph_sets))) == len(recorded)
+    for _ in range(2):
+        blocked = query(select(questions.c.status, questions.c.reason["message"].astext.label("said")))
+        assert {row["status"] for row in blocked} == {"blocked"}
+        assert all(re.search("what follows can't be recorded: |can't be written down", row["said"]) for row in blocked)
+        resume(engine, "costless", odd)
+    resume(engine, "costless", fixed)
+    run_to_end(Ledger(engine, "w", LEASE, fixed), unsent(engine))
+    assert [row["status"] for row in query(select(questions))] == ["finished"] * 2
 
 
 def test_an_outage_decides_nothing(engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:

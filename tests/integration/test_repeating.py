@@ -116,7 +116,7 @@ def test_of_a_model_that_writes_the_same_no_step_comes_out_otherwise(origin: Eng
     report = said(cotrail, run)
     assert (report["drawn"], report["open"], report["failed"], report["changed"], report["removed"]) == (20, 0, 0, 0, 0)
     assert (report["steps"]["otherwise"], report["steps"]["of"], report["steps"]["share"]) == (0, 20, 0)
-    assert report["steps"]["interval"]["method"] == "wilson"
+    assert report["steps"]["interval"]["method"] == "clopper-pearson"
     assert (report["answers"]["otherwise"], report["answers"]["of"]) == (0, 20)
     assert report["differing"] == []
 
@@ -134,7 +134,7 @@ def test_of_one_that_never_does_all_come_out_otherwise_and_are_shown(origin: Eng
     printed = cotrail("repeat", run)
     assert printed.exit_code == 0
     assert f"{run}: 10 of 10 questions finished" in printed.stdout
-    assert "1.000" in printed.stdout
+    assert "100.0 %" in printed.stdout
     assert "again:    " in printed.stdout
 
 
@@ -147,7 +147,7 @@ def test_the_command_waits_and_prints_what_came_out(
     assert done.exit_code == 0, done.output
     assert "repeats 5 steps of costless, one each of 5 of 20 questions." in done.stdout
     assert "5 of 5 questions finished" in done.stdout
-    assert " 5          5  1.000" in done.stdout
+    assert " 5          5  100.0 %" in done.stdout
 
 
 def test_searches_are_repeated_where_they_are_named(origin: Engine, cotrail: Cotrail) -> None:

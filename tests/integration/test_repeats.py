@@ -15,15 +15,13 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.repeats import read_repeat
 from cotrail.core.results import Generated
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import InputError
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions, run_labels, runs, steps
-from cotrail.services.papers.conducting import begin
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.progress import ExperimentProgress
-from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.conducting import Schedule, begin
+from cotrail.services.runs.experiments import ExperimentProgress, read_experiment_file
 from cotrail.systems.registry import find_system
 from tests.faults.stacked import SAMPLE
 from tests.integration.conftest import Cotrail, Query
@@ -128,7 +126,7 @@ def test_a_submission_that_dies_on_the_way_leaves_none(
             raise ConnectionError("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cotrail.models.commands.submission.wake", die)
+        patch.setattr("cotrail.models.commands.submission.notify", die)
         with pytest.raises(ConnectionError, match="gone"):
             submit(cotrail, home, "--repeat", "3")
     assert query(select(runs.c.id)) == query(select(questions.c.id)) == []
@@ -233,7 +231,7 @@ def compare(engine: Engine, home: Path, times: int) -> None:
 def test_runs_of_an_experiment_adopt_steps_and_repeats_of_theirs_do_not(
     home: Path, engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    monkeypatch.setattr("cotrail.services.runs.conducting.POLL_SECONDS", 0)
     compare(engine, home, 3)
     recorded = query(
         select(runs.c.cell, runs.c.seed, steps.c.kind, steps.c.adopted_from, steps.c.fingerprint).join(steps)
@@ -251,7 +249,7 @@ def test_runs_of_an_experiment_adopt_steps_and_repeats_of_theirs_do_not(
 
 
 def test_without_repeats_they_do(home: Path, engine: Engine, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    monkeypatch.setattr("cotrail.services.runs.conducting.POLL_SECONDS", 0)
     compare(engine, home, 1)
     assert query(select(steps.c.id).where(steps.c.adopted_from.is_not(None)))
 
@@ -259,7 +257,7 @@ def test_without_repeats_they_do(home: Path, engine: Engine, query: Query, monke
 def test_repeats_of_an_experiment_are_scored_together(
     home: Path, engine: Engine, cotrail: Cotrail, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cotrail.services.papers.conducting.POLL_SECONDS", 0)
+    monkeypatch.setattr("cotrail.services.runs.conducting.POLL_SECONDS", 0)
     compare(engine, home, 2)
     ids = {row["cell"]: row["id"] for row in query(select(runs.c.cell, runs.c.id))}
     direct = [ids["jsonl/scripted/one-step/direct"], ids["jsonl/scripted/one-step/direct/repeat-2"]]

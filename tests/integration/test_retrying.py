@@ -9,7 +9,7 @@ from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.models.commands.retrying import Retried, retry
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Query
@@ -52,7 +52,7 @@ def test_only_what_is_asked_for_is_tried_again(engine: Engine, query: Query) -> 
     failing, blocking = ledger.claim(begin(engine, 2))
     assert blocking is not None
     ledger.commit([completed(failing, FAILURE)])
-    ledger.block(blocking, CorpusChangedError("indexed anew"))
+    ledger.block(blocking, CorpusChangedError("indexed again"))
     assert retry(engine, "costless", find_system, failed=False, blocked=True) == Retried(blocked=1)
     assert {row["status"] for row in query(select(questions.c.status))} == {"failed", "open"}
     assert retry(engine, "costless", find_system, failed=True, blocked=False) == Retried(failed=1)

@@ -1,19 +1,21 @@
 """What a run asked for and what it spent, against a real PostgreSQL."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.evaluation.experiments.costs import Cost, Work, totals
-from cotrail.evaluation.experiments.registry import complete_plan
-from cotrail.models.commands.experiment_plans import open_experiment
 from cotrail.models.commands.forking import fork
+from cotrail.models.commands.submission import open_experiment
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
+from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import read_run
-from cotrail.services.views.reports.costs import adopted_from, run_cost
+from cotrail.models.schema.tables import attempts
+from cotrail.services.runs.scores import adopted_from, run_cost
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, MILLISECONDS, STEPS, begin, run_to_end, unsent
 from tests.integration.test_forking import forked
@@ -43,7 +45,7 @@ def origin_of(engine: Engine, run: str) -> str | None:
 
 
 def test_what_a_run_adopted_was_asked_for_and_not_spent(engine: Engine, ledger: Ledger, cost_of: CostOf) -> None:
-    open_experiment(engine, "ours", {}, complete_plan)
+    open_experiment(engine, "ours", {})
     for run in ("first", "second"):
         run_to_end(ledger, begin(engine, 1, id=run, cell=run, experiment="ours", reuse=True))
     first, second = cost_of("first"), cost_of("second")
@@ -85,3 +87,17 @@ def test_executions_without_a_result_are_spent_too(engine: Engine, ledger: Ledge
     after = cost_of(submission().id)
     assert (after.lost, after.lost_seconds) == (before.lost, before.lost_seconds)
     assert after.made.steps == STEPS
+
+
+def test_the_time_of_a_run_begins_with_its_first_execution_also_where_that_was_lost(
+    engine: Engine, ledger: Ledger
+) -> None:
+    messages = begin(engine, 1)
+    Ledger(engine, "dying", 0, find_system).claim(messages)
+    with engine.begin() as connection:
+        connection.execute(update(attempts).values(started_at=attempts.c.started_at - timedelta(seconds=120)))
+    with engine.begin() as connection:
+        expire_leases(connection)
+    run_to_end(ledger, unsent(engine))
+    with engine.connect() as connection:
+        assert 120 <= read_progress(connection, submission().id).seconds < 240

@@ -20,7 +20,7 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.records.labels import Labels, namesakes
-from cotrail.services.lists.run_list import read_filter, read_page
+from cotrail.services.results.runs import read_filter, read_page
 from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
@@ -218,3 +218,33 @@ def test_a_corpus_is_removed_once_no_run_searches_it(
     assert cotrail("corpora", "remove", "costless", "--yes").stdout == "Removed costless with 1 paragraph.\n"
     assert json.loads(cotrail("corpora", "--json").stdout) == []
     assert not (tmp_path / "corpora" / "costless").exists()
+
+
+def test_a_corpus_that_a_run_searches_is_replaced_only_by_the_same_paragraphs(
+    engine: Engine, begun: Begun, cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    same, other = tmp_path / "same.jsonl", tmp_path / "other.jsonl"
+    same.write_text('{"id": "p", "title": "T", "text": "Text."}\n')
+    other.write_text('{"id": "p", "title": "T", "text": "Another text."}\n')
+
+    def revision() -> str:
+        return str(json.loads(cotrail("corpora", "costless", "--json").stdout)["revision"])
+
+    cotrail("index", same, "--name", "costless")
+    former = revision()
+    begun("searching", binding=replace(submission().binding, corpora={"costless": former}))
+    refused = cotrail("index", other, "--name", "costless")
+    assert isinstance(refused.exception, InputError)
+    assert "stays as it was: runs that haven't ended search it (searching)" in str(refused.exception)
+    assert "search costless (searching)" in refused.stderr
+    assert revision() == former
+    assert cotrail("index", same, "--name", "costless").exit_code == 0
+    assert cotrail("index", other, "--name", "another").exit_code == 0
+    FolderStore(tmp_path / "corpora").build("costless", [Paragraph(id="q", title="T", text="Changed by other means.")])
+    assert cotrail("index", same, "--name", "costless").exit_code == 0, "what the run needs may come back"
+    assert revision() == former
+    finish_all(engine)
+    assert cotrail("index", other, "--name", "costless").exit_code == 0
+    assert revision() != former

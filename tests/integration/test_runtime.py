@@ -13,7 +13,7 @@ from sqlalchemy import Engine, func, select, update
 from cotrail.configuration.settings import Settings
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.tasks.runtime import Runtime
 from tests.conftest import Eventually

@@ -11,12 +11,11 @@ import pytest
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
-from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, FaultyError, MissingError
 from cotrail.engines.retrieval.elasticsearch.index import K1
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.existing_index import ExistingIndex
-from cotrail.engines.retrieval.folders import build_index, open_index
-from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.engines.retrieval.search_server import ExistingIndex, SearchServer
+from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.errors import CorpusChangedError, CorpusError, InputError, StepError, UnknownNameError
 from tests.integration.test_elasticsearch import (
     INK,
@@ -272,3 +271,106 @@ def test_a_shard_that_is_not_there_is_waited_for(
     gate.faults = [None, msgspec.json.encode(told)]
     assert found(corpus, "ink") == ["a", "c"]
     assert gate.faults == []
+
+
+class Aliased:
+    """An alias of the index that shows a part of it."""
+
+    def __init__(self, there: ElasticsearchClient, filled: Filled, reach: Reach) -> None:
+        self.there, self.index, self.reach = there, filled.name, reach
+        self.name = f"{filled.name}-shown"
+
+    def show(self, *numbers: str) -> None:
+        add = {"index": self.index, "alias": self.name, "filter": {"terms": {"number": numbers}}}
+        self.there.ask(lambda api: api.indices.update_aliases(actions=[{"add": add}]))
+
+    def open(self) -> ElasticsearchRetriever:
+        own = ExistingIndex(index=self.name, title="head", text="content.body")
+        return self.reach(corpora={"own": own}).open("own")
+
+
+def test_an_alias_that_shows_other_documents_is_another_corpus(
+    there: ElasticsearchClient, filled: Filled, reach: Reach
+) -> None:
+    alias, shown = Aliased(there, filled, reach), ("na", "nb", "nc")
+    corpora: list[ElasticsearchRetriever] = []
+    for count in (1, 2, 3):
+        alias.show(*shown[:count])
+        if corpora:
+            with pytest.raises(CorpusChangedError, match=r"was changed \(its alias"):
+                search(corpora[-1], "ink", 3)
+        corpora.append(alias.open())
+        assert len(found(corpora[-1], "ink paper", 3)) <= count
+        assert corpora[-1].manifest.paragraphs == count
+    assert len({corpus.revision for corpus in corpora}) == 3
+    alias.show(*shown[:2])
+    assert alias.open().revision == corpora[1].revision
+
+
+def test_a_field_or_a_description_that_is_added_to_the_mapping_counts_where_it_may_change_a_search(
+    existing: Existing, filled: Filled, there: ElasticsearchClient
+) -> None:
+    corpus = existing()
+    there.ask(lambda api: api.indices.put_mapping(index=filled.name, meta={"owner": "somebody"}))
+    assert found(corpus, "ink", 1) == ["a"]
+    there.ask(lambda api: api.indices.put_mapping(index=filled.name, properties={"new": {"type": "keyword"}}))
+    with pytest.raises(CorpusChangedError, match="was changed"):
+        search(corpus, "ink", 3)
+    assert existing().revision != corpus.revision
+
+
+def test_synonyms_that_are_kept_elsewhere_are_a_part_of_the_corpus(
+    there: ElasticsearchClient, prefix: str, reach: Reach
+) -> None:
+    sets, name = f"{prefix}synonyms", f"{prefix}synonymous"
+
+    def rules(*synonyms: str) -> None:
+        there.ask(lambda api: api.synonyms.put_synonym(id=sets, synonyms_set=[{"synonyms": each} for each in synonyms]))
+
+    try:
+        rules("ink, dye")
+    except (FaultyError, InputError, MissingError, StepError):
+        pytest.skip("this server keeps no sets of synonyms")
+    filters = {"same": {"type": "synonym_graph", "synonyms_set": sets, "updateable": True}}
+    analyzers = {"found": {"tokenizer": "standard", "filter": ["lowercase", "same"]}}
+    text = {"type": "text", "analyzer": "standard", "search_analyzer": "found"}
+    analysis = {"analysis": {"filter": filters, "analyzer": analyzers}, "number_of_replicas": 0}
+    mappings = {"properties": {"head": text, "body": text}}
+    there.ask(lambda api: api.indices.create(index=name, settings=analysis, mappings=mappings))
+    there.ask(lambda api: api.index(index=name, id="a", document={"head": "Ink", "body": "ink"}, refresh=True))
+    own = ExistingIndex(index=name, title="head", text="body")
+    corpus = reach(corpora={"own": own}).open("own")
+    assert found(corpus, "dye", 1) == ["a"]
+    rules("ink, water")
+    with pytest.raises(CorpusChangedError, match="its synonyms"):
+        search(corpus, "dye", 1)
+    assert reach(corpora={"own": own}).open("own").revision != corpus.revision
+    there.ask(lambda api: api.indices.delete(index=name))
+    there.ask(lambda api: api.synonyms.delete_synonym(id=sets))
+
+
+@pytest.mark.parametrize(
+    ("mapping", "field", "why"),
+    [
+        ({"type": "nested", "properties": {"body": {"type": "text"}}}, "content.body", "within nested objects"),
+        ({"properties": {"body": {"type": "text", "index": False}}}, "content.body", "stored and not indexed"),
+    ],
+)
+def test_a_field_in_which_nothing_would_be_found_is_refused(
+    there: ElasticsearchClient, prefix: str, reach: Reach, mapping: dict[str, Any], field: str, why: str
+) -> None:
+    name = f"{prefix}hidden"
+    mappings = {"properties": {"head": {"type": "text"}, "content": mapping}}
+    there.ask(lambda api: api.indices.create(index=name, mappings=mappings))
+    own = ExistingIndex(index=name, title="head", text=field)
+    with pytest.raises(CorpusError, match=f"nothing would be found in the field '{field}'.*{why}"):
+        reach(corpora={"own": own}).open("own")
+
+
+def test_a_paragraph_with_a_very_long_title_is_indexed_and_found_by_its_words(reach: Reach) -> None:
+    long = Paragraph(id="long", title="quill " * 7_000, text="A title of 42,000 characters.")
+    store = reach()
+    store.build("mine", [INK, long])
+    corpus = store.open("mine")
+    assert found(corpus, "characters", 1) == ["long"]
+    assert corpus.titled("Ink") == (INK,)

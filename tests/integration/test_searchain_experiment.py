@@ -82,7 +82,7 @@ def test_a_trace_draws_what_happened_and_sql_reads_it(
     assert 'round 2  told: According to the Reference, the answer for "Where does' in said
     heads = [line.split("  ")[-1] for line in said.splitlines() if " reason " in line]
     assert heads == ["round 1", "round 2", "final content"]
-    assert "scores EM 1, F1 1.00" in " ".join(said.split())
+    assert "scores EM 100.0 %, F1 100.0 %" in " ".join(said.split())
     assert "marks          Ostmark is crossed by the Vell → [1] Ostmark" in said
     with lease.engine.connect() as connection:
         read = connection.execute(text(f"SELECT source, query FROM reasoning_nodes WHERE run_id = '{run}'"))

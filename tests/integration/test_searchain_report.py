@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.core.questions import Question
-from cotrail.evaluation.experiments.registry import complete_plan
-from cotrail.models.commands.experiment_plans import open_experiment
+from cotrail.models.commands.submission import open_experiment
 from tests.integration.conftest import Cotrail
 from tests.integration.ended import end_run
 from tests.unit.made_trees import mark, tree
@@ -52,7 +51,7 @@ def test_a_final_content_is_right_where_the_answer_stands_in_it(
 ) -> None:
     asked = [replace(each, answers=("ye",)) for each in ASKED]
     run = end_run(engine, asked, [WRITTEN, None], system="searchain")
-    assert "scores  EM 0, F1 0.00, cover EM 1, paragraph recall -" in cotrail("trace", run, "q0").stdout
+    assert "scores  EM 0.0 %, F1 0.0 %, cover EM 100.0 %, paragraph recall -" in cotrail("trace", run, "q0").stdout
     page = tmp_path / "page.html"
     assert cotrail("report", run, "--html", page).exit_code == 0
     assert page.read_text().count('<tr class="q right">') == 1
@@ -66,13 +65,13 @@ def test_exact_match_and_f1_are_of_the_span_that_an_answer_states(
 ) -> None:
     written = replace(WRITTEN, stated="Ada")
     run = end_run(engine, ASKED, [written, WRITTEN], answer="She built it. So the answer is Ada.", system="searchain")
-    assert "scores  EM 1, F1 1.00, paragraph recall -" in cotrail("trace", run, "q0").stdout
-    assert "scores  EM 0, F1 0.25, cover EM 1, paragraph recall -" in cotrail("trace", run, "q1").stdout
+    assert "scores  EM 100.0 %, F1 100.0 %, paragraph recall -" in cotrail("trace", run, "q0").stdout
+    assert "scores  EM 0.0 %, F1 25.0 %, cover EM 100.0 %, paragraph recall -" in cotrail("trace", run, "q1").stdout
     metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
     assert (metrics["answer_em"], metrics["answer_f1"], metrics["cover_em"]) == (0.5, 0.625, 1)
     page = tmp_path / "page.html"
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert "EM 1 · cover EM 1 · F1 1.00" in page.read_text()
+    assert "EM 100.0 % · cover EM 100.0 % · F1 100.0 %" in page.read_text()
     predicted = [json.loads(line)["predicted_answer"] for line in _exported(cotrail, run)]
     assert predicted == ["Ada", "She built it. So the answer is Ada."]
 
@@ -105,7 +104,7 @@ def test_a_page_draws_the_tree_and_what_a_model_wrote_is_only_text(
 
 
 def test_an_experiment_s_report_has_the_tables_of_its_trees(engine: Engine, cotrail: Cotrail, tmp_path: Path) -> None:
-    open_experiment(engine, "small", {"experiment": EXPERIMENT, "models": {}}, complete_plan)
+    open_experiment(engine, "small", {"experiment": EXPERIMENT, "models": {}})
     alone = replace(tree("----"), final="Eve built it. So the answer is Eve.")
     ended = ((WRITTEN, tree("m")), "Ada built it."), ((alone, None), alone.final)
     for cell, (trees, answer) in zip(CELLS, ended, strict=True):

@@ -11,13 +11,13 @@ from sqlalchemy import Engine, select
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.sets import read_demonstrations
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import steps
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.submission import prepare

@@ -1,44 +1,35 @@
 """Embedders behind servers that answer as the test tells them, and behind llama.cpp's own."""
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Interrupted
-from cotrail.core.ports.embedder import Embedder
 from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding import served as adapter
 from cotrail.engines.embedding.embedders import EMBEDDERS
-from cotrail.engines.engine_catalogue import NamedEngine
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import (
     BlockedError,
-    BusyError,
-    InputError,
     ModelChangedError,
-    PromptTooLongError,
-    QuotaError,
     StepError,
     TransientStepError,
-    UnavailableError,
 )
-from tests.conftest import Eventually
-from tests.integration.served import KEY, Reply, Served, answer, computed, held, verbatim
+from tests.integration.served import KEY, Reply, Served, answer, computed, verbatim
 from tests.integration.text_servers import (
     DIMENSIONS,
+    Make,
     embedding_of,
     llama_cpp,
     openai_embeddings,
     packed,
+    role_opener,
     similarity_of,
     tei_embeddings,
 )
@@ -51,28 +42,13 @@ SIMILARITIES: Any = tuple(
     for sentence in ASKED.sentences
 )
 
-Make = Callable[..., Any]
-
-
-def found(home: Path, url: str, **fields: object) -> NamedEngine[Embedder]:
-    table = {"engine": "server", "url": url, "model": "m", "timeout_seconds": 60.0} | fields
-    (home / "models.toml").write_text(tomli_w.dumps({"embedders": {"mine": table}}))
-    return EMBEDDERS.find(home / "models.toml", "mine")
-
 
 @pytest.fixture
 def open_embedder(tmp_path: Path, served: Served) -> Iterator[Make]:
     """Opens the server as an embedder; fields are those of its table."""
-    made: list[Any] = []
-
-    def open_(url: str = "", limiter: Any = None, **fields: object) -> Any:
-        made.append(found(tmp_path, url or served.url, **fields).open("fast", limiter=limiter))
-        return made[-1]
-
     served.replies = [computed(openai_embeddings)]
-    yield open_
-    for each in made:
-        each.interrupt()
+    with role_opener(EMBEDDERS, "embedders", tmp_path, served.url) as opener:
+        yield opener
 
 
 def sent(served: Served) -> list[list[str]]:
@@ -160,22 +136,6 @@ def test_nothing_asked_is_nothing_sent(open_embedder: Make, served: Served) -> N
     assert served.asked == []
 
 
-def test_no_more_requests_are_under_way_than_the_table_says(
-    open_embedder: Make, served: Served, eventually: Eventually
-) -> None:
-    go = threading.Event()
-    served.replies = [held(go, computed(openai_embeddings))]
-    embedder = open_embedder(batch_size=1, in_flight=3)
-    asked = Embed(sentences=tuple("abcdefgh"))
-    results: list[list[Embedded]] = []
-    thread = threading.Thread(target=lambda: results.append(embedder.compare([asked])))
-    thread.start()
-    eventually(lambda: len(served.asked) == 3, "three requests are under way")
-    go.set()
-    thread.join(60)
-    assert len(results[0][0].similarities) == len(served.asked) == 8
-
-
 def data(*entries: tuple[Any, Any]) -> Reply:
     return answer(200, {"data": [{"index": index, "embedding": each} for index, each in entries]})
 
@@ -249,71 +209,6 @@ def test_an_answer_that_breaks_off_is_tried_again_later(open_embedder: Make, ser
         embedder.compare([ASKED])
 
 
-def test_an_answer_without_end_is_cut_off(open_embedder: Make, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.served.client.MAX_STREAM_BYTES", 2**20)
-    embedder = open_embedder()
-    served.replies = [verbatim(b" " * 2**21)]
-    with pytest.raises(StepError, match="the server wrote more than 1 MiB"):
-        embedder.compare([ASKED])
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "kind", "said"),
-    [
-        (400, {"message": "input cannot be an empty string"}, StepError, "empty string"),
-        (400, {"message": "This model's maximum context length is 512 tokens"}, PromptTooLongError, "truncate = true"),
-        (401, {"message": f"Incorrect API key: {KEY}"}, BlockedError, "set the environment variable A_KEY"),
-        (402, {"message": "Pay"}, QuotaError, "used up"),
-        (404, {"message": "The model `m` does not exist"}, StepError, "does not exist"),
-        (413, "`inputs` must have less than 512 tokens", StepError, "less than 512"),
-        (302, {}, BlockedError, "a redirect"),
-        (500, {"message": f"oh {KEY}"}, TransientStepError, "500: oh"),
-        (503, {"message": f"loading {KEY}"}, UnavailableError, "loading"),
-    ],
-)
-def test_a_refusal_says_what_to_do_and_never_the_key(
-    open_embedder: Make,
-    served: Served,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    error: Any,
-    kind: type[Exception],
-    said: str,
-) -> None:
-    monkeypatch.setenv("A_KEY", KEY)
-    monkeypatch.setattr("cotrail.engines.language_models.served.client._BACKOFF", lambda _: 0.01)
-    embedder = open_embedder(key_variable="A_KEY")
-    served.replies = [answer(status, {"error": error})]
-    with pytest.raises(kind, match=said) as caught:
-        embedder.compare([ASKED])
-    assert type(caught.value) is kind
-    assert KEY not in str(caught.value)
-
-
-def test_an_own_server_that_is_busy_is_asked_again(open_embedder: Make, served: Served) -> None:
-    embedder = open_embedder()
-    served.replies = [answer(429, {}, {"Retry-After": "0.01"}), computed(openai_embeddings)]
-    assert embedder.compare([ASKED]) == [Embedded(similarities=SIMILARITIES)]
-
-
-def test_an_account_that_is_refused_leaves_its_provider_alone_and_what_was_answered_is_kept(
-    open_embedder: Make, served: Served
-) -> None:
-    embedder = open_embedder(account="acme", batch_size=1, in_flight=1)
-    served.replies = [
-        computed(openai_embeddings),
-        answer(429, {"error": {"message": "slow"}}, {"Retry-After": "90"}),
-    ]
-    with pytest.raises(BusyError) as caught:
-        embedder.compare([Embed(sentences=("a", "b", "c"))])
-    assert caught.value.seconds == 90
-    assert sent(served) == [["a"], ["b"]]
-    assert embedder.compare([Embed(sentences=("a",))])
-    with pytest.raises(BusyError):
-        embedder.compare([Embed(sentences=("b",))])
-    assert len(served.asked) == 2
-
-
 class NotedLimiter(ProcessLimiter):
     """Notes what is reserved and what is corrected."""
 
@@ -357,66 +252,6 @@ def test_a_server_that_takes_no_notice_of_dimensions_blocks(open_embedder: Make,
         BlockedError, match="answers 32 numbers a text, and the table of m asks for 8: take `dimensions`"
     ):
         embedder.compare([Embed(sentences=("b",))])
-
-
-def test_a_key_that_is_not_set_blocks(open_embedder: Make) -> None:
-    with pytest.raises(BlockedError, match="the environment variable A_KEY holds no key"):
-        open_embedder(key_variable="A_KEY")
-
-
-def test_an_interrupt_ends_what_is_under_way_and_what_comes_later(
-    open_embedder: Make, served: Served, eventually: Eventually
-) -> None:
-    go, raised = threading.Event(), []
-    served.replies = [held(go, computed(openai_embeddings))]
-    embedder = open_embedder(batch_size=1)
-
-    def compare() -> None:
-        with pytest.raises(Interrupted) as caught:
-            embedder.compare([ASKED])
-        raised.append(caught.value)
-
-    thread = threading.Thread(target=compare)
-    thread.start()
-    eventually(lambda: len(served.asked) == 4, "all requests are under way")
-    embedder.interrupt()
-    thread.join(60)
-    go.set()
-    assert len(raised) == 1
-    with pytest.raises(Interrupted):
-        embedder.compare([Embed(sentences=("later",))])
-
-
-def test_the_identity_is_what_decides_the_numbers_and_not_where_they_come_from(tmp_path: Path) -> None:
-    def named(url: str = "http://a/v1", **fields: Any) -> str:
-        return found(tmp_path, url, **fields).identity()
-
-    usual = named()
-    assert usual.startswith("mine@")
-    assert usual == found(tmp_path, "http://a/v1").open("fast").identity
-    same: dict[str, Any] = {
-        "in_flight": 3,
-        "timeout_seconds": 1.0,
-        "batch_size": 7,
-        "encoding": "base64",
-        "account": "acme",
-    }
-    assert usual == named("https://elsewhere/v1", key_variable="PATH", limits={"requests": 5}, **same)
-    changes: list[dict[str, Any]] = [
-        {"model": "other"},
-        {"revision": "2"},
-        {"dimensions": 8},
-        {"query_prefix": "query: "},
-        {"text_prefix": "query: "},
-        {"extra": {"truncate": True}},
-        {"api": "tei"},
-    ]
-    assert len({usual, *(named(**each) for each in changes)}) == 1 + len(changes)
-
-
-def test_a_server_promises_no_deterministic_profile(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"mine is behind a server.*take the profile fast"):
-        found(tmp_path, "http://a/v1").open("deterministic")
 
 
 # llama.cpp's own server

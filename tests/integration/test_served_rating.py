@@ -1,66 +1,39 @@
 """Raters behind servers that answer as the test tells them, and behind llama.cpp's own."""
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.cancellation import Interrupted
-from cotrail.core.ports.rater import Rater, second_texts
+from cotrail.core.ports.encoders import second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import (
-    BlockedError,
-    BusyError,
-    InputError,
-    PromptTooLongError,
-    QuotaError,
-    StepError,
     TransientStepError,
-    UnavailableError,
 )
-from tests.conftest import Eventually
-from tests.integration.served import KEY, Reply, Served, answer, computed, held, verbatim
-from tests.integration.text_servers import llama_cpp, reranked, score_of, tei_reranked
+from tests.integration.served import KEY, Reply, Served, answer, computed, verbatim
+from tests.integration.text_servers import Make, llama_cpp, reranked, role_opener, score_of, tei_reranked
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")
 ASKED = Rate(by="relevance", text="Where does the Vell end ?", others=("Which sea ?", "Who ?"), paragraphs=(VELL, FACT))
-
-Make = Callable[..., Any]
 
 
 def expected(asked: Rate, scale: float = 1.0) -> Rated:
     return Rated(scores=tuple(round(score_of(asked.text, each) * scale, 6) for each in second_texts(asked)))
 
 
-def found(home: Path, url: str, **fields: object) -> NamedEngine[Rater]:
-    table = {"engine": "server", "url": url, "model": "m", "timeout_seconds": 60.0} | fields
-    (home / "models.toml").write_text(tomli_w.dumps({"raters": {"mine": table}}))
-    return RATERS.find(home / "models.toml", "mine")
-
-
 @pytest.fixture
 def open_rater(tmp_path: Path, served: Served) -> Iterator[Make]:
     """Opens the server as a rater; fields are those of its table."""
-    made: list[Any] = []
-
-    def open_(url: str = "", **fields: object) -> Any:
-        made.append(found(tmp_path, url or served.url, **fields).open("fast"))
-        return made[-1]
-
     served.replies = [computed(reranked)]
-    yield open_
-    for each in made:
-        each.interrupt()
+    with role_opener(RATERS, "raters", tmp_path, served.url) as opener:
+        yield opener
 
 
 def test_scores_are_asked_for_in_the_form_of_vllm_jina_and_cohere_and_taken_by_their_indexes(
@@ -118,22 +91,6 @@ def test_nothing_to_compare_with_has_no_scores_and_asks_nobody(open_rater: Make,
     assert served.asked == []
 
 
-def test_no_more_requests_are_under_way_than_the_table_says(
-    open_rater: Make, served: Served, eventually: Eventually
-) -> None:
-    go = threading.Event()
-    served.replies = [held(go, computed(reranked))]
-    rater = open_rater(in_flight=3)
-    asked = [Rate(by="duplicate", text=each, others=("Who ?",)) for each in "abcdefgh"]
-    results: list[list[Rated]] = []
-    thread = threading.Thread(target=lambda: results.append(rater.rate(asked)))
-    thread.start()
-    eventually(lambda: len(served.asked) == 3, "three requests are under way")
-    go.set()
-    thread.join(60)
-    assert results == [[expected(each) for each in asked]]
-
-
 def results(*entries: tuple[Any, Any]) -> Reply:
     return answer(200, {"results": [{"index": index, "relevance_score": each} for index, each in entries]})
 
@@ -174,105 +131,6 @@ def test_an_answer_of_tei_s_that_is_none_is_a_clear_error(open_rater: Make, serv
     served.replies = [answer(200, content)]
     with pytest.raises(TransientStepError, match=r"was sent 2 texts|doesn't answer in the form of its API"):
         rater.rate([Rate(by="duplicate", text="Who ?", others=("a", "b"))])
-
-
-def test_an_answer_without_end_is_cut_off(open_rater: Make, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotrail.engines.language_models.served.client.MAX_STREAM_BYTES", 2**20)
-    rater = open_rater()
-    served.replies = [verbatim(b" " * 2**21)]
-    with pytest.raises(StepError, match="the server wrote more than 1 MiB"):
-        rater.rate([ASKED])
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "kind", "said"),
-    [
-        (400, {"message": "maximum context length is 512"}, PromptTooLongError, "truncate_prompt_tokens = -1"),
-        (401, {"message": f"Incorrect API key: {KEY}"}, BlockedError, "set the environment variable A_KEY"),
-        (429, {"code": "insufficient_quota", "message": "No more"}, QuotaError, "used up"),
-        (501, {"message": f"no reranking {KEY}"}, TransientStepError, "no reranking"),
-        (502, {"message": f"loading {KEY}"}, UnavailableError, "loading"),
-    ],
-)
-def test_a_refusal_says_what_to_do_and_never_the_key(
-    open_rater: Make,
-    served: Served,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    error: Any,
-    kind: type[Exception],
-    said: str,
-) -> None:
-    monkeypatch.setenv("A_KEY", KEY)
-    monkeypatch.setattr("cotrail.engines.language_models.served.client._BACKOFF", lambda _: 0.01)
-    rater = open_rater(key_variable="A_KEY")
-    served.replies = [answer(status, {"error": error})]
-    with pytest.raises(kind, match=said) as caught:
-        rater.rate([ASKED])
-    assert type(caught.value) is kind
-    assert KEY not in str(caught.value)
-
-
-def test_an_account_that_is_refused_leaves_its_provider_alone_and_what_was_answered_is_kept(
-    open_rater: Make, served: Served
-) -> None:
-    rater = open_rater(account="acme", in_flight=1)
-    served.replies = [computed(reranked), answer(529, {"error": {"message": "slow"}}, {"Retry-After": "90"})]
-    asked = [Rate(by="duplicate", text=each, others=("Who ?",)) for each in "abc"]
-    with pytest.raises(BusyError) as caught:
-        rater.rate(asked)
-    assert caught.value.seconds == 90
-    assert [each.body["query"] for each in served.asked] == ["a", "b"]
-    assert rater.rate(asked[:1]) == [expected(asked[0])]
-    with pytest.raises(BusyError):
-        rater.rate(asked[1:2])
-    assert len(served.asked) == 2
-
-
-def test_a_key_that_is_not_set_blocks(open_rater: Make) -> None:
-    with pytest.raises(BlockedError, match="the environment variable A_KEY holds no key"):
-        open_rater(key_variable="A_KEY")
-
-
-def test_an_interrupt_ends_what_is_under_way(open_rater: Make, served: Served, eventually: Eventually) -> None:
-    go, raised = threading.Event(), []
-    served.replies = [held(go, computed(reranked))]
-    rater = open_rater()
-
-    def rate() -> None:
-        with pytest.raises(Interrupted) as caught:
-            rater.rate([ASKED])
-        raised.append(caught.value)
-
-    thread = threading.Thread(target=rate)
-    thread.start()
-    eventually(lambda: len(served.asked) == 1, "the request is under way")
-    rater.interrupt()
-    thread.join(60)
-    go.set()
-    assert len(raised) == 1
-
-
-def test_the_identity_is_what_decides_the_scores_and_not_where_they_come_from(tmp_path: Path) -> None:
-    def named(url: str = "http://a/v1", **fields: Any) -> str:
-        return found(tmp_path, url, **fields).identity()
-
-    usual = named()
-    assert usual == found(tmp_path, "http://a/v1").open("fast").identity
-    assert usual == named("https://elsewhere", key_variable="PATH", in_flight=3, timeout_seconds=1.0, account="acme")
-    changes: list[dict[str, Any]] = [
-        {"model": "other"},
-        {"revision": "2"},
-        {"extra": {"truncate": True}},
-        {"api": "tei"},
-        {"api": "tei", "raw_scores": True},
-    ]
-    assert len({usual, *(named(**each) for each in changes)}) == 1 + len(changes)
-
-
-def test_a_server_promises_no_deterministic_profile(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"mine is behind a server.*take the profile fast"):
-        found(tmp_path, "http://a/v1").open("deterministic")
 
 
 # llama.cpp's own server

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from cotrail.core.actions.generate import check_answered
+from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
-from cotrail.core.prompts import Prompt, assistant, system, tool, user
+from cotrail.core.prompts import Prompt, assistant, plain, system, tool, user
 from cotrail.core.results import Generated
-from cotrail.errors import BlockedError, StepError, UnansweredError
-from tests.integration.served import Served, answer, streamed
+from cotrail.errors import BlockedError, UnansweredError
+from tests.integration.served import Served, answer, piece, streamed
 
 Make = Callable[..., LanguageModel]
 
@@ -65,6 +66,8 @@ def test_thoughts_in_fields_are_no_text(open_served: Make, served: Served, kind:
         ("inside", f"{THOUGHT}\n</think>\n{TEXT}"),
         ("tags", TEXT),
         ("no", TEXT),
+        ("no", f"<|START_RESPONSE|>{TEXT}<|END_RESPONSE|>"),
+        ("field", f"<|channel|>final<|message|>{TEXT}<|return|>"),
     ],
 )
 def test_thoughts_between_marks_are_no_text(open_served: Make, served: Served, thinks: str, written: str) -> None:
@@ -72,6 +75,33 @@ def test_thoughts_between_marks_are_no_text(open_served: Make, served: Served, t
     result = asked(open_served(served.url, api="chat", thinks=thinks))
     assert result.text == "Brenn built it."
     assert result.thoughts == (THOUGHT if "</think>" in written else "")
+
+
+@pytest.mark.parametrize("thinks", ["tags", "inside"])
+@pytest.mark.parametrize("until", ["sentence", "end"])
+def test_a_thought_that_quotes_its_mark_becomes_no_sentence(
+    open_served: Make, served: Served, thinks: str, until: Until
+) -> None:
+    quoting = "The text says </think> here. So it is Ash. No: Brenn."
+    written = f"{'<think>' * (thinks == 'tags')}{quoting}\n</think>\n\n{TEXT}"
+    served.replies = [streamed(events(*(delta(content=piece) for piece in pieces(written))))]
+    result = open_served(served.url, api="chat", thinks=thinks).generate(GenerationRequest(CHAT, until, 50))
+    assert (result.thoughts, result.text) == (quoting, TEXT if until == "end" else "Brenn built it.")
+
+
+def test_a_sentence_that_was_still_a_thought_is_taken_back_where_the_stream_is_read_on(
+    open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "k")
+    written = f"<think>A.\n</think>\nSo it is Ash. No.\n</think>\n\n{TEXT}"
+    served.replies = [streamed(events(*(delta(content=piece) for piece in pieces(written))))]
+    result = asked(open_served(served.url, api="chat", thinks="tags", key_variable="KEY"))
+    assert (result.thoughts, result.text) == ("A.\n</think>So it is Ash. No.", "Brenn built it.")
+
+
+def test_a_mark_that_an_answer_quotes_blocks_nothing(open_served: Make, served: Served) -> None:
+    served.replies = [streamed(events(delta(content="The tag </think> closes a thought.")))]
+    assert asked(open_served(served.url, api="chat")).text == "The tag </think> closes a thought."
 
 
 @pytest.mark.parametrize(
@@ -82,8 +112,10 @@ def test_marks_that_the_table_does_not_know_of_block(
     open_served: Make, served: Served, written: str, setting: str
 ) -> None:
     served.replies = [streamed(events(*(delta(content=piece) for piece in pieces(written))))]
-    with pytest.raises(BlockedError, match=f'set thinks = "{setting}" and thought_tokens'):
+    with pytest.raises(BlockedError, match=f'set thinks = "{setting}" and thought_tokens') as caught:
         asked(open_served(served.url, api="chat"))
+    assert isinstance(caught.value.written, Generated)
+    assert caught.value.written.generated_tokens == 20
 
 
 @pytest.mark.parametrize(
@@ -124,6 +156,56 @@ def test_a_refusal_is_no_answer(open_served: Make, served: Served, said: list[An
     assert result.ended == "refused"
     with pytest.raises(UnansweredError, match="refused to answer"):
         check_answered(result)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        [delta("content_filter")],
+        [delta(refusal="I can't."), delta("stop")],
+        [delta(content=" And more."), delta("refusal")],
+    ],
+)
+def test_a_refusal_behind_the_first_sentence_is_seen(
+    open_served: Make, served: Served, monkeypatch: pytest.MonkeyPatch, behind: list[Any]
+) -> None:
+    monkeypatch.setenv("KEY", "k")
+    served.replies = [streamed([delta(content="Brenn built it. So"), *behind, "[DONE]"])]
+    result = asked(open_served(served.url, api="chat", thinks="no", key_variable="KEY"))
+    assert result.ended == "refused"
+    with pytest.raises(UnansweredError):
+        check_answered(result)
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "usage", "counted"),
+    [
+        ({"thinks": "field"}, [delta(reasoning="a" * 30), delta(content="b" * 10)], {}, (15, True)),
+        ({"thinks": "tags"}, [delta(content="<think>" + "a" * 30 + "</think>" + "b" * 10)], {}, (15, True)),
+        ({"thinks": "inside"}, [delta(content="a" * 30 + "</think>" + "b" * 10)], {}, (15, True)),
+        ({"thinks": "field"}, [delta(reasoning="a" * 30), delta(content="b")], {"reasoning_tokens": 12}, (12, False)),
+        ({"thinks": "field"}, [delta(reasoning="a" * 30)], {}, (20, True)),
+        ({"thinks": "no"}, [delta(content="b" * 10)], {}, (0, False)),
+    ],
+)
+def test_thoughts_that_the_server_does_not_count_are_estimated(
+    open_served: Make, served: Served, table: Any, said: list[Any], usage: Any, counted: tuple[int, bool]
+) -> None:
+    served.replies = [streamed(events(*said, **usage))]
+    model = open_served(served.url, api="chat", **table)
+    result = model.generate(GenerationRequest(CHAT, "end", 50))
+    assert (result.thought_tokens, result.thought_estimated) == counted
+    assert (result.generated_tokens, result.estimated) == (20, False)
+    assert ("thought_estimated" in result.recorded()) == counted[1]
+
+
+def test_a_completion_s_thoughts_are_estimated_too(open_served: Make, served: Served) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 20}
+    written = f"{'a' * 30}</think>{'b' * 10}"
+    served.replies = [streamed([piece(written), piece("", "stop"), {"choices": [], "usage": usage}, "[DONE]"])]
+    model = open_served(served.url, thinks="inside")
+    result = model.generate(GenerationRequest(Prompt(turns=(plain("Q: Who?\nA:"),)), "end", 50))
+    assert (result.text, result.thought_tokens, result.thought_estimated) == ("b" * 10, 15, True)
 
 
 def test_a_table_is_found_out_once_a_message_is_whole(open_served: Make, served: Served) -> None:
@@ -209,8 +291,8 @@ def test_thoughts_before_the_users_last_turn_are_not_handed_back_with_calls() ->
 
 def test_neither_scores_nor_going_on_in_a_turn_go_with_thoughts(open_served: Make, served: Served) -> None:
     model = open_served(served.url, api="chat", thinks="field", continues="vllm")
-    with pytest.raises(StepError, match="thinks"):
+    with pytest.raises(BlockedError, match="thinks"):
         model.generate(GenerationRequest(CHAT, "line", 5, scored=True))
-    with pytest.raises(StepError, match="thinks"):
+    with pytest.raises(BlockedError, match="thinks"):
         model.generate(GenerationRequest(CHAT.add(assistant("It")), "line", 5))
     assert not served.generations

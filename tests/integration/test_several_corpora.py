@@ -23,15 +23,15 @@ from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question, read_question
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.tables import questions, runs, steps
-from cotrail.services.lists.run_list import read_filter, read_page
+from cotrail.services.results.reports.reported_runs import configuration
+from cotrail.services.results.runs import read_filter, read_page
+from cotrail.services.results.steps import shown_steps
 from cotrail.services.runs import forking, submission
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import make_request
-from cotrail.services.views.reports.configuration import configuration
-from cotrail.services.views.shown_steps import shown_steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform

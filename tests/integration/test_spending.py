@@ -10,15 +10,16 @@ from sqlalchemy import Engine
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.money import Spent
 from cotrail.core.results import Generated, failure_of
-from cotrail.errors import UnansweredError
+from cotrail.errors import BlockedError, UnansweredError
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.retrying import retry
 from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Leases
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.usage import read_spent
-from cotrail.models.records.dispatch import Dispatch
 from cotrail.models.records.runs import PRICES
+from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, begin, completed, executed, run_to_end, unsent
 from tests.integration.test_forking import forked
@@ -86,6 +87,19 @@ def test_an_answer_that_failed_its_step_was_paid_and_is_counted_once(engine: Eng
     counted(engine, ledger, again, prompt_tokens=1000, cached_prompt_tokens=1000, generated_tokens=0)
     assert spent_of(engine).dollars == paid + Decimal("0.0001")
     assert spent_of(engine).usage.calls == 2
+
+
+def test_an_answer_that_blocked_its_question_was_paid(engine: Engine, ledger: Ledger) -> None:
+    claim = first_sentence(engine, ledger, provenance=PRICED)
+    written = wrote(claim, prompt_tokens=100, cached_prompt_tokens=0, generated_tokens=10)
+    leases = Leases(engine, "w", LEASE)
+    leases.block(claim, BlockedError("marks that nobody knows", written))
+    assert (spent_of(engine).usage.calls, spent_of(engine).dollars) == (1, Decimal("0.0002"))
+    retry(engine, submission().id, find_system, failed=False, blocked=True)
+    [again] = ledger.claim(unsent(engine, "reason"))
+    assert again
+    leases.block(again, BlockedError("nothing was asked"))
+    assert spent_of(engine).usage.calls == 1
 
 
 def test_adopted_steps_cost_nothing(engine: Engine, ledger: Ledger) -> None:

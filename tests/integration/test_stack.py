@@ -1,5 +1,6 @@
 """The local stack: real PostgreSQL and Redis, and stand-ins for the workers."""
 
+import http.server
 import os
 import shutil
 import signal
@@ -24,13 +25,14 @@ from typer.testing import CliRunner
 
 from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import InputError, UnavailableError
-from cotrail.workers import ready
+from cotrail.workers import health
 from cotrail.workers.allocator import TUNED
-from cotrail.workers.stack import flower, place, python
+from cotrail.workers.stack import postgres, python, web
 from cotrail.workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
+from cotrail.workers.stack.python import code_on_disk
 from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import State
-from cotrail.workers.stack.web import HOST
+from cotrail.workers.stack.web import HOST, listening, port_of
 from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
 
@@ -60,15 +62,15 @@ def new_service(new_home: Callable[..., Path]) -> Iterator[Callable[..., tuple[P
     """Services of Python code, with the processes of a home of their own."""
     made: list[tuple[Processes, Service]] = []
 
-    def make(code: str, **options: object) -> tuple[Processes, Service]:
+    def make(program: str, **options: object) -> tuple[Processes, Service]:
         home = new_home()
         (home / "run").mkdir(parents=True)
         file = home / "run" / "worker.ready"
         service = Service(
             name="worker",
-            command=(sys.executable, "-c", code),
+            command=(sys.executable, "-c", program),
             folder=home / "work",
-            environment={**os.environ, ready.VARIABLE: str(file)},
+            environment={**os.environ, health.VARIABLE: str(file)},
             ready=file.exists,
             transient=(file,),
         )
@@ -315,16 +317,17 @@ def test_a_socket_folder_of_somebody_else_is_refused(new_home: Callable[..., Pat
 def test_programs_that_the_account_cannot_reach_are_copied(
     new_home: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packages = package_folder(place.PACKAGE, extra="local").parent
+    packages = package_folder(postgres.PACKAGE, extra="local").parent
     hidden, state = (Path(tempfile.mkdtemp(prefix="cs-")) for _ in range(2))
-    for folder in packages.glob(f"{place.PACKAGE}*"):
+    for folder in packages.glob(f"{postgres.PACKAGE}*"):
         shutil.copytree(folder, hidden / folder.name)
     state.chmod(0o755)
-    monkeypatch.setattr(place, "STATE", state)
-    monkeypatch.setattr(place, "package_folder", lambda *_, **__: hidden / place.PACKAGE)
+    monkeypatch.setattr(postgres, "STATE", state)
+    monkeypatch.setattr(postgres, "package_folder", lambda *_, **__: hidden / postgres.PACKAGE)
     home = new_home()
     stack = open_stack(home)
-    assert psutil.Process(pid_of(stack, "postgres")).exe().startswith(f"{state}/postgresql-{version(place.PACKAGE)}/")
+    copied = f"{state}/postgresql-{version(postgres.PACKAGE)}/"
+    assert psutil.Process(pid_of(stack, "postgres")).exe().startswith(copied)
     stack.down()
     (home / "postgres").unlink()
     shutil.rmtree(hidden)
@@ -347,7 +350,7 @@ def test_root_keeps_the_data_in_a_home_that_the_account_can_reach(new_home: Call
     stack = open_stack(home)
     assert not (home / "postgres").is_symlink()
     stack.down()
-    shutil.rmtree(place.find_place(home, Settings(home=home).socket_path).sockets)
+    shutil.rmtree(postgres.find_place(home, Settings(home=home).socket_path).sockets)
 
 
 @as_root
@@ -362,7 +365,46 @@ def test_lost_data_is_an_error_rather_than_an_empty_database(new_home: Callable[
     moved.rename(data)
 
 
-READY = "from cotrail.workers.ready import announce; announce('worker'); "
+def processes_of(home: Path) -> list[psutil.Process]:
+    """Those with the home in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("COTRAIL_HOME") == str(home) and alive(process):
+                found.append(process)
+    return found
+
+
+class Answering(http.server.ThreadingHTTPServer):
+    """A server on a socket that listens already; it answers everything with these headers."""
+
+    def __init__(self, listener: socket.socket, headers: dict[str, str]) -> None:
+        super().__init__((HOST, 0), self._handler(headers), bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.headers = listener.dup(), headers
+        threading.Thread(target=self.serve_forever, args=(0.01,)).start()
+
+    def server_close(self) -> None:
+        self.shutdown()
+        super().server_close()
+
+    @staticmethod
+    def _handler(headers: dict[str, str]) -> type[http.server.BaseHTTPRequestHandler]:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+READY = "from cotrail.workers.health import announce; announce('worker'); "
 
 
 def test_a_worker_is_waited_for_until_it_announces_itself(
@@ -376,8 +418,8 @@ def test_a_worker_is_waited_for_until_it_announces_itself(
 
 
 def test_outside_of_the_stack_an_announcement_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ready.VARIABLE, raising=False)
-    ready.announce("worker")
+    monkeypatch.delenv(health.VARIABLE, raising=False)
+    health.announce("worker")
 
 
 def test_a_worker_that_ends_as_it_starts_is_an_error_with_its_last_words(
@@ -389,11 +431,132 @@ def test_a_worker_that_ends_as_it_starts_is_an_error_with_its_last_words(
     assert processes.find("worker") is None
 
 
-def test_a_worker_that_is_never_ready_is_stopped(new_service: Callable[..., tuple[Processes, Service]]) -> None:
-    processes, service = new_service("import signal; signal.pause()", start_seconds=0.3)
-    with pytest.raises(UnavailableError, match=r"wasn't ready after 0.3 seconds"):
+def test_a_worker_that_shows_no_life_is_given_up(new_service: Callable[..., tuple[Processes, Service]]) -> None:
+    code = "import signal; print('I wait for a lock', flush=True); signal.pause()"
+    processes, service = new_service(code, stall_seconds=2.0)
+    with pytest.raises(
+        UnavailableError, match=r"has shown no life for .*I wait for a lock.*read .*worker.log, then"
+    ) as said:
+        processes.start(service)
+    assert "worker.log, then `cotrail up` again" in str(said.value)
+    assert len(str(said.value).splitlines()) == 1
+    assert not leftovers(service)
+    assert not processes.recorded("worker")
+
+
+def test_a_worker_that_lives_and_is_never_ready_is_given_up_at_last(
+    new_service: Callable[..., tuple[Processes, Service]],
+) -> None:
+    processes, service = new_service("while True: pass", start_seconds=1.0)
+    with pytest.raises(UnavailableError, match="isn't ready after"):
         processes.start(service)
     assert not leftovers(service)
+
+
+@pytest.mark.parametrize("sign", ["print('loading', flush=True)", "sum(range(3_000_000))"])
+def test_a_worker_that_lives_is_waited_for_and_shown(
+    new_service: Callable[..., tuple[Processes, Service]], sign: str
+) -> None:
+    code = f"import time\nfor _ in range(16):\n    {sign}; time.sleep(0.25)\n{READY}import signal; signal.pause()"
+    processes, service = new_service(code, stall_seconds=2.5)
+    said: list[str] = []
+    with processes.starting(said.append) as start:
+        start(service)
+    assert processes.find("worker")
+    assert any("worker is starting, for 2 s" in each for each in said)
+    assert any("loading" in each for each in said) == ("loading" in sign)
+
+
+def test_a_process_that_has_loaded_other_code_is_replaced_and_others_go_on(
+    new_service: Callable[..., tuple[Processes, Service]],
+) -> None:
+    code = ["the first"]
+    processes, service = new_service(READY + "import signal; signal.pause()", code=lambda: code[0])
+    found: list[int] = []
+    for current in ("the first", "the first", "the next", "the next"):
+        code[0] = current
+        processes.start(service)
+        (running,) = leftovers(service)
+        found.append(running.pid)
+    assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_the_code_of_a_stack_s_processes_is_known_by_all_files_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("__init__.py", "models/tables.py", "__pycache__/tables.pyc"):
+        (tmp_path / "package" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "package" / name).write_text("1")
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "package" / "workers").symlink_to("../workers")
+    monkeypatch.setattr("cotrail.__file__", str(tmp_path / "package" / "__init__.py"))
+    seen = [code_on_disk()]
+    (tmp_path / "package" / "__pycache__" / "tables.pyc").write_text("2")
+    assert code_on_disk() == seen[0]
+    for change in ("package/models/tables.py", "workers/app.py"):
+        (tmp_path / change).write_text("2")
+        seen.append(code_on_disk())
+    assert len(set(seen)) == 3
+
+
+def test_a_start_that_is_given_up_leaves_nothing_of_its_own(
+    new_service: Callable[..., tuple[Processes, Service]],
+) -> None:
+    processes, good = new_service(READY + "import signal; signal.pause()")
+    bad = msgspec.structs.replace(good, name="bad", command=(sys.executable, "-c", "1/0"), folder=good.folder / "bad")
+    bad = msgspec.structs.replace(bad, ready=lambda: False, transient=())
+    with pytest.raises(UnavailableError, match=r"bad ended as it started .*ZeroDivisionError"):
+        processes.start(good, bad)
+    assert not leftovers(good)
+    assert not processes.recorded("worker")
+    assert not processes.recorded("bad")
+    # What was there before stays, and what had been started before counts as dead.
+    processes.start(good)
+    with pytest.raises(UnavailableError):
+        processes.start(good, bad)
+    assert processes.find("worker")
+    kill(processes.find("worker").pid)  # type: ignore[union-attr]
+    with pytest.raises(UnavailableError):
+        processes.start(bad, good)
+    assert processes.recorded("worker")
+    processes.stop(bad)
+
+
+def test_a_command_that_is_ended_while_it_starts_the_stack_leaves_nothing(new_home: Callable[..., Path]) -> None:
+    home = new_home()
+    variables = {"COTRAIL_HOME": str(home), "COTRAIL_API_PORT": "0", "PYTHONPATH": ""}
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        command = [sys.executable, "-m", "cotrail.cli.main", "up"]
+        with subprocess.Popen(command, env=os.environ | variables, stderr=subprocess.DEVNULL) as up:
+            wait_until((home / "run" / "generation.json").exists, "it starts the workers", 120)
+            up.send_signal(number)
+        assert up.returncode != 0
+        assert not processes_of(home)
+
+
+def test_a_port_is_had_by_one_alone() -> None:
+    with listening(0) as former:
+        wanted = port_of(former)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: listening(wanted), range(64)))
+    assert len({port_of(each) for each in made}) == 64
+    assert wanted in {port_of(each) for each in made}
+    for each in made:
+        each.close()
+
+
+def test_a_service_of_another_stack_is_not_taken_for_ones_own(new_home: Callable[..., Path]) -> None:
+    home = new_home()
+    home.mkdir()
+    file = home / "api.json"
+    with web.listen(file, 0) as listener, Answering(listener, {}) as foreign:
+        assert not web.has(file, web.READY)
+        foreign.headers["Cotrail-Stack"] = "another"
+        assert not web.has(file, web.READY)
+        foreign.headers["Cotrail-Stack"] = web.kept_address(file, 0).stack
+        assert web.has(file, web.READY)
+    with listening(web.kept_address(file, 0).port), web.listen(file, 0) as elsewhere:
+        assert port_of(elsewhere) == web.kept_address(file, 0).port
 
 
 def test_a_program_that_is_not_there_is_an_error(new_service: Callable[..., tuple[Processes, Service]]) -> None:
@@ -454,21 +617,21 @@ def test_what_works_in_the_folder_but_is_another_program_is_left_alone(
 def test_flower_password_is_kept_for_its_owner_only_and_not_on_the_command_line(
     new_home: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(flower.USER, raising=False)
-    monkeypatch.delenv(flower.PASSWORD, raising=False)
+    monkeypatch.delenv(web.USER, raising=False)
+    monkeypatch.delenv(web.PASSWORD, raising=False)
     home = new_home()
     home.mkdir()
     file = home / "flower.json"
-    access = flower.new_access(file)
-    service = python.flower(Settings(home=home), access)
+    access = web.new_access(file)
+    service = python.flower(Settings(home=home), access, file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert flower.read_access(file) == access
-    assert flower.new_access(file).password == access.password
+    assert web.read_access(file) == access
+    assert web.new_access(file).password == access.password
     assert access.password not in " ".join(service.command)
-    assert service.environment[flower.PASSWORD] == access.password
-    monkeypatch.setenv(flower.PASSWORD, "one,two")
+    assert service.environment[web.PASSWORD] == access.password
+    monkeypatch.setenv(web.PASSWORD, "one,two")
     with pytest.raises(InputError, match="comma"):
-        flower.new_access(file)
+        web.new_access(file)
 
 
 def test_flower_takes_another_port_where_its_own_is_taken(
@@ -479,8 +642,11 @@ def test_flower_takes_another_port_where_its_own_is_taken(
     with socket.socket() as taken:
         taken.bind((HOST, 0))
         taken.listen()
-        monkeypatch.setattr(flower, "PORT", taken.getsockname()[1])
-        assert flower.new_access(home / "flower.json").port != flower.PORT
+        monkeypatch.setattr(web, "PORT", taken.getsockname()[1])
+        with web.listen_for_flower(home / "flower.json") as listener:
+            access = web.read_access(home / "flower.json")
+            assert access is not None
+            assert port_of(listener) == access.port != web.PORT
 
 
 def test_relative_paths_mean_the_same_to_a_worker(

@@ -12,14 +12,17 @@ from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.budgets import Budget, Budgets
 from cotrail.core.ports.batches import BatchAnswer
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import BlockedError, CorpusChangedError, TransientStepError, UnavailableError
 from cotrail.models.commands.control import cancel, pause, resume
+from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
+from cotrail.models.commands.raising import raise_budget
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution import batches
@@ -27,8 +30,8 @@ from cotrail.models.execution.admission import LEAST_WINDOW, admit
 from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
-from cotrail.models.records.runs import FindSystem
+from cotrail.models.records.runs import BUDGETS, FindSystem
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import AttemptOutcome, DesiredState, QuestionStatus, StepState
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
@@ -156,10 +159,10 @@ def give_back(world: World) -> None:
 
 
 def block_and_resume(world: World) -> None:
-    world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
+    world.ledger.block(world.claim(), CorpusChangedError("indexed again"))
     resume(world.engine, world.run, find_system)
     world.admit()
-    world.ledger.block(world.claim(), CorpusChangedError("indexed anew"))
+    world.ledger.block(world.claim(), CorpusChangedError("indexed again"))
     cancel(world.engine, world.run)
 
 
@@ -171,7 +174,7 @@ def block_some_of_many(world: World) -> None:
     assert len(messages) == LEAST_WINDOW < 3 * asked
     for claim in world.ledger.claim([messages[0], messages[-1]]):
         assert claim is not None
-        world.ledger.block(claim, CorpusChangedError("indexed anew"))
+        world.ledger.block(claim, CorpusChangedError("indexed again"))
     cancel(world.engine, world.run)
 
 
@@ -249,6 +252,14 @@ def prune_runs(world: World) -> None:
     assert sum(removed.runs for removed in prune(world.engine, [*ended, world.run])) == 3
 
 
+def raise_a_budget(world: World) -> None:
+    run_to_end(world.ledger, world.begin(3 * LEAST_WINDOW, provenance={BUDGETS: {"run": {"steps": 5}}}))
+    end_unbegun(world.engine)
+    raised = raise_budget(world.engine, world.run, Budgets(run=Budget(steps=10_000)), find_system)
+    assert raised.questions == 3 * LEAST_WINDOW
+    cancel(world.engine, world.run)
+
+
 SCENARIOS = (
     finish,
     fail_and_retry,
@@ -261,6 +272,7 @@ SCENARIOS = (
     pause_and_cancel,
     ask_in_batches,
     take_over,
+    raise_a_budget,
     prune_runs,
 )
 

@@ -1,34 +1,38 @@
-"""Summaries of questions that have ended: how they came out, made from their traces and made anew when these change."""
+"""Summaries of questions that have ended: how they came out, made from their traces and again when these change."""
 
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, delete, func, literal_column, select, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.evaluation.causes.cause import Cause
+from cotrail.evaluation.metrics.registry import main_metrics
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
-from cotrail.models.commands.summarizing import VERSION, due_runs, next_questions, write_summaries
+from cotrail.models.commands.summarizing import VERSION, due_runs, forget_summaries, next_questions, write_summaries
 from cotrail.models.commands.summarizing import begin as begin_run
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
 from cotrail.models.queries.runs import read_run, summaries_of
 from cotrail.models.records.maintaining import SUMMARIZER
 from cotrail.models.schema.summary_tables import question_summaries, run_summaries
-from cotrail.services.views import summarizing
-from cotrail.services.views.scoring import read_scores
-from cotrail.services.views.summarized_questions import QuestionSummaries, read_summaries, summarize_small
-from cotrail.services.views.summarized_runs import read_standings
-from cotrail.services.views.summarizing import summarize
+from cotrail.models.schema.tables import questions
+from cotrail.services.results import auditing
+from cotrail.services.results.auditing import summary_findings
+from cotrail.services.results.runs import read_standings
+from cotrail.services.results.scoring import read_scores
+from cotrail.services.results.summaries import QuestionSummaries, read_summaries, summarize_small
+from cotrail.services.results.summarizing import summarize
+from cotrail.services.runs.scores import scored_questions
 from cotrail.systems.registry import find_system
-from cotrail.workers.summarizing import SummaryRunner
+from cotrail.workers.housekeeping import SummaryRunner
 from tests.conftest import Eventually
-from tests.integration.stepping import LEASE, ask, begin, close_runs, completed, run_to_end, unsent
+from tests.integration.stepping import LEASE, STEPS, ask, begin, close_runs, completed, run_to_end, unsent
 from tests.integration.test_causes import RUN, SCRIPTS, towns
 
 __all__ = ["towns"]
@@ -106,7 +110,7 @@ def test_a_closed_run_is_complete_and_has_its_scores(towns: Engine) -> None:
     with towns.connect() as connection:
         scores = read_scores(connection, RUN)
     assert {each.metric: each.mean for each in standing.scores} == {
-        name: scores.metrics[name] for name in summarizing.MAIN if scores.metrics[name] is not None
+        each.name: scores.metrics[each.name] for each in main_metrics() if scores.metrics[each.name] is not None
     }
     for each in standing.scores:
         interval = scores.intervals[each.metric]
@@ -164,6 +168,22 @@ def test_a_run_under_way_is_summarized_as_far_as_it_is(engine: Engine) -> None:
     assert page(engine, "live").counts.outcomes == {"unscored": 1, "failed": 1, "cancelled": 1}
 
 
+def test_what_was_never_asked_has_no_scores_and_no_steps(engine: Engine) -> None:
+    """In lists, and where each question is scored, as in traces and exports; a step that never began isn't done."""
+    asked = [replace(each, answers=("Grayle",)) for each in ask(2)]
+    submit(engine, replace(submission(), id="left"), asked, find_system)
+    run_to_end(Ledger(engine, "w", LEASE, find_system), unsent(engine)[:1])
+    cancel(engine, "left")
+    whole(engine, "left")
+    answered, left = page(engine, "left").questions
+    assert (answered.f1, answered.steps) == (1.0, STEPS)
+    assert (left.outcome, left.f1, left.recall, left.steps) == ("cancelled", None, None, 0)
+    assert page(engine, "left").counts.steps == STEPS
+    with engine.connect() as connection:
+        _, scored = scored_questions(connection, read_run(connection, "left"))
+    assert set(scored.scores.values()) == {None}
+
+
 def test_pruning_removes_summaries(towns: Engine) -> None:
     whole(towns, RUN)
     list(prune(towns, [RUN]))
@@ -204,3 +224,82 @@ def test_a_process_beside_maintenance_summarizes_what_has_ended(
         eventually(
             lambda: connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar(), "it has ended"
         )
+
+
+def verified(engine: Engine) -> list[tuple[str, str | None, str | None]]:
+    """The table, the question and the column of each finding."""
+    with engine.connect() as connection:
+        return [(each.table, each.question, each.column) for each in summary_findings(connection, RUN)]
+
+
+def test_what_is_shown_is_verified_by_the_record_it_was_computed_from(towns: Engine) -> None:
+    """Whatever of it is changed by SQL, the verification of the record says so."""
+    whole(towns, RUN)
+    assert verified(towns) == []
+    values: dict[str, Any] = {
+        "outcome": "right",
+        "cause": "reader",
+        "f1": 0.123,
+        "recall": 0.123,
+        "limited": ~question_summaries.c.limited,
+        "steps": 77,
+        "retries": 77,
+        "tokens": 77,
+        "milliseconds": 77.5,
+        "cost": 77,
+        "scores": func.jsonb_set(question_summaries.c.scores, literal_column("'{answer_f1}', '0.123'")),
+    }
+    columns = {each.name for each in question_summaries.c if not each.computed and not each.primary_key}
+    values["version"] = VERSION + 1
+    assert values.keys() == columns - {"run_id"}
+    with towns.connect() as connection:
+        question = connection.execute(select(questions.c.id).where(questions.c.key == "hidden")).scalar_one()
+    own = question_summaries.c.question_id == question
+    for name, value in values.items():
+        with towns.begin() as connection:
+            connection.execute(update(question_summaries).where(own).values({name: value}))
+        assert ("question_summaries", "hidden", name) in verified(towns), name
+        with towns.begin() as connection:
+            forget_summaries(connection, [question])
+        whole(towns, RUN)
+        assert verified(towns) == [], name
+
+
+def test_what_stands_with_a_run_is_verified_by_its_questions(towns: Engine) -> None:
+    whole(towns, RUN)
+    for name, value in (
+        ("scores", func.jsonb_set(run_summaries.c.scores, literal_column("'{answer_f1,mean}', '1.0'"))),
+        ("counts", func.jsonb_set(run_summaries.c.counts, literal_column("'{outcomes,right}', '9'"))),
+    ):
+        with towns.connect() as connection, connection.begin() as changing:
+            connection.execute(update(run_summaries).values({name: value}))
+            found = [(each.table, each.column) for each in summary_findings(connection, RUN)]
+            changing.rollback()
+        assert found == [("run_summaries", name)]
+    with towns.connect() as connection, connection.begin() as changing:
+        connection.execute(update(question_summaries).values(f1=1.0))
+        run, records = auditing.trail(connection, RUN)
+        checked = auditing.with_summaries(connection, run, auditing.verify(records))
+        changing.rollback()
+    assert {(each.table, each.column) for each in checked.findings} == {("question_summaries", "f1")}
+    with towns.connect() as connection, connection.begin() as changing:
+        connection.execute(delete(question_summaries).where(question_summaries.c.outcome == "failed"))
+        found = [(each.table, each.column) for each in summary_findings(connection, RUN)]
+        changing.rollback()
+    assert ("question_summaries", None) in found
+    assert verified(towns) == []
+
+
+def test_a_process_without_the_run_s_dataset_accuses_nobody(towns: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole(towns, RUN)
+    with monkeypatch.context() as checking:
+        checking.setattr("cotrail.services.results.auditing.scorer_of", lambda _: None)
+        assert verified(towns) == []
+    with towns.begin() as connection:
+        forget_summaries(connection, list(connection.execute(select(questions.c.id)).scalars()))
+    with monkeypatch.context() as summarizing:
+        summarizing.setattr("cotrail.services.results.summarizing.scorer_of", lambda _: None)
+        whole(towns, RUN)
+    with towns.connect() as connection:
+        assert "right" not in connection.execute(select(question_summaries.c.outcome)).scalars().all()
+    assert verified(towns) == []

@@ -9,16 +9,14 @@ import pytest
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.generation import Sampling, Until
+from cotrail.core.generation import Sampling
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
-from cotrail.core.prompts import Prompt, Written, user
-from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.transformers.deterministic import CHUNK_TOKENS
+from cotrail.core.prompts import Prompt
+from cotrail.engines.language_models.transformers.slots import DETERMINISTIC_CHUNK_TOKENS
 from cotrail.engines.model_identity import model_identity, weights_digest
-from cotrail.errors import InputError, PromptTooLongError, TransientStepError, UnavailableError
-from tests.conftest import Eventually
+from cotrail.errors import InputError, PromptTooLongError, TransientStepError
 from tests.integration.holding import HeldUp, is_cut_off_alone
 
 if TYPE_CHECKING:
@@ -159,7 +157,7 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
     from transformers import AutoModelForCausalLM
 
     from cotrail.engines.language_models.transformers.causal import CausalRunner
-    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.model import load
     from cotrail.engines.language_models.transformers.scheduler import Scheduler
 
     loaded = load(folders[name])
@@ -188,7 +186,7 @@ def continuation(model: Any, request: "Request") -> list[int]:
 
 def test_guesses_save_passes_and_change_nothing(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     from cotrail.engines.language_models.transformers.causal import CausalRunner
-    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.model import load
     from cotrail.engines.language_models.transformers.request import Request
     from cotrail.engines.language_models.transformers.scheduler import Scheduler
 
@@ -315,12 +313,12 @@ def sorted_by_length(results: Sequence[tuple[str, int]], logits: Sequence[Any]) 
 def test_deterministic_reading_reuses_whole_chunks(make_model: Make) -> None:
     model = make_model("deterministic")
     shared = model.count_tokens(demonstrations().text)
-    assert shared > 2 * CHUNK_TOKENS
+    assert shared > 2 * DETERMINISTIC_CHUNK_TOKENS
     first, *others = [model.generate(GenerationRequest(prompt, "line", 8)) for prompt in [*PROMPTS, PROMPTS[0]]]
     assert first.cached_prompt_tokens == 0
     for result in others:
-        assert result.cached_prompt_tokens >= shared // CHUNK_TOKENS * CHUNK_TOKENS
-        assert result.cached_prompt_tokens % CHUNK_TOKENS == 0
+        assert result.cached_prompt_tokens >= shared // DETERMINISTIC_CHUNK_TOKENS * DETERMINISTIC_CHUNK_TOKENS
+        assert result.cached_prompt_tokens % DETERMINISTIC_CHUNK_TOKENS == 0
         assert result.drafted_tokens == 0
 
 
@@ -353,7 +351,7 @@ def test_what_does_not_fit_memory_in_one_pass_is_done_in_several(
     import torch
 
     from cotrail.engines.language_models.transformers.causal import CausalRunner
-    from cotrail.engines.language_models.transformers.loading import load
+    from cotrail.engines.language_models.transformers.model import load
     from cotrail.engines.language_models.transformers.request import Request
 
     loaded = load(folders["llama"])
@@ -452,39 +450,3 @@ def test_an_identity_follows_every_file_of_a_model(folders: dict[str, Path], mak
     changed = make_model().identity
     extra.unlink()
     assert changed != before
-
-
-def test_smollm2_writes_a_chain_from_its_gguf(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
-    from cotrail.engines.language_models.transformers import causal
-    from cotrail.engines.language_models.transformers.model import TransformersModel
-
-    try:
-        path = smollm2_path()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    monkeypatch.setitem(causal.WRITES_AHEAD, "cpu", True)
-    model = TransformersModel(path, "smollm2-135m", "fast", 1, CONTEXT)
-    text = "Ostmark is a country. Its capital is Brenn."
-    paragraph = Paragraph(id="Ostmark", title="Ostmark", text=text)
-    prompt = few_shot_prompt(
-        demonstrations=demonstrations(), paragraphs=(paragraph,), question="What is the capital of Ostmark?"
-    )
-    result = model.generate(GenerationRequest(prompt, "sentence", 40))
-    assert result.text.endswith((".", "?", "!"))
-    assert result.raw.lstrip().startswith(result.text)
-    assert model.count_tokens(result.raw) - model.count_tokens(result.text) <= 4
-    eventually(lambda: not model._scheduler._runner.busy, "the rest of the chain is written")
-    talk = Prompt(turns=(user("What is the capital of France? Answer with one word.<|im_end|>"),))
-    said = model.generate(GenerationRequest(talk, "stop", 20))
-    assert "Paris" in said.text
-    assert said.ended == "end"
-    following = model.generate(GenerationRequest(prompt.append(Written(f" {result.text}")), "sentence", 40))
-    assert following.text != result.text
-    assert following.accepted_tokens >= following.generated_tokens - 2
-    nothing = Demonstration(id="0", paragraphs=(), question="a", answer="\n\nQ: a\nA:" * 30)
-    breaking = few_shot_prompt(demonstrations=Demonstrations(items=(nothing,)), question="a")
-    untils: tuple[Until, ...] = ("sentence", "line")
-    for until in untils:
-        ended = model.generate(GenerationRequest(breaking, until, 8))
-        assert (ended.text, ended.generated_tokens) == ("", 1)
-    model.interrupt()

@@ -1,6 +1,6 @@
 """Conversations in the transformers engine: templates, control tokens, stop strings, sampling, scores and calls."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, assi
 from cotrail.engines.language_models.catalogue import ModelSpec, Transformers, check_capabilities
 from cotrail.engines.language_models.quoted_controls import named_controls
 from cotrail.errors import InputError, PromptTooLongError, StepError
+from tests.integration.transformers_models import Make, maker
 
 if TYPE_CHECKING:
-    from cotrail.engines.language_models.transformers.loading import Loaded
-    from cotrail.engines.language_models.transformers.model import TransformersModel
+    from cotrail.engines.language_models.transformers.model import Loaded, TransformersModel
     from cotrail.engines.language_models.transformers.request import Request
 
 pytestmark = pytest.mark.usefixtures("transformers")
@@ -87,29 +87,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def loaded(folder: Path) -> "Loaded":
-    from cotrail.engines.language_models.transformers.loading import load
-
-    return load(folder)
-
-
-Make = Callable[..., "TransformersModel"]
-
-
 @pytest.fixture
 def make_model(folder: Path) -> Iterator[Make]:
-    from cotrail.engines.language_models.transformers.model import TransformersModel
-
-    made = []
-
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> "TransformersModel":
-        made.append(TransformersModel(folder, "chat", profile, slots, context))
-        return made[-1]
-
-    yield make
-    for model in made:
-        model.interrupt()
+    with maker(folder, "chat", CONTEXT) as make:
+        yield make
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, user
 from cotrail.errors import InputError, StepError, TransientStepError
 from tests.integration.holding import is_cut_off_alone
+from tests.integration.transformers_models import Make, maker
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from cotrail.engines.language_models.transformers.loading import Loaded
-    from cotrail.engines.language_models.transformers.model import TransformersModel
+    from cotrail.engines.language_models.transformers.model import Loaded, TransformersModel
     from cotrail.engines.language_models.transformers.request import Request
     from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 
@@ -96,29 +96,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def loaded(folder: Path) -> "Loaded":
-    from cotrail.engines.language_models.transformers.loading import load
-
-    return load(folder)
-
-
-Make = Callable[..., "TransformersModel"]
-
-
 @pytest.fixture
 def make_model(folder: Path) -> Iterator[Make]:
-    from cotrail.engines.language_models.transformers.model import TransformersModel
-
-    made = []
-
-    def make(profile: Profile = "fast", slots: int = 1, context: int = CONTEXT) -> "TransformersModel":
-        made.append(TransformersModel(folder, "tiny", profile, slots, context))
-        return made[-1]
-
-    yield make
-    for model in made:
-        model.interrupt()
+    with maker(folder, "tiny", CONTEXT) as make:
+        yield make
 
 
 def requests(loaded: "Loaded", seed: int, count: int, longest: int = 40) -> "list[Request]":
@@ -200,7 +181,7 @@ def test_one_generation_is_cut_off_and_the_others_write_what_they_would_have_wri
 def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
     loaded: "Loaded", make_writer: Callable[..., Write], slots: int
 ) -> None:
-    from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
+    from cotrail.engines.language_models.transformers.seq2seq import COLUMNS
 
     asked = requests(loaded, seed=1, count=12)
     asked[4].max_tokens = COLUMNS + 60  # so long that the columns are moved
@@ -215,7 +196,7 @@ def test_greedy_texts_are_those_of_transformers_whoever_else_is_written_for(
 def test_deterministic_results_are_the_same_to_the_last_bit_whatever_else_is_asked(
     loaded: "Loaded", make_writer: Callable[..., Write]
 ) -> None:
-    from cotrail.engines.language_models.transformers.seq2seq_cache import COLUMNS
+    from cotrail.engines.language_models.transformers.seq2seq import COLUMNS
 
     logits: list[bytes] = []
     handle = loaded.model.lm_head.register_forward_hook(lambda *call: logits.append(call[2].numpy().tobytes()))

@@ -17,7 +17,7 @@ from kombu.messaging import Consumer
 from redis import Redis
 
 from cotrail.configuration.settings import Settings
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import routing
 from cotrail.workers.app import app
 from cotrail.workers.transport import LOGGED_SKIPS, UNREADABLE_SUFFIX, Connection, Skipped, Transport

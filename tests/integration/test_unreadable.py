@@ -12,7 +12,7 @@ from cotrail.core.results import Failure
 from cotrail.models.commands.control import resume
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import DemonstrationSet, attempts, questions, steps
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Query

@@ -11,28 +11,26 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.scorers import scorer
+from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.prefixes import Prefix
+from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.replaying import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.tables import questions, runs
-from cotrail.services.runs.partial_scores import partial_line
-from cotrail.services.runs.run_progress import run_progress
-from cotrail.services.runs.run_readings import PartialScores, RunReading, read_again
-from cotrail.services.runs.run_speed import WatchedRun
+from cotrail.services.results.scoring import read_scores
+from cotrail.services.runs.progress import PartialScores, RunReading, partial_line, read_again, run_progress
+from cotrail.services.runs.scores import scores_by_question
+from cotrail.services.runs.speed import WatchedRun
 from cotrail.services.runs.submission import check_measurable, in_random_order
 from cotrail.services.runs.watching import watch
-from cotrail.services.views.scored_questions import scores_by_question
-from cotrail.services.views.scoring import read_scores
 from cotrail.systems.registry import find_system, recorded_system
-from cotrail.workers.stopping import Stopping
+from cotrail.workers.housekeeping import Stopping
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, close_runs, completed, run_to_end
 
@@ -206,7 +204,7 @@ def test_partial_scores_are_those_of_the_first_questions_read_once_each(engine: 
         whole = read_scores(connection, RUN)
     f1 = scores[0]
     assert (f1.mean, f1.interval) == (whole.metrics["answer_f1"], whole.intervals["answer_f1"])
-    assert partial_line(scores).startswith("answer F1 so far 1.00 (")
+    assert partial_line(scores).startswith("answer F1 so far 100.0 % (")
     assert partial_line(scores).endswith(" over the first 2 questions")
 
 

@@ -1,8 +1,12 @@
 """Files that are uploaded: by their digests, whole and in pieces, through lost connections; and paths of the server."""
 
 import hashlib
+import json
+import shutil
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +17,45 @@ from tenacity import wait_none
 
 from cotrail.api.app import application
 from cotrail.client.calls import Call
-from cotrail.client.door import RemoteDoor
+from cotrail.client.transport import RemoteTransport
 from cotrail.client.uploading import PIECE_BYTES, Uploading
 from cotrail.configuration.settings import settings
-from cotrail.errors import InputError, UnavailableError, UnknownNameError
-from cotrail.services.access.actor import ALL_SCOPES, Actor, acting
-from cotrail.services.data.file_references import check_file_name
-from cotrail.services.data.uploaded_files import named_without_place, remove_unused, uploaded_file
-from cotrail.services.data.uploaded_folders import path_of
-from cotrail.services.jobs.indexing import IndexRequest
-from cotrail.services.operations.files import NamesFiles, moved
+from cotrail.errors import InputError, QuotaExceededError, TooLargeError, UnavailableError, UnknownNameError
+from cotrail.services.actor import ALL_SCOPES, Actor, acting
+from cotrail.services.library import uploaded_files
+from cotrail.services.library.file_references import check_file_name
+from cotrail.services.library.named_files import NamesFiles, moved
+from cotrail.services.library.uploaded_files import (
+    ENTRY_BYTES,
+    MOST_LEVELS,
+    UploadedPaths,
+    fill_folder,
+    named_without_place,
+    remove_unused,
+    uploaded_file,
+)
+from cotrail.services.library.uploads import FILE_ENTRIES
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
-from cotrail.services.papers.sent_files import ExperimentRequest
+from cotrail.services.runs.composing import file_record, recorded_file
+from cotrail.services.runs.experiments import ExperimentRequest
 from cotrail.services.runs.forking import ForkRequest
+from cotrail.services.runs.jobs import IndexRequest
 from cotrail.services.runs.judging import JudgeRequest
-from cotrail.services.runs.provenance import file_record, recorded_file
 from cotrail.services.runs.requests import AskRequest, RunRequest
 from tests.cases import each_case
 from tests.conftest import wait_until
 from tests.integration.asked_service import HERE, FromHere
 from tests.integration.serving import Server, serving
 
+PROBLEM = "application/problem+json"
+
 CONTENT = b'{"id": "1", "question": "Who?"}\n'
+
+
+def path_of(text: str) -> str:
+    """The path that a request of its own gets for a reference."""
+    return UploadedPaths().path_of(text)
 
 
 def digest(content: bytes) -> str:
@@ -43,8 +63,9 @@ def digest(content: bytes) -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COTRAIL_DATABASE_URL", database.replace("+psycopg", ""))
     settings.cache_clear()
     return tmp_path / "home"
 
@@ -132,6 +153,57 @@ def test_projects_have_files_of_their_own(client: TestClient[Any], home: Path) -
             path_of(digest(CONTENT))
 
 
+@pytest.fixture
+def limited(client: TestClient[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int | None], Any]]:
+    """Limits what the default project's files may take; what was removed is noticed at once."""
+
+    def limit(most: int | None) -> Any:
+        return client.patch("/v1/projects/default", json={"stored_bytes": most}).json()["stored_bytes"]
+
+    monkeypatch.setattr(uploaded_files, "LOOK_SECONDS", 0)
+    yield limit
+    assert limit(None) is None
+
+
+def test_the_files_of_a_project_have_a_quota_in_bytes(
+    client: TestClient[Any], home: Path, limited: Callable[[int | None], Any]
+) -> None:
+    one = len(CONTENT) + FILE_ENTRIES * ENTRY_BYTES
+    assert put(client).status_code == 200
+    assert limited(3 * one + 3 * ENTRY_BYTES) == 3 * one + 3 * ENTRY_BYTES  # two more, and not a fourth
+    assert [put(client, CONTENT.replace(b"1", each)).status_code for each in (b"2", b"3", b"4")] == [200, 200, 429]
+    refused = put(client, b"other")
+    assert refused.json()["type"].endswith("#quota-exceeded")
+    assert "ask for a larger quota" in refused.json()["detail"]
+    begun = client.post("/v1/uploads", json={"digest": digest(b"o" * 9000), "name": "o", "bytes": 9000})
+    assert begun.status_code == 429
+    for folder in (home / "files" / "default").iterdir():
+        shutil.rmtree(folder) if folder.name in {digest(CONTENT).removeprefix("sha256:"), "arriving"} else None
+    assert put(client, b"other").status_code == 200  # a file that was removed made room
+    limited(0)
+    assert put(client, b"").status_code == 429
+
+
+def test_requests_at_once_do_not_exceed_the_quota_together(
+    client: TestClient[Any], home: Path, limited: Callable[[int | None], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploaded_files, "LOOK_SECONDS", 3600)
+    limited(10 * 2**20)
+    with ThreadPoolExecutor(8) as pool:
+        bodies = [bytes([each]) * 2**20 for each in range(20)]
+        answers = list(pool.map(partial(put, client), bodies))
+    assert {each.status_code for each in answers} == {200, 429}
+    kept = sum(path.stat().st_size for path in (home / "files").rglob("*") if path.is_file())
+    assert kept < 10 * 2**20
+
+
+def test_folders_of_empty_files_take_room(listed: "Put", limited: Callable[[int | None], Any]) -> None:
+    limited(100 * ENTRY_BYTES)
+    assert Path(path_of(listed(dict.fromkeys(map(str, range(10)))))).is_dir()
+    with pytest.raises(QuotaExceededError, match="the uploaded files of the project default would take"):
+        path_of(listed(dict.fromkeys(map(str, range(100)))))
+
+
 def test_what_nobody_uses_is_removed(client: TestClient[Any], home: Path) -> None:
     put(client)
     assert remove_unused(1) == 0
@@ -148,13 +220,13 @@ def server(home: Path, tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def door(server: Server) -> Iterator[RemoteDoor]:
-    door = RemoteDoor(server.url)
-    yield door
-    door.close()
+def transport(server: Server) -> Iterator[RemoteTransport]:
+    transport = RemoteTransport(server.url)
+    yield transport
+    transport.close()
 
 
-def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: Path) -> None:
+def test_a_folder_is_the_same_folder_on_the_server(transport: RemoteTransport, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     (folder / "below").mkdir(parents=True)
     (folder / "a.md").write_text("# A\n\nText.\n")
@@ -162,7 +234,7 @@ def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: P
     (folder / "below" / "same.txt").write_text("Other text.\n")
     (folder / "picture.png").write_bytes(b"\x89PNG")
     (folder / ".hidden.md").write_text("hidden")
-    reference = door.upload(str(folder))
+    reference = transport.upload(str(folder))
     made = Path(path_of(reference))
     assert made.name == "notes"
     assert {str(each.relative_to(made)): each.read_bytes() for each in made.rglob("*") if each.is_file()} == {
@@ -175,17 +247,88 @@ def test_a_folder_is_the_same_folder_on_the_server(door: RemoteDoor, tmp_path: P
     assert file_record(made)["path"] == "notes"
 
 
-def test_a_list_of_a_folder_leads_out_of_none(door: RemoteDoor, tmp_path: Path) -> None:
+def test_a_list_of_a_folder_leads_out_of_none(transport: RemoteTransport, tmp_path: Path) -> None:
     for name in ("../a.txt", "/etc/a.txt", "a/../../b.txt", ""):
         listed = tmp_path / "list.json"
         listed.write_text(f'{{"{name}": null}}')
-        reference = door.upload(str(listed))
+        reference = transport.upload(str(listed))
         with pytest.raises(InputError, match="isn't a name for a file"):
             path_of(f"folder:{reference}")
 
 
+Put = Callable[..., str]
+
+
+@pytest.fixture
+def listed(client: TestClient[Any]) -> Put:
+    """Uploads a list of a folder and returns the reference to the folder."""
+
+    def put_list(files: dict[str, str | None]) -> str:
+        content = json.dumps(files).encode()
+        assert put(client, content, "list").status_code == 200
+        return f"folder:{digest(content)}/list"
+
+    return put_list
+
+
+def refusal(client: TestClient[Any], *files: str) -> str:
+    """What is said where these files can't make a corpus; nothing may be written for them."""
+    places = [str(number) for number, _ in enumerate(files)]
+    said = client.post("/v1/corpora", json={"name": "mine", "files": files, "places": places})
+    assert (said.status_code, said.headers["content-type"]) in ((413, PROBLEM), (422, PROBLEM)), said.text
+    assert not list(settings().files_path.rglob("folders/*/*"))
+    told: str = said.json()["detail"]
+    assert "\n" not in told
+    return told
+
+
+def test_lists_that_no_folder_can_have_are_refused(client: TestClient[Any], listed: Put) -> None:
+    deep = listed({"a.md": None})
+    for _ in range(MOST_LEVELS + 1):
+        deep = listed({"f": deep})
+    file = f"{digest(CONTENT)}/q.jsonl"
+    put(client)
+    below = listed({"b": file})
+    assert "is a file and a folder" in refusal(client, listed({"a": None, "a/b": None}))
+    assert "is a file and a folder" in refusal(client, listed({"a/b": below, "a": file}))
+    assert "two files at 'a/b'" in refusal(client, listed({"a": below, "a/b": file}))
+    assert "two files at 'a/b'" in refusal(client, listed({"a//b": file, "a/./b": file}))
+    assert "too long" in refusal(client, listed({"/".join(["a" * 200] * 25): None}))
+    assert "too long" in refusal(client, deep)
+    assert put(client, b"[]", "list").status_code == 200
+    assert "is no list" in refusal(client, f"folder:{digest(b'[]')}/list")
+
+
+def test_what_lists_come_to_is_counted_as_a_whole(
+    client: TestClient[Any], listed: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploaded_files, "MOST_FILES", 1_000)
+    many = listed({f"{number}.md": None for number in range(12)})
+    wide = listed({str(number): many for number in range(12)})
+    third = listed({str(number): wide for number in range(12)})
+    assert "more than 1,000 files" in refusal(client, third)
+    assert "more than 1,000 files" in refusal(
+        client, listed({"/".join([str(each), *"a" * 60]): None for each in range(20)})
+    )
+    uploaded = UploadedPaths()
+
+    def place_eight() -> None:
+        for _ in range(8):
+            uploaded.path_of(wide)
+
+    with pytest.raises(TooLargeError, match=r"more than 1,000 files"):
+        place_eight()
+    put(client)
+    large = listed({"a": digest(CONTENT), "b": digest(CONTENT)})
+    monkeypatch.setenv("COTRAIL_UPLOAD_BYTES", str(2 * len(CONTENT)))
+    settings.cache_clear()
+    assert Path(path_of(large)).is_dir()
+    with pytest.raises(TooLargeError, match="together"):
+        fill_folder(settings().home / "made", {"a": large, "b": large})
+
+
 def test_a_large_file_gets_through_lost_connections_and_a_killed_server(
-    server: Server, door: RemoteDoor, tmp_path: Path
+    server: Server, transport: RemoteTransport, tmp_path: Path
 ) -> None:
     file = tmp_path / "corpus.jsonl"
     file.write_bytes(b"0123456789abcdef" * (PIECE_BYTES * 5 // 32))
@@ -193,12 +336,12 @@ def test_a_large_file_gets_through_lost_connections_and_a_killed_server(
 
     def send(call: Call) -> bytes:
         if call.method != "PATCH":
-            return door._send(call)
+            return transport._send(call)
         pieces.append(len(call.body or b""))
         if len(pieces) == 1:  # the connection is lost in the middle
             send_half(server, call)
             raise UnavailableError("lost")
-        answer = door._send(call)
+        answer = transport._send(call)
         if len(pieces) == 2:  # the answer is lost, and the server killed
             server.kill()
             server.start()

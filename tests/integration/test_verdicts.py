@@ -13,10 +13,9 @@ from cotrail.core.actions.generate import Judge
 from cotrail.errors import InputError
 from cotrail.models.commands.control import cancel
 from cotrail.models.schema.tables import runs
-from cotrail.services.runs.named_runs import find_run
-from cotrail.services.views.calibrating import calibrate
-from cotrail.services.views.judges import verdict_scores
-from cotrail.services.views.run_verdicts import JudgeVerdicts, RunVerdicts, run_verdicts, verdicts_on
+from cotrail.services.results.judges import calibrate, verdict_scores
+from cotrail.services.results.verdicts import JudgeVerdicts, RunVerdicts, run_verdicts, verdicts_on
+from cotrail.services.runs.labels import find_run
 from cotrail.systems.judge.rubric import built_in
 from tests.integration.conftest import Cotrail
 from tests.integration.judged import KEYS, OTHER, RUN, UNREADABLE, Said, answer, judge, verdict, verdicts
@@ -68,7 +67,7 @@ def test_verdicts_are_counted_over_all_questions(engine: Engine, run: str) -> No
     assert (strict.tally.questions, strict.tally.unanswered, strict.tally.without, strict.failed) == (5, 1, 1, 1)
     assert strict.tally.mean == pytest.approx(2 / 5)
     assert strict.tally.interval is not None
-    assert strict.tally.interval.method == "wilson"
+    assert strict.tally.interval.method == "clopper-pearson"
     assert kind.tally.mean == pytest.approx(4 / 6)
     assert (strict.prompt_tokens, strict.generated_tokens) == (400, 80)
     assert {name: part.mean for name, part in kind.kinds["type"].items()} == {
@@ -171,7 +170,7 @@ def test_preferences_are_seen_from_both_runs(engine: Engine) -> None:
 def go_through(key: str, action: Judge) -> Said:
     """Three claims of each answer: one supported, one without a paragraph, one contradicted for q0 alone."""
     shown = action.prompt.render()
-    if "<claim>" not in shown:
+    if "<claim-" not in shown:
         return {"claims": ["It is a bridge.", "It is old.", f"It is {key}."] if key != "q4" else []}
     if "It is a bridge." in shown:
         return {"reasoning": "Said.", "cited": [1, 2], "verdict": "supported"}
@@ -199,7 +198,7 @@ def test_the_command_prints_a_table_and_the_questions(cotrail: Cotrail, run: str
     assert "correct 2, incorrect 2" in text
     assert "correct/m and correct/n" in text
     assert "Krippendorff's alpha 0.533 over 4 questions" in text
-    assert "incorrect (70% sure)" in text
+    assert "incorrect (70 % sure)" in text
     assert "UnansweredError: no verdict could be read" in text
     assert "never answered" in text
     assert "`cotrail retry strict --failed` asks again" in text
@@ -236,10 +235,10 @@ def test_scores_of_a_judge_are_the_shares_of_its_verdicts(cotrail: Cotrail, run:
     text = printed(cotrail, "score", "kind")
     assert "answer_em" not in text
     lines = {line.split()[0]: line for line in text.splitlines() if line}
-    # Four of the five that it was asked about, with Wilson's interval by its formula.
-    assert "0.800" in lines["correct"]
+    # Four of the five that it was asked about, with the exact binomial interval.
+    assert "80.0 %" in lines["correct"]
     assert "4 of 5" in lines["correct"]
-    assert "0.376 to 0.964" in lines["correct"]
+    assert "28.4 to 99.5" in lines["correct"]
     assert "score over 5 answers with a verdict" in lines["mean"]
     told = json.loads(printed(cotrail, "score", "strict", "--json"))
     assert set(told["metrics"].values()) == {None}
@@ -249,8 +248,8 @@ def test_scores_of_a_judge_are_the_shares_of_its_verdicts(cotrail: Cotrail, run:
 
 def test_a_trace_ends_with_what_judges_say(cotrail: Cotrail, run: str) -> None:
     text = printed(cotrail, "trace", run, "q2")
-    assert text.index("Judges") < text.index("incorrect (70% sure)") < text.index("It is incorrect.")
-    assert "correct (50% sure)" in text
+    assert text.index("Judges") < text.index("incorrect (70 % sure)") < text.index("It is incorrect.")
+    assert "correct (50 % sure)" in text
     told = json.loads(printed(cotrail, "trace", run, "q4", "--json"))
     assert told["verdicts"][0]["failure"]["type"] == UNREADABLE.type
     assert told["verdicts"][1]["judgement"]["verdict"] == "correct"
@@ -272,7 +271,7 @@ def test_the_report_shows_verdicts_in_its_summary_and_at_each_question(
     text = Page((tmp_path / "run.html").read_text()).text
     assert "correct 2, incorrect 2" in text
     assert "Krippendorff's alpha 0.533" in text
-    assert "incorrect (70% sure)" in text
+    assert "incorrect (70 % sure)" in text
     assert "It is incorrect." in text
 
 

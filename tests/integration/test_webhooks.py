@@ -1,6 +1,7 @@
 """Webhooks: endpoints are told of each run that ends or is blocked, signed, at least once, under one id."""
 
 import base64
+import threading
 from pathlib import Path
 
 import msgspec
@@ -10,19 +11,19 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, func, select, update
 from standardwebhooks import Webhook
 
-from cotrail.configuration.webhooks import WebhookEndpoint, read_webhooks
+from cotrail.configuration.files import WebhookEndpoint, read_webhooks
 from cotrail.errors import BlockedError, InputError
 from cotrail.models.commands import control
 from cotrail.models.execution.closing import runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.webhooks import claim_due
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.service_tables import webhook_deliveries
 from cotrail.systems.registry import find_system
-from cotrail.workers.closing import Closing
+from cotrail.workers.housekeeping import Closing
 from cotrail.workers.webhooks import Webhooks
 from tests.conftest import Eventually
-from tests.integration.served import Asked, Served, answer
+from tests.integration.served import Asked, Served, answer, held
 from tests.integration.stepping import LEASE, begin, run_to_end, unsent
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of the tests").decode()
@@ -113,6 +114,25 @@ def test_an_endpoint_that_was_away_is_told_later_under_the_same_id(
         make_due(engine)
     assert len({asked.headers["webhook-id"] for asked in served.asked}) == 1
     assert in_outbox(engine) == 0
+
+
+def test_an_endpoint_that_does_not_answer_delays_no_other(
+    engine: Engine, endpoint: WebhookEndpoint, served: Served, eventually: Eventually
+) -> None:
+    go, dead = threading.Event(), Served()
+    dead.replies = [held(go, answer(204))]
+    webhooks = Webhooks(engine, {"a dead one": replace(endpoint, url=f"{dead.url}/hook"), "team": endpoint})
+    for number in range(3):
+        run_to_end(Ledger(engine, "w", LEASE, find_system), begin(engine, id=f"run-{number}"))
+    close(engine, webhooks, eventually)
+    webhooks.start_due()
+    eventually(lambda: len(dead.asked) == 1 and len(served.asked) == 3, "the others are told meanwhile")
+    make_due(engine)
+    webhooks.start_due()
+    go.set()
+    webhooks.join()
+    assert len({asked.headers["webhook-id"] for asked in dead.asked}) == len(dead.asked) == 3
+    dead.close()
 
 
 def test_one_that_is_gone_is_given_up(

@@ -11,8 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = ("pyproject.toml", "README.md", "LICENSE")
-OWN = ("cli", "configuration", "migrations", "models", "services", "tasks", "workers")
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_{0}(sys.argv[1])"
+OWN = ("migrations", "models", "tasks", "workers")
+WRITTEN = ("groups.py", "records.py")
+"""The modules of the clients that the build itself writes."""
+BUILD = "import sys; from cotrail.packaging import backend; backend.build_{0}(sys.argv[1])"
 
 
 def built(what: str, source: Path, folder: Path) -> Path:
@@ -30,9 +32,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copy(ROOT / name, source)
+    for name in WRITTEN:
+        (source / "cotrail" / "client" / name).unlink()
     with tarfile.open(built("sdist", source, place / "sdist")) as archive:
         archive.extractall(place / "unpacked", filter="data")
     [unpacked] = (place / "unpacked").iterdir()
+    assert all((unpacked / "cotrail" / "client" / name).is_file() for name in WRITTEN)
     return built("wheel", unpacked, place / "wheel")
 
 
@@ -68,7 +73,7 @@ def test_only_cotrail_is_installed_and_all_of_it(site: Path) -> None:
     modules = {str(path.relative_to(site / "cotrail")) for path in (site / "cotrail").rglob("*.py")}
     expected = {str(path.relative_to(ROOT)) for name in OWN for path in (ROOT / name).rglob("*.py")}
     assert expected | {str(path.relative_to(ROOT / "cotrail")) for path in (ROOT / "cotrail").rglob("*.py")} == modules
-    for data in ("py.typed", "migrations/script.py.mako", "services/views/reports/templates", "sample"):
+    for data in ("py.typed", "migrations/script.py.mako", "services/results/reports/templates", "sample"):
         assert (site / "cotrail" / data).exists(), data
 
 

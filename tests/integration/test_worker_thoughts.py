@@ -14,9 +14,8 @@ from cotrail.core.generation import HandsBack, Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt, assistant, plain, tool, user
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.catalogue import Transformers
+from cotrail.engines.language_models.catalogue import Transformers, smollm2_path
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
-from cotrail.engines.language_models.smollm2 import smollm2_path
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.errors import BlockedError, UnansweredError
 from tests.integration.learned import Exchange, taught

@@ -3,16 +3,45 @@
 import base64
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
+from cotrail.engines.engine_catalogue import EngineCatalogue, NamedEngine, OpenedT
 from cotrail.errors import UnavailableError
 from tests.integration.served import KEY
 
 DIMENSIONS = 32
+
+Make = Callable[..., Any]
+
+
+def found_role(
+    catalogue: EngineCatalogue[OpenedT], table: str, home: Path, url: str, **fields: object
+) -> NamedEngine[OpenedT]:
+    """The server of a file of models, in the role of the catalogue; fields are those of its table."""
+    entry = {"engine": "server", "url": url, "model": "m", "timeout_seconds": 60.0} | fields
+    (home / "models.toml").write_text(tomli_w.dumps({table: {"mine": entry}}))
+    return catalogue.find(home / "models.toml", "mine")
+
+
+@contextmanager
+def role_opener(catalogue: EngineCatalogue[Any], table: str, home: Path, url: str) -> Iterator[Make]:
+    """Opens the server in the role of the catalogue, at another address where one is given, and ends all at the end."""
+    made: list[Any] = []
+
+    def opener(at: str = "", limiter: Any = None, **fields: object) -> Any:
+        further = {} if limiter is None else {"limiter": limiter}
+        made.append(found_role(catalogue, table, home, at or url, **fields).open("fast", **further))
+        return made[-1]
+
+    yield opener
+    for each in made:
+        each.interrupt()
 
 
 def embedding_of(text: str) -> list[float]:
@@ -82,7 +111,7 @@ def llama_cpp(pooling: str) -> Iterator[str]:
     Its scores mean nothing, as SmolLM2 is no reranker.
     """
     xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp isn't installed")
-    from cotrail.engines.language_models.smollm2 import smollm2_path
+    from cotrail.engines.language_models.catalogue import smollm2_path
 
     params = xllamacpp.CommonParams()
     try:

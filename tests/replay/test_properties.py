@@ -27,7 +27,7 @@ from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.ircot import IRCoTSettings
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import SystemSpec

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.cause import Cause
 from cotrail.evaluation.causes.question_record import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
 

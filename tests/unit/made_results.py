@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.costs import cost as cost_of
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
+from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.parts.reader_settings import Reader
+from cotrail.systems.parts.reading import Reader
 
 MADE = Work(
     steps=7,
@@ -63,8 +64,12 @@ def made(
     kinds: Sequence[str] = (),
     cost: Cost = COST,
     factual_errors: Mapping[str, bool] | None = None,
+    unasked: int = 0,
 ) -> CellResult:
-    """A run with these values of its line's measure, by question; an F1 of 1 is an exact match."""
+    """A run with these values of its line's measure, by question; an F1 of 1 is an exact match.
+
+    unasked: questions behind these that it was never asked.
+    """
     scored = values if isinstance(values, Mapping) else {f"q{i}": value for i, value in enumerate(values)}
     return CellResult(
         cell=Cell(
@@ -79,6 +84,8 @@ def made(
         kinds={key: {"type": kind} for key, kind in zip(scored, kinds or ["bridge"] * len(scored), strict=True)},
         finished=len(scored) if finished is None else finished,
         cost=cost,
+        reach=Reach(ended=dict.fromkeys(scored, True) | {f"q{len(scored) + i}": False for i in range(unasked)}),
+        unasked=unasked,
         factual_errors=factual_errors or {},
     )
 

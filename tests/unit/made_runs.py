@@ -44,7 +44,7 @@ def record(system: str = "ircot", **fields: Any) -> RunRecord:
         "origin": None,
         "forked_at": None,
         "system": system,
-        "system_version": 2,
+        "system_version": 1,
         "settings": {"retrieval": {"count": 4}},
         "dataset": "jsonl",
         "corpus": "birds",

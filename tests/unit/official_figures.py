@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
-from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.drop import rounded
-from cotrail.evaluation.metrics.em_f1 import NO_OVERLAP, AnswerScores
+from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
+from cotrail.evaluation.metrics.drop import NO_OVERLAP, AnswerScores, rounded
 
 
 def official_figures(

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import cotrail
-from cotrail.common.redaction import Secrets
+from cotrail.common.log_formatting import Secrets
 from cotrail.core.table_sentences import boundary
 from cotrail.engines.language_models.segments import control_pattern
-from cotrail.engines.language_models.thoughts import MARKS, mark_pattern
+from cotrail.engines.language_models.thinking import MARKS, mark_pattern
 
-FOLDERS = ("cli", "configuration", "cotrail", "models", "services", "tasks", "workers")
+FOLDERS = ("cotrail", "models", "tasks", "workers")
 ROOT = Path(__file__).parents[2]
 
 Pattern = re.Pattern[Any]
@@ -24,20 +24,20 @@ CONTROLS = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", *(f"<|reserved_special_
 SECRET = "an \u00e9tude/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 MADE: Mapping[str, Callable[[], Pattern]] = {
-    "cotrail/common/redaction.py: Secrets.__init__": lambda: _only(vars(Secrets([SECRET])).values()),
+    "cotrail/common/log_formatting.py: Secrets.__init__": lambda: _only(vars(Secrets([SECRET])).values()),
     "cotrail/core/table_sentences.py: boundary": lambda: boundary("a. a " * 51),
     "cotrail/engines/language_models/chat_template.py: _segments": lambda: re.compile("([\U000f0000\U000f0001])"),
     "cotrail/engines/language_models/segments.py: control_pattern": lambda: control_pattern(CONTROLS),
-    "cotrail/engines/language_models/llamacpp/tokenizer.py: LlamaCppTokenizer._between": lambda: re.compile(
+    "cotrail/engines/language_models/llamacpp/model.py: LlamaCppTokenizer._between": lambda: re.compile(
         f"({control_pattern(CONTROLS).pattern})"
     ),
-    "cotrail/engines/language_models/thoughts.py: mark_pattern": lambda: mark_pattern(MARKS),
+    "cotrail/engines/language_models/thinking.py: any_of": lambda: mark_pattern(MARKS),
     "cotrail/engines/optional_packages.py: extra_with": lambda: re.compile(r"msgspec\b[^-].*extra == .(\w+)"),
 }
 """The functions that compile a pattern when they are called, with one of the hardest that each makes."""
 
 SEARCHED = (
-    "cotrail/common/expected_values.py: fits",
+    "cotrail/common/refusals.py: fits",
     "cotrail/engines/optional_packages.py: install_extra",
 )
 """The functions that search for a pattern by its text: that of a field, which `patterns` finds, and an extra's name."""

@@ -6,8 +6,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics import question_scores as scoring
-from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.metric import QuestionScores, ScoredQuestion
 
 
 def question_scores(

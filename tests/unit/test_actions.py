@@ -288,7 +288,7 @@ def test_every_field_is_covered_above() -> None:
     assert set(Retrieve.__struct_fields__) == searched | {"options", "corpus"}
     drawn = {"temperature", "top_p", "top_k", "repetition_penalty", "sample"}
     structured = {"schema", "choices"}
-    fields = {"prompt", "max_tokens", "until", "stop", "scored", "model"}
+    fields = {"prompt", "max_tokens", "until", "stop", "scored", "model", "calls"}
     assert set(Read.__struct_fields__) == fields | structured | drawn
     assert set(Reason.__struct_fields__) == set(Read.__struct_fields__) | {"splitter"}
     assert set(Lookup.__struct_fields__) == {"source", "text", "other"}

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.annotated import id_of
+from cotrail.data.datasets.frames import titles_of
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.registry import DATASETS, datasets_in
 from cotrail.data.datasets.sampled_files import sample_file, suffix
-from cotrail.data.datasets.wikipedia_links import titles_of
+from cotrail.data.datasets.spec import id_of
 from cotrail.errors import DatasetError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.queries.traces import Collected
+from cotrail.services.results.exporting import lines as lines_of
+from cotrail.services.results.reasoning import gold_paragraphs
 from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.scores import scores_of
 from cotrail.services.runs.submission import prepare
-from cotrail.services.views.exporting import lines as lines_of
-from cotrail.services.views.gold_paragraphs import gold_paragraphs
-from cotrail.services.views.scored_questions import scores_of
 from tests.cases import each_case
 from tests.unit.commands import Given
 from tests.unit.made_runs import question as made_question

@@ -16,7 +16,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.steps import in_parallel
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live, replayed
 from tests.unit.test_encoding import reopened

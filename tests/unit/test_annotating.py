@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.cli.commands.annotate import annotator_name
-from cotrail.cli.terminal.annotation_files import read_rows, write_rows
+from cotrail.cli.commands.label_causes import read_rows, write_rows
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import (
@@ -23,7 +23,7 @@ from cotrail.evaluation.metrics.factual_errors import (
     sentences_of,
 )
 from cotrail.models.queries.annotations import Chain
-from cotrail.services.views.annotations import SentenceRow, checked_marks, rows_of
+from cotrail.services.results.annotations import SentenceRow, checked_marks, rows_of
 from tests.cases import each_case
 
 Filled = Callable[..., Path]

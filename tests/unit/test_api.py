@@ -13,9 +13,10 @@ from litestar.testing import TestClient
 
 from cotrail.api.app import HEADERS, application
 from cotrail.api.problems import BUG, PAGE, STATUSES, UNREAD
-from cotrail.common.slugs import slug
+from cotrail.common.nearest import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
+from cotrail.services.actor import Scope
 from cotrail.services.operations.registry import OPERATIONS
 from tests.cases import each_case
 from tests.integration.asked_service import HERE, FromHere
@@ -123,8 +124,25 @@ def test_the_description_is_the_published_one_and_names_every_operation(service:
     schemathesis.openapi.from_dict(described).validate()
     ids = {each["operationId"] for path in described["paths"].values() for each in path.values()}
     assert ids >= OPERATIONS.keys()
-    for schema in described["components"]["schemas"].values():
+    for name, schema in described["components"]["schemas"].items():
+        assert name.isidentifier(), f"two records have the name {name.rpartition('.')[2]}: rename one"
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_generators_of_clients_find_a_description_in_the_former_version(service: TestClient[Any]) -> None:
+    newest, former = (service.get(f"/v1/openapi/{name}.json").json() for name in ("openapi", "openapi-3.1"))
+    published = msgspec.json.decode((DOCS / "openapi-3.1.json").read_bytes())
+    assert former == published, "run `python -m cotrail.api.published 3.1 > docs/openapi-3.1.json`"
+    assert former["openapi"] == "3.1.1"
+    assert former["components"].keys() == newest["components"].keys()
+    assert former["components"]["schemas"].keys() == newest["components"]["schemas"].keys()
+    schemathesis.openapi.from_dict(former).validate()
+    for unread in ("itemSchema", "prefixItems"):
+        assert unread in str(newest)
+        assert unread not in str(former)
+    for described in (newest, former):
+        every = {name: each for name, path in described["paths"].items() for each in path.values()}
+        assert [name for name, each in every.items() if each["x-scope"] not in list(Scope)] == []
 
 
 def _refused(answer: Any, status: int, said: str) -> None:

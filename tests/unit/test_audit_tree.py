@@ -5,7 +5,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.audit.merkle_tree import MerkleTree
+from cotrail.audit.question_sequence import MerkleTree
 from tests.cases import each_case
 
 LEAVES = ["", "\0", "\x10", " !", "01", "@ABC", "PQRSTUVW", "`abcdefghijklmno"]

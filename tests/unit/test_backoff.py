@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from cotrail.workers.backoff import Backoff
+from cotrail.workers.leading import Backoff
 
 
 def test_the_pause_doubles_with_each_failure_up_to_a_bound_and_a_success_resets_it() -> None:
@@ -17,7 +17,7 @@ def test_the_pause_doubles_with_each_failure_up_to_a_bound_and_a_success_resets_
 
 
 def test_it_is_due_at_once_and_then_after_its_pause() -> None:
-    with patch("cotrail.workers.backoff.time.monotonic") as now:
+    with patch("cotrail.workers.leading.time.monotonic") as now:
         now.return_value = 100.0
         backoff = Backoff(1.0, 8.0)
         assert backoff.due

@@ -72,7 +72,7 @@ INK = ("submit", "--system", "ircot", "--dataset", "jsonl", "--corpus", "ink", "
 RUN = 'system = "ircot"\ndataset = "jsonl"\nquestions = "q.jsonl"\ncorpus = "ink"\nmodel = "scripted"\n'
 SERVED = '[models.m]\nengine = "openai"\nurl = "http://h/v1"\nmodel = "m"\ncontext = 9\n'
 ACCEPTED = '{"id": "1", "title": "...", "text": "..."}, a tab-separated table (.tsv)'
-COUNT = "must be a whole number, 1 or more, e.g. `4`, not"
+COUNT = "must be a whole number from 1 to 2,147,483,647, e.g. `4`, not"
 
 
 class Bad(Struct, frozen=True, kw_only=True):
@@ -103,11 +103,11 @@ def run_file(lines: str, *said: str, base: str = RUN) -> Bad:
     return Bad(arguments=("submit", "run.toml"), run=base + lines, said=said)
 
 
-def models(table: str, *said: str) -> Bad:
+def models(table: str, *said: str, model: str = "m") -> Bad:
     return Bad(
         arguments=("submit", "--system", "ircot", "--dataset", "jsonl", "--questions", "q.jsonl", "--corpus", "ink"),
         models=table,
-        variables={"COTRAIL_MODEL": "m"},
+        variables={"COTRAIL_MODEL": model},
         said=("models.toml", *said),
     )
 
@@ -225,7 +225,9 @@ CASES = (
     run_file(
         "[settings]\nmax_sentencs = 3\n", "settings of ircot: there is no key `max_sentencs` (did you mean max_sen"
     ),
-    run_file('[settings]\nmax_sentences = "8"\n', "`max_sentences` must be a whole number, 1 or more, e.g. `8`"),
+    run_file(
+        '[settings]\nmax_sentences = "8"\n', "`max_sentences` must be a whole number from 1 to 2,147,483,647, e.g. `8`"
+    ),
     run_file("[settings.retrieval]\nretrieval_count = 0\n", "`retrieval.retrieval_count` must be a whole number"),
     run_file('[settings]\nsplitter = "a b"\n', "`splitter` must be `rules`, or the name of a spaCy pipeline"),
     run_file('[settings.reading]\nreader = "coot"\n', "`reading.reader` can't be 'coot' (did you mean cot?)"),
@@ -243,7 +245,11 @@ CASES = (
     models("[model.m]\n", "there is no key `model` (did you mean models?)"),
     models("models = 3\n", "`models` must be an object `{...}`, not 3"),
     models("x\n", "isn't TOML", "(at line 1"),
-    models('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"\n', "smollm2-135m is the name of a built-in model"),
+    models(
+        '[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"\n',
+        "smollm2-135m is the name of a built-in model",
+        model="smollm2-135m",
+    ),
     Bad(
         arguments=("corpora",),
         search="shards = 1\n",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cotrail.engines.retrieval.folders import build_index, open_index
+from cotrail.engines.retrieval.stores import build_index, open_index
 from tests.searching import search
 from tests.unit.docstrings import QUERIES, overlap, passages, questions
 

@@ -17,11 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.cli.terminal.annotation_files import read_rows
-from cotrail.common import input_limits as bounds
-from cotrail.common import json_files as records
-from cotrail.common import json_streaming as elements
-from cotrail.common.input_limits import (
+from cotrail.cli.commands.label_causes import read_rows
+from cotrail.common import json_files, text_files
+from cotrail.common.text_files import (
     MAX_DEPTH,
     MAX_PARAGRAPH_CHARACTERS,
     MAX_RECORD_BYTES,
@@ -35,18 +33,18 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets import infotabs
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.registry import DATASETS, RECIPES
-from cotrail.data.demonstrations.chains import read_chains
-from cotrail.data.demonstrations.files import read_demonstrations
-from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
+from cotrail.data.demonstrations.building import read_chains
+from cotrail.data.demonstrations.sets import read_demonstrations
+from cotrail.engines.knowledge.conceptnet import build_conceptnet
 from cotrail.engines.knowledge.wikidata.building import build_wikidata
 from cotrail.engines.language_models.scripted import Script
 from cotrail.engines.models_file import listed
 from cotrail.engines.script_files import read_script
 from cotrail.errors import CorpusError, InputError
 from cotrail.faithfulness.recorded import read_recorded
-from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.results.annotations import SentenceRow
+from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
-from cotrail.services.views.annotations import SentenceRow
 from tests.cases import each_case
 
 Read = Callable[[Path], object]
@@ -126,7 +124,7 @@ HOSTILE = {
 @pytest.fixture
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A smaller bound of records than the real one."""
-    for module in (bounds, elements, records, infotabs):
+    for module in (text_files, json_files, infotabs):
         monkeypatch.setattr(module, "MAX_RECORD_BYTES", MOST)
 
 
@@ -223,9 +221,9 @@ def test_depth_is_allowed_up_to_its_bound() -> None:
     def nested(depth: int) -> io.BytesIO:
         return io.BytesIO(b"[" * depth + b"]" * depth)
 
-    assert len(list(elements.elements(nested(MAX_DEPTH)))) == 1
-    with pytest.raises(elements.OversizeError):
-        list(elements.elements(nested(MAX_DEPTH + 1)))
+    assert len(list(json_files.elements(nested(MAX_DEPTH)))) == 1
+    with pytest.raises(json_files.OversizeError):
+        list(json_files.elements(nested(MAX_DEPTH + 1)))
 
 
 @given(
@@ -233,9 +231,9 @@ def test_depth_is_allowed_up_to_its_bound() -> None:
 )
 def test_the_parts_of_a_file_are_those_that_json_has(value: object) -> None:
     keyed = {"a": value, "": [value], "item": {"item": value}}
-    assert list(elements.elements(io.BytesIO(json.dumps([value, keyed]).encode()))) == [value, keyed]
-    assert list(elements.members(io.BytesIO(json.dumps(keyed).encode()))) == list(keyed.items())
-    assert list(elements.members(io.BytesIO(json.dumps([value]).encode()))) == []
+    assert list(json_files.elements(io.BytesIO(json.dumps([value, keyed]).encode()))) == [value, keyed]
+    assert list(json_files.members(io.BytesIO(json.dumps(keyed).encode()))) == list(keyed.items())
+    assert list(json_files.members(io.BytesIO(json.dumps([value]).encode()))) == []
 
 
 PIECES = (

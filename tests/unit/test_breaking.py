@@ -129,6 +129,18 @@ def test_alternatives_are_found_behind_a_reference() -> None:
     assert broken(old, new) == ["POST /x: the body can't be null any more"]
 
 
+def test_another_name_of_a_component_breaks_nothing_and_another_content_does() -> None:
+    link, other = ({"anyOf": [{"$ref": f"#/components/schemas/{name}"}, NOTHING]} for name in ("Link", "Other"))
+    old, new = document(link, link), document(other, other)
+    new["components"]["schemas"]["Other"] = COMPONENT
+    assert broken(old, new) == []
+    new["components"]["schemas"]["Other"] = record(last=TEXT)
+    assert broken(old, new) == [
+        "POST /x: `next` of the body is gone",
+        "POST /x: `next` of the answer 200 is gone",
+    ]
+
+
 def test_a_component_that_leads_to_itself_is_compared_once() -> None:
     link = {"$ref": "#/components/schemas/Link"}
     old = document(link, record(a=link, b=link))

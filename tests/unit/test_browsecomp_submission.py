@@ -12,7 +12,7 @@ from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Paragraph
 from cotrail.errors import InputError
-from cotrail.services.views.browsecomp_submission import submission_files
+from cotrail.services.results.exporting import submission_files
 from tests.unit.made_runs import NAMELESS, OWLS, question, record, search, step, written
 
 INK = Paragraph(id="ink", title="Ink", text="Stains.")

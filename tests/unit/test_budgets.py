@@ -14,15 +14,14 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.budgets import Budget, Budgets, Consumed, total
-from cotrail.core.consumption import consumed_by
-from cotrail.core.history import Finished, Halt, Next, Recorded
+from cotrail.core.history import Finished, Halt, Next, Recorded, consumed_by
 from cotrail.core.money import ModelPrice, Rates
 from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Action, Answer, System
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.one_step import OneStepSettings, one_step
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.rethinking.system import rethinking
 from cotrail.systems.searchain.settings import SearChainSettings
@@ -65,7 +64,7 @@ def driven(
         if isinstance(following, Next) and halt is None and after is not None and len(history) >= after:
             halt = Halt(after=len(history), limit="tokens")
             following = replay.advance(history, halt)
-        # A process that begins anew comes to the same, live and on replay.
+        # A process that begins again comes to the same, live and on replay.
         assert advance(system, history, BINDING, halt) == following
         if not isinstance(following, Next):
             assert isinstance(following, Finished)
@@ -173,6 +172,40 @@ def test_no_budget_is_exceeded_by_more_than_a_step(budget: Budget, steps: list[G
     limit = budget.reached(total(taken))
     assert limit or len(taken) == len(steps)
     assert not budget.reached(total(taken[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("budgets", "consumed", "largest", "under_way", "left"),
+    [
+        ({}, {"tokens": 100}, 100, 0, None),
+        ({"question": {"tokens": 100}}, {"tokens": 100}, 100, 0, None),
+        ({"run": {"tokens": 1000}}, {}, 0, 0, 1),  # nothing is known: the first begins alone
+        ({"run": {"tokens": 1000}}, {"tokens": 300}, 0, 1, 0),
+        ({"run": {"tokens": 1000}}, {"tokens": 300}, 300, 0, 2),
+        ({"run": {"tokens": 1000}}, {"tokens": 300}, 300, 1, 1),
+        ({"run": {"tokens": 1000}}, {"tokens": 300}, 300, 2, 0),
+        ({"run": {"tokens": 1000}}, {"tokens": 900}, 300, 0, 1),  # something is under way until it is used up
+        ({"run": {"tokens": 1000}}, {"tokens": 900}, 300, 1, 0),
+        ({"run": {"tokens": 1000}, "question": {"tokens": 100}}, {}, 0, 3, 7),
+        ({"run": {"tokens": 1000}, "question": {"tokens": 100}}, {"tokens": 50}, 25, 0, 38),
+        ({"run": {"tokens": 1000, "steps": 9}}, {"tokens": 10, "steps": 1}, 10, 0, 1),
+        ({"run": {"tokens": 1000, "money": 0.5}, "question": {"money": 0.1}}, {}, 0, 0, 1),
+    ],
+)
+def test_what_questions_under_way_may_take_is_reserved_before_others_begin(
+    budgets: Any, consumed: Any, largest: int, under_way: int, left: int | None
+) -> None:
+    read = msgspec.convert(budgets, Budgets)
+    assert read.questions_left(Consumed(**consumed), Consumed(tokens=largest), under_way) == left
+
+
+def test_a_run_that_is_served_in_batches_does_not_wait_for_a_first_question() -> None:
+    budgets = msgspec.convert({"run": {"tokens": 1000, "steps": 20}, "question": {"steps": 2}}, Budgets)
+    assert budgets.questions_left(Consumed(), Consumed(), 0, alone=False) == 10
+    assert (
+        msgspec.convert({"run": {"tokens": 1000}}, Budgets).questions_left(Consumed(), Consumed(), 0, alone=False)
+        is None
+    )
 
 
 def test_a_run_s_limit_is_named_as_such() -> None:

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora.building import BuildProgress, build_corpus
-from cotrail.data.corpora.checkpoints import checkpoint_path, draft_path, read_checkpoint
-from cotrail.data.corpora.digest_set import DigestSet
+from cotrail.data.corpora.building import BuildProgress, build_corpus, checkpoint_path, draft_path, read_checkpoint
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.corpora.iirc_articles import text_of
+from cotrail.data.corpora.paragraph_ids import DigestSet
+from cotrail.data.datasets.iirc import text_of
 from cotrail.data.datasets.registry import RECIPES
 from cotrail.errors import CorpusError, UnknownNameError
 from tests.cases import each_case

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from cotrail.cli.main import app
 from cotrail.core.demonstrations import AnswerForm, Demonstration
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion
 from cotrail.data.datasets.loading import load_annotated
+from cotrail.data.datasets.spec import AnnotatedQuestion
 from cotrail.data.demonstrations.building import (
     DISTRACTORS,
     DemonstrationShape,
@@ -22,10 +22,11 @@ from cotrail.data.demonstrations.building import (
     build_demonstrations,
     choose_distractors,
     cut_text,
+    read_chains,
     shapes,
+    with_chains,
 )
-from cotrail.data.demonstrations.chains import read_chains, with_chains
-from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
+from cotrail.data.demonstrations.sets import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
 from tests.cases import each_case
 

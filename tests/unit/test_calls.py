@@ -20,6 +20,11 @@ class Page(Struct, frozen=True):
         ("{}", None),
         ('{"title": "Si', None),
         ("", None),
+        (r'{"title": "a\u0000\u0000b"}', Page("a\ufffd\ufffdb")),
+        (r'{"title": "a\\u0000b"}', Page(r"a\u0000b")),
+        (r'{"title": "a\\\u0000b"}', Page("a\\\ufffdb")),
+        (r'{"title": "\ud800"}', None),
+        ('{"title": "Sild", "x": ' + "[" * 100_000 + "]" * 100_000 + "}", None),
     ],
 )
 def test_arguments_are_read_as_a_type_or_not_at_all(arguments: str, read: Page | None) -> None:

@@ -15,8 +15,10 @@ from cotrail.engines.language_models.catalogue import (
     find_model,
     identity,
     open_model,
+    served_table,
 )
 from cotrail.engines.optional_packages import install_extra
+from cotrail.engines.registry import CATALOGUES, find_engine
 from cotrail.errors import InputError, UnknownNameError
 from tests.cases import each_case
 
@@ -77,8 +79,9 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
     [
         ("[models", "isn.t TOML"),
         ("\udcff", "not UTF-8 text"),
-        ("models = 3", "malformed.*models"),
+        ("models = 3", "no model 'm'.*malformed: `models` must be"),
         ("[modles.m]", "malformed: there is no key `modles` .did you mean models\\?.; there are: models, embedders"),
+        ("[models]\nm = 3", "the model m is malformed: this must be"),
         (
             "[models.m]\n",
             "model m .*`engine` is missing; there are: llamacpp, transformers, openai, anthropic, gemini",
@@ -97,7 +100,6 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ),
         ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "no key `context`; there are: path"),
         ('[models.m]\nengine = "oracle"\npath = "x"\ncontext = 9', "no key `context`; there are: path"),
-        ('[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"', "built-in"),
         (
             f"[models.m]\n{OPENAI}key = 'sk-secret'",
             r"no key `key` \(did you mean key_variable\?\)",
@@ -121,7 +123,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
 def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, problem: str) -> None:
     models.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(InputError, match=problem) as caught:
-        catalogue(models)
+        find_model(models, "m")
     assert "sk-secret" not in str(caught.value)
 
 
@@ -133,8 +135,7 @@ def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, 
         ("host:8000/v1", "isn't that of a server"),
         ("http:///v1", "isn't that of a server"),
         ("http://host:99999/v1", "its port is out of range"),
-        ("http://host", "doesn't end in /v1"),
-        ("http://host/v1/", "doesn't end in /v1"),
+        ("http://host/v1/", "ends in a slash"),
         ("http://me:sk-secret@host/v1", "holds more than an address"),
         ("http://host/v1?key=sk-secret", "holds more than an address"),
     ],
@@ -142,8 +143,43 @@ def test_a_broken_list_of_models_says_what_is_wrong(models: Path, content: str, 
 def test_an_address_is_that_of_a_server_and_nothing_else(models: Path, url: str, problem: str) -> None:
     models.write_text("[models.m]\n" + OPENAI.replace("https://host:8000/v1", url))
     with pytest.raises(InputError, match=problem) as caught:
-        catalogue(models)
+        find_model(models, "m")
     assert "sk-secret" not in str(caught.value)
+
+
+def test_the_fault_of_a_table_is_its_own_models_alone(models: Path) -> None:
+    models.write_text(
+        f"[models.good]\n{OPENAI}"
+        '[models.unfinished]\nengine = "openai"\nurl = "http://host:8000/v1"\n'
+        '[models.nowhere]\nengine = "openai"\nurl = "host"\nmodel = "m"\ncontext = 9\n'
+        '[models.smollm2-135m]\nengine = "llamacpp"\npath = "x"\n'
+        '[models.listed]\nengine = ["openai"]\n'
+        '[embedders.far]\nengine = "server"\nurl = "host"\nmodel = "m"\n'
+        '[raters.near]\nengine = "scripted"\npath = "scores.json"\n'
+        "[raters.bare]\n"
+        "[modles.lost]\n"
+    )
+    assert find_model(models, "good").engine.served
+    for name, problem in (
+        ("unfinished", "`model` is missing.*`cotrail models unfinished --ask`"),
+        ("nowhere", "isn't that of a server"),
+        ("smollm2-135m", "the name of a built-in model; take another"),
+        ("listed", "`engine` must be"),
+        ("lost", "no key `modles`"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            find_model(models, name)
+    assert find_engine(models, "rater", "near").name == "near"
+    assert find_engine(models, "embedder").name in CATALOGUES["embedder"].built_in
+    for kind, name in (("embedder", "far"), ("rater", "bare")):
+        with pytest.raises(InputError, match=f"the {kind} {name} is malformed"):
+            find_engine(models, kind, name)
+
+
+def test_a_table_for_asking_needs_no_more_than_its_engine_and_its_url(models: Path) -> None:
+    models.write_text('[models.m]\nengine = "openai"\nurl = "http://host:8000/v1"\n[models.n]\nengine = ["openai"]\n')
+    assert served_table(models, "m") == {"engine": "openai", "url": "http://host:8000/v1"}
+    assert served_table(models, "n") is None
 
 
 def test_a_model_file_that_is_missing_is_named(models: Path) -> None:
@@ -183,7 +219,8 @@ def test_settings_of_a_server_belong_to_the_identity_only_where_they_are_set(mod
         ("chat_template = 'chat.jinja'", {"tools": "isn't shown tools by its chat template"}),
         ("chat_template = 'tools.jinja'", {}),
         ("api = 'chat'", {"continue": "set continues"}),
-        ("api = 'chat'\ncontinues = 'prefix'", {}),
+        ("api = 'chat'\ncontinues = 'prefix'", {"sampling": "OpenAI's protocol alone"}),
+        ("api = 'chat'\nbatch = 'openai'", {"continue": "set continues", "sampling": "OpenAI's protocol alone"}),
         (
             "api = 'chat'\ncontinues = 'vllm'\nwithout = ['scores', 'sampling', 'tools']",
             {"scores": "no log probabilities", "sampling": "no top_k", "tools": "no tools, as its table says"},

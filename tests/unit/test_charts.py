@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.models.queries.traces import Collected, TracedQuestion
-from cotrail.services.views.reports.charts import recall_by_search, recall_curve, sentences_per_question
+from cotrail.services.results.reports.charts import recall_by_search, recall_curve, sentences_per_question
 from tests.unit import made_runs
 
 
@@ -42,7 +42,7 @@ def test_a_question_that_stopped_keeps_its_recall_in_the_mean() -> None:
         [question((0, "a"), gold=("a",), searches=1), question((1, "a"), gold=("a",)), question(gold=())], "jsonl"
     )
     assert plot is not None
-    assert [mark.value for mark in plot.points] == ["50%", "100%"]
+    assert [mark.value for mark in plot.points] == ["50 %", "100 %"]
     assert plot.points[0].y > plot.points[1].y
 
 

@@ -10,8 +10,8 @@ import pytest
 from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
-from cotrail.models.records.dispatch import Dispatch
-from cotrail.tasks.lease import Lease
+from cotrail.models.records.steps import Dispatch
+from cotrail.tasks.turns import Lease
 from cotrail.workers.app import ClaimAhead, app
 
 

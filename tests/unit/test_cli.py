@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
+from cotrail import __version__
 from cotrail.cli import command_table
 from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app, exit_code
-from cotrail.common.humanize import duration, rate, size
+from cotrail.common.humanize import duration, rate, size, within_sentence
 from cotrail.common.printable_text import cut
 from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from cotrail.services.runs.requests import make_request, read_run_file
@@ -34,6 +34,11 @@ COMMANDS = [entry.name for entry in command_table.COMMANDS]
 
 def options(given: dict[str, Any]) -> list[str]:
     return [part for key, value in given.items() for part in (f"--{key.replace('_', '-')}", str(value))]
+
+
+@each_case(("title", "within"), [("Answer F1", "answer F1"), ("ROUGE-L", "ROUGE-L"), ("NDCG@10", "NDCG@10"), ("", "")])
+def test_a_title_within_a_sentence_begins_small_unless_it_is_an_abbreviation(title: str, within: str) -> None:
+    assert within_sentence(title) == within
 
 
 def test_the_help_lists_every_command_and_the_exit_codes(cotrail: Run) -> None:
@@ -97,7 +102,7 @@ def test_a_group_without_a_command_shows_its_help_and_no_empty_message(
 
 def test_the_version_is_told() -> None:
     shown = CliRunner().invoke(app, ["--version"])
-    assert (shown.exit_code, shown.stdout) == (0, f"cotrail {version('cotrail')}\n")
+    assert (shown.exit_code, shown.stdout) == (0, f"cotrail {__version__}\n")
 
 
 @each_case(

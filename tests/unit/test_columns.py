@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cotrail.cli.terminal.columns import Column, print_rows
 from cotrail.cli.terminal.output import Screen, console
-from cotrail.cli.terminal.run_states import shown_state
+from cotrail.cli.terminal.run_text import shown_state
 from cotrail.models.schema.states import RunState
 
 RUN = "self-consistency-20261123-abcdef"

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from cotrail.engines.retrieval.elasticsearch.combining import Combiner
+from cotrail.engines.retrieval.elasticsearch.retriever import Combiner
 from cotrail.errors import TransientStepError
 from tests.conftest import Eventually
 

@@ -12,8 +12,7 @@ from typing import get_type_hints
 import typer
 
 from cotrail.cli.command_table import COMMANDS, Entry
-from cotrail.cli.lazy_group import load
-from cotrail.cli.signatures import signatures
+from cotrail.cli.lazy_group import load, signatures
 from cotrail.models.queries.run_filters import KEYS
 from tests.cases import each_case
 

@@ -12,7 +12,7 @@ import pytest
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.compare.experiment import (
     ComparedFiles,
@@ -22,10 +22,10 @@ from cotrail.evaluation.experiments.compare.experiment import (
     Variation,
 )
 from cotrail.evaluation.experiments.compare.paper import PAPER
-from cotrail.evaluation.experiments.registry import PAPERS, complete_plan, experiment_of, paper_of
-from cotrail.evaluation.experiments.stages import GridCell, Stage
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.schedule import Schedule
+from cotrail.evaluation.experiments.paper import GridCell, Stage
+from cotrail.evaluation.experiments.registry import PAPERS, experiment_of, paper_of
+from cotrail.services.runs.conducting import Schedule
+from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import RunRequest, make_request
 from tests.cases import each_case
 from tests.integration.three_trees import write_three_trees
@@ -140,15 +140,6 @@ def test_what_a_comparison_does_not_have_is_refused(change: dict[str, Any], said
     path.write_text("protocol = 'comapre'\n")
     with pytest.raises(InputError, match=r"mine\.toml: .*comapre.*did you mean compare"):
         read_experiment_file(path)
-
-
-def test_what_was_recorded_as_a_grid_is_a_comparison() -> None:
-    plain = {key: value for key, value in EXAMPLE.items() if key != "retrievers"} | {"systems": ["one-step", "ircot"]}
-    assert read(plain | {"protocol": "grid"}) == read(plain)
-    recorded = {"experiment": plain | {"protocol": "grid"}}
-    assert complete_plan(recorded) == complete_plan({"experiment": plain})
-    assert complete_plan(recorded)["experiment"]["protocol"] == "compare"
-    assert "hotpotqa/llama/ircot/short" in requests(read(recorded["experiment"]))
 
 
 def test_a_key_that_no_run_has_is_refused() -> None:

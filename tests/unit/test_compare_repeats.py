@@ -12,7 +12,7 @@ from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.report_tables import Interval, ReportTable
-from cotrail.evaluation.metrics.clustered_means import clustered_mean
+from cotrail.evaluation.metrics.repeated_scores import clustered_mean
 from cotrail.services.runs.requests import make_request
 from tests.unit.test_compare_tables import run
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.trees import merged
+from cotrail.common.structs import merged
+from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.compare.figures import own_figures
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
@@ -17,6 +18,7 @@ from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.ircot.published import published as ircot_published
+from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.published.ircot import ircot
 from cotrail.evaluation.experiments.published.sources import (
     Method,
@@ -28,10 +30,9 @@ from cotrail.evaluation.experiments.published.sources import (
     source,
     table_rows,
 )
-from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.services.views.reports.sheets import sheet
+from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.registry import SYSTEMS, find_system
 from tests.cases import each_case
 
@@ -60,7 +61,7 @@ def run(
         settings=merged(defaults, settings),
         dataset=dataset,
         corpus=corpus,
-        questions=len(right),
+        reach=Reach(ended={str(number): True for number in range(len(right))}),
         answered={
             str(number): {metric: values[number] for metric, values in scores.items()}
             for number, each in enumerate(right)
@@ -99,6 +100,9 @@ def test_a_run_is_read_with_what_its_tables_need() -> None:
     questions = (
         RecordedQuestion(key="a", text="?", answers=("x",), answer="x", kinds={}, scores=right),
         RecordedQuestion(key="b", text="?", answers=("x",), answer=None, kinds={}, scores=wrong),
+        RecordedQuestion(
+            key="c", text="?", answers=("x",), answer=None, kinds={}, scores=wrong, ended=False, asked=False
+        ),
     )
     recorded = RecordedRun(
         id="r",
@@ -115,11 +119,13 @@ def test_a_run_is_read_with_what_its_tables_need() -> None:
         ends={"answer": 1},
     )
     result = read_run(ComparedCell(dataset="mine", model="tiny", method="chains"), recorded)
-    assert (result.system, result.dataset, result.questions, result.is_answered) == ("searchain", "hotpotqa", 2, False)
+    assert (result.system, result.dataset, result.questions, result.is_answered) == ("searchain", "hotpotqa", 3, False)
+    assert (result.unasked, result.reach.ended, result.is_over) == (1, {"a": True, "b": True, "c": False}, True)
     assert result.scores["answer_em"] == 0.5
     assert result.answered == {"a": right}
     interval = result.intervals["answer_em"]
     assert interval is not None
+    assert interval.method == "empirical-bernstein"
     (row,) = tables(result)["scores"].rows
     assert row.values["answer_em"] == Mean(mean=0.5, interval=Interval(low=interval.low, high=interval.high))
     assert result.settings["retrieve"] is True

@@ -15,7 +15,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
 from cotrail.workers.allocator import TUNED
 from cotrail.workers.app import app, options
-from cotrail.workers.ready import VARIABLE
+from cotrail.workers.health import VARIABLE
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
@@ -33,13 +33,24 @@ SEARCHING = {name for name in Settings.model_fields if name.startswith("search_"
 CARRYING_OUT = {"lease_seconds", "heartbeat_seconds", "max_attempts", "deadlines"}
 NEEDED = {
     "migrations": EVERYWHERE,
-    "generation": EVERYWHERE | CARRYING_OUT | {"model", "generation_slots"},
+    "generation": EVERYWHERE | CARRYING_OUT | {"model", "generation_slots", "batch_recovery_seconds"},
     "retrieval": EVERYWHERE | CARRYING_OUT | SEARCHING,
     "evidence": EVERYWHERE | CARRYING_OUT | {"generation_slots"},
     "maintenance": EVERYWHERE | {"lease_seconds", "sweep_seconds", "resend_seconds", "max_attempts", "retention_days"},
     "api": EVERYWHERE
     | SEARCHING
-    | {"model", "api_host", "api_port", "api_proxies", "api_body_bytes", "upload_bytes", "upload_days", "streams"}
+    | {
+        "model",
+        "api_host",
+        "api_port",
+        "api_prefix",
+        "api_proxies",
+        "api_body_bytes",
+        "upload_bytes",
+        "upload_days",
+        "openai_money",
+        "streams",
+    }
     | {"tokens_required", "public_hosts", "requests_per_minute", "flower_url"},
     "flower": EVERYWHERE,
     "cotrail": EVERYWHERE | SEARCHING | {"model"},
@@ -251,7 +262,7 @@ def test_own_services_have_no_rights_to_spare(name: str) -> None:
 
 
 def test_every_setting_is_needed_by_some_service() -> None:
-    assert set.union(*NEEDED.values()) == Settings.model_fields.keys() - {"corpora"}
+    assert set.union(*NEEDED.values()) == Settings.model_fields.keys() - {"corpora", "start_seconds"}
 
 
 @own

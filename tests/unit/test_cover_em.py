@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics.answer_metrics import cover_em, cover_em_words
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
 from tests.cases import each_case
 
 answers = st.one_of(

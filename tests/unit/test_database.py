@@ -26,8 +26,9 @@ AWAY = [
     errors.DeadlockDetected(),
     errors.ReadOnlySqlTransaction(),
     errors.IdleInTransactionSessionTimeout(),
+    errors.QueryCanceled(),
 ]
-WRONG = [errors.UndefinedTable(), errors.InsufficientPrivilege(), errors.SyntaxError(), errors.QueryCanceled()]
+WRONG = [errors.UndefinedTable(), errors.InsufficientPrivilege(), errors.SyntaxError()]
 REFUSED = [
     errors.ProgramLimitExceeded(),
     errors.StatementTooComplex(),

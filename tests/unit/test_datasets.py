@@ -190,8 +190,8 @@ def test_a_hotpotqa_question_has_the_paragraphs_of_its_supporting_facts_as_gold(
             text="What stains paper?",
             answers=("ink",),
             gold=(
-                GoldParagraph(title="Ink", text="Ink stains. It dries."),
-                GoldParagraph(title="Paper", text="Pulp."),
+                GoldParagraph(title="Ink", text="Ink stains. It dries.", facts=("Ink stains.", "It dries.")),
+                GoldParagraph(title="Paper", text="Pulp.", facts=("Pulp.",)),
             ),
             kinds={"type": "bridge", "level": "hard"},
         ),

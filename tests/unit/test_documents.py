@@ -160,7 +160,7 @@ def test_no_word_is_lost_or_repeated(blocks: list[str]) -> None:
 
 @given(st.text("#=-`>*+\n a[]:<!", max_size=200))
 def test_any_markdown_is_read(text: str) -> None:
-    from cotrail.data.corpora.markdown_sections import of_text
+    from cotrail.data.corpora.documents import of_text
 
     lines = {line.rstrip() for line in text.split("\n")}
     for section in of_text(text):

@@ -14,8 +14,7 @@ from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.edited_prompts import read_prompt
-from cotrail.core.edits import Edit, StepEdit, check_edit, edited, given, read_edit
+from cotrail.core.edits import Edit, StepEdit, check_edit, edited, given, read_edit, read_prompt
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import (
     Asked,

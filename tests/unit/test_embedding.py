@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.embedder import Embedder
+from cotrail.core.ports.encoders import Embedder
 from cotrail.engines.embedding.cosine_similarity import embedded
-from cotrail.engines.embedding.embedders import EMBEDDERS, SentenceTransformers
-from cotrail.engines.embedding.scripted import ScriptedEmbedder
+from cotrail.engines.embedding.embedders import EMBEDDERS, ScriptedEmbedder, SentenceTransformers
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
 from tests.cases import each_case
@@ -148,7 +147,7 @@ SERVER = "[embedders.m]\nengine = 'server'\nmodel = 'e5'\n"
 def test_a_broken_list_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "models.toml").write_text(content)
     with pytest.raises(InputError, match=problem):
-        EMBEDDERS.find(tmp_path / "models.toml", "m")
+        EMBEDDERS.find(tmp_path / "models.toml", "all-minilm-l6-v2" if "built-in" in problem else "m")
 
 
 def test_an_unknown_embedder_is_answered_with_those_there_are(tmp_path: Path) -> None:

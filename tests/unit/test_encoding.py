@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.common.storable_text import storable
+from cotrail.common.printable_text import storable
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.extract import Extract
@@ -22,8 +22,8 @@ from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
 from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.ports.knowledge import Source
-from cotrail.core.ports.rater import By
+from cotrail.core.ports.encoders import By
+from cotrail.core.ports.retriever import Source
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored

@@ -2,12 +2,11 @@
 
 from msgspec.structs import replace
 
-from cotrail.core.ended_by import ended_by
-from cotrail.core.history import Failed, Finished
+from cotrail.core.history import Failed, Finished, ended_by
 from cotrail.core.results import Failure
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.reading import ReaderSettings
 from tests.cases import each_case
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, found, wrote
 

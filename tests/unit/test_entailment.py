@@ -11,13 +11,11 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.entail import Entail
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.entailer import entailed
+from cotrail.core.ports.encoders import entailed
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import BuiltIn
-from cotrail.engines.entailment.entailers import ENTAILERS
+from cotrail.engines.entailment.entailers import CHOICES, ENTAILERS, PromptedEntailer, ScriptedEntailer
 from cotrail.engines.entailment.labels import Label, Order, label_order
-from cotrail.engines.entailment.prompted import CHOICES, PromptedEntailer
-from cotrail.engines.entailment.scripted import ScriptedEntailer
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
 from tests.cases import each_case
@@ -224,7 +222,7 @@ def test_the_identity_of_a_prompt_holds_the_model_s(tmp_path: Path) -> None:
 def test_a_broken_list_says_what_is_wrong(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "models.toml").write_text(content)
     with pytest.raises(InputError, match=problem):
-        ENTAILERS.find(tmp_path / "models.toml", "m")
+        ENTAILERS.find(tmp_path / "models.toml", content.partition("]")[0].removeprefix("[entailers."))
 
 
 def test_an_unknown_entailer_is_answered_with_those_there_are(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from rich.console import Console
 
 from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.examples import contrasts, examples
+from cotrail.evaluation.experiments.ircot.lines import contrasts, examples
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, untrue
-from cotrail.services.views.reports.documents import report_page
-from cotrail.services.views.reports.sheets import as_markdown, sheet
+from cotrail.services.results.reports.documents import report_page
+from cotrail.services.results.reports.sheets import as_markdown, sheet
 from tests.unit.made_results import line, made
 
 SYSTEMS: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
@@ -95,7 +95,7 @@ def test_every_report_has_them_and_lines_stay_readable() -> None:
     assert "Ada built it in Paris. So the answer is: Rome." in as_markdown(text)
     assert '">Ada built it in Paris. So the answer is: Rome.</td>' in report_page("e", report)
     out = io.StringIO()
-    print_report(tuple(map(sheet, report.tables)), Console(file=out, width=100))
+    print_report(report.summary, tuple(map(sheet, report.tables)), Console(file=out, width=100))
     lines = [each for each in out.getvalue().splitlines() if "Ada built" in each]
     assert lines
     assert all(len(each) < 220 for each in lines)

@@ -9,12 +9,12 @@ import pytest
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.conducting import Schedule
+from cotrail.services.runs.experiments import read_experiment_file
 from tests.cases import each_case
 from tests.unit.test_datasets import musique, processed
 

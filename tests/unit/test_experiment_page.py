@@ -6,14 +6,13 @@ from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport, ReportedRun
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
+from cotrail.evaluation.experiments.report_tables import ExperimentReport, ReportedRun
 from cotrail.evaluation.experiments.rethinking.tables import comparison
-from cotrail.services.views.reports.documents import report_page, write_report
-from cotrail.services.views.reports.figures import PAPER
-from cotrail.services.views.reports.figures_in_pages import COLOURS, page_figure
-from cotrail.services.views.reports.sheets import sheet
+from cotrail.services.results.reports.documents import COLOURS, page_figure, report_page, write_report
+from cotrail.services.results.reports.figures import PAPER
+from cotrail.services.results.reports.sheets import sheet
 from tests.unit import test_rethinking_tables as rethinking
 from tests.unit.made_results import line, made
 
@@ -77,7 +76,7 @@ def test_a_name_of_a_run_in_a_table_leads_to_it_and_may_be_broken_behind_a_slash
     run = replace(rethinking.made("rethinking", ["yes"], weighings=[chains], chains=2), id="strategyqa/tiny")
     report = with_runs(comparison([run]), [run.id])
     html = write_report("mine", report, tmp_path, runs=True)[0].read_text("utf-8")
-    assert '<td class="t" data-name="Run"><a href="runs/id-0.html">strategyqa/<wbr>tiny</a></td>' in html
+    assert '<td class="t named" data-name="Run"><a href="runs/id-0.html">strategyqa/<wbr>tiny</a></td>' in html
     figure = html[html.index("<figure") : html.index("</figure>")]
     assert set(links(figure)) == {"runs/id-0.html"}
     assert "Commonsense, tiny-1b strategyqa/tiny: rethinking" in figure
@@ -118,7 +117,7 @@ def test_markdown_and_tables_as_text_have_no_links() -> None:
 
 
 def test_the_page_says_what_was_run_and_how_to_run_it_again() -> None:
-    subject = "Experiment: protocol ircot; model tiny; questions of hotpotqa. Begun 2026-01-02 00:00."
+    subject = "Experiment: protocol ircot; model tiny; questions of hotpotqa. Begun 2026-01-02 00:00 UTC."
     html = report_page("mine", replace(ircot(), subject=subject))
     assert "<title>mine, experiment</title>" in html
     assert f'<p class="lead">{subject}</p>' in html

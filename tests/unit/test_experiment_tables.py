@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from cotrail.cli.commands.experiment import print_report
+from cotrail.evaluation.comparison.differences import anytime_interval, difference_interval
 from cotrail.evaluation.experiments.costs import Work, cost
-from cotrail.evaluation.experiments.ircot.cells import CellResult
+from cotrail.evaluation.experiments.ircot.cells import CellResult, in_order, names_in, parameters
 from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
-from cotrail.evaluation.experiments.ircot.naming import in_order, names_in, parameters
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
@@ -27,7 +27,8 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.services.views.reports.sheets import as_markdown, sheet, shown
+from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from cotrail.services.results.reports.sheets import as_markdown, sheet, shown
 from tests.cases import each_case
 from tests.unit.made_results import ADOPTED, MADE, line, made
 
@@ -96,7 +97,7 @@ def test_f1_is_the_mean_over_the_demonstration_sets_with_their_sample_deviation(
 
 def test_with_one_demonstration_set_there_is_no_deviation() -> None:
     readers = table([made(line(dataset="mine"), [0.5, 0.7])], "readers")
-    assert sheet(readers).rows[0].cells[-1] == "60.0 (0.0-100.0)"
+    assert sheet(readers).rows[0].cells[-1] == "60.0 (9.2-94.0)"
     assert readers.notes == ("In brackets: the 95 % confidence interval of a mean over these questions.",)
 
 
@@ -172,8 +173,9 @@ def test_systems_are_compared_on_the_questions_that_both_have() -> None:
     assert row.values["questions"] == 2
     assert (row.values["system"], row.values["against"]) == ("ircot", "one-step")
     interval = row.values["interval"]
-    assert isinstance(interval, Interval)
-    assert [interval.low, interval.high] == pytest.approx([0.2, 0.3])
+    expected = difference_interval([0.7 - 0.5, 0.4 - 0.1], 1.0)
+    assert expected is not None
+    assert interval == Interval(low=expected.low, high=expected.high)
 
 
 def test_the_differences_that_the_paper_states_stand_beside_ones_own() -> None:
@@ -181,6 +183,25 @@ def test_the_differences_that_the_paper_states_stand_beside_ones_own() -> None:
     compared = table(results, "differences")
     stated = [(row.values["model"], row.values["difference"]) for row in compared.rows if row.published]
     assert stated == [("Flan-T5-XXL", 0.079), ("GPT3", 0.113)]
+
+
+def test_runs_that_a_budget_ended_are_compared_at_every_stop() -> None:
+    """One of two runs was asked 8 of 20 questions: these are compared, and no test is made of them."""
+    whole, cut = made(line("one-step"), [0.0, 1.0] * 10), made(line("ircot"), [1.0] * 8, unasked=12)
+    compared = table([whole, cut], "differences")
+    [row] = own(compared)
+    assert (row.values["questions"], row.values["difference"], row.values.get("p_value")) == (8, 0.5, None)
+    at_every_stop = anytime_interval([1.0, 0.0] * 4, 1.0)
+    assert at_every_stop is not None
+    assert row.values["interval"] == Interval(low=at_every_stop.low, high=at_every_stop.high)
+    assert compared.notes[-1].startswith("Without p are runs that go on or were ended early")
+    mean = mean_score([cut], "answer_f1")
+    alone = confidence_sequence([1.0] * 8)
+    assert mean is not None
+    assert alone is not None
+    assert mean.interval == Interval(low=alone.low, high=alone.high)
+    [row] = own(table([whole, made(line("ircot"), [1.0] * 20)], "differences"))
+    assert row.values["p_value"] is not None
 
 
 def test_one_step_is_compared_with_none_and_readers_are_not_mixed() -> None:
@@ -204,7 +225,7 @@ def test_the_chosen_search_run_is_the_one_that_was_tested() -> None:
     decided = table([*searched, made(line(goal="retrieval"), [0.8], chosen=(4, 1))], "search")
     assert [row.values["retrieval_count"] for row in decided.rows if row.chosen] == [4]
     assert [mean_of(row.values["paragraph_recall"]) for row in decided.rows] == [0.5, 0.9, 0.7]
-    assert decided.notes == ()
+    assert decided.notes == ("In brackets: the 95 % confidence interval of a mean over these questions.",)
     assert "answer_f1" not in {column.name for column in decided.columns}
 
 
@@ -264,7 +285,7 @@ def test_runs_with_unanswered_questions_come_first_and_their_means_are_marked() 
     ]
     readers = table(results, "readers")
     cells = {line.cells[0]: line.cells[-1] for line in sheet(readers).rows if not line.published}
-    assert cells == {"IRCoT": "25.0* (0.0-100.0)", "OneR": "40.0"}
+    assert cells == {"IRCoT": "25.0* (0.6-89.0)", "OneR": "40.0 (6.3-90.5)"}
     assert any(note.startswith("*") for note in readers.notes)
     assert any("no answer" in note for note in table(results, "differences").notes)
 
@@ -292,7 +313,7 @@ def test_json_has_the_numbers_of_the_tables_unrounded() -> None:
         "deviation": 0.0,
         "sets": 2,
         "answered": True,
-        "interval": {"low": 0.0, "high": 1.0},
+        "interval": {"low": pytest.approx(0.0892, abs=1e-4), "high": pytest.approx(0.9916, abs=1e-4)},
     }
     assert readers["rows"][1]["published"] == "table 4"
 
@@ -353,15 +374,16 @@ def test_markdown_has_as_many_cells_in_every_row_and_takes_no_mark_for_its_own()
 def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
     results = [made(line(dataset=name, model="a-model-with-quite-a-long-name"), [0.5]) for name in published().datasets]
     stream = io.StringIO()
-    print_report(tuple(map(sheet, ircot_report(results).tables)), Console(file=stream, width=60, markup=False))
+    report = ircot_report(results)
+    print_report(report.summary, tuple(map(sheet, report.tables)), Console(file=stream, width=60, markup=False))
     rows = [row for row in stream.getvalue().splitlines() if row.startswith("IRCoT   direct  a-model")]
     assert rows
-    assert rows[0].split()[-4:] == ["50.0"] * 4
+    assert rows[0].split()[-8:] == ["50.0", "(1.3-98.8)"] * 4
 
 
 def test_without_results_it_is_said() -> None:
     stream = io.StringIO()
-    print_report((), Console(file=stream))
+    print_report(ircot_report([]).summary, (), Console(file=stream))
     assert "No run" in stream.getvalue()
 
 

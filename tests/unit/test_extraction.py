@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from cotrail.core.actions.extract import Extract
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Extracted
-from cotrail.engines.extraction.extractors import EXTRACTORS
-from cotrail.engines.extraction.scripted import ScriptedExtractor
-from cotrail.engines.extraction.spans import best_span, trimmed
+from cotrail.engines.extraction.extractors import EXTRACTORS, ScriptedExtractor
+from cotrail.engines.extraction.transformers import best_span, trimmed
 from cotrail.errors import InputError, NotInstalledError, StepError, UnknownNameError
 from tests.cases import each_case
 

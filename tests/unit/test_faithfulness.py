@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.rules import inferred
-from cotrail.faithfulness.scores import NO_EVIDENCE, Function, Scores, Thresholds, fact_score, faithfulness
+from cotrail.faithfulness.weighing import NO_EVIDENCE, Function, Scores, Thresholds, fact_score, faithfulness
 from tests.cases import each_case
 
 THRESHOLDS = Thresholds()

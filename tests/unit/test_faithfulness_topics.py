@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.systems.rethinking.fact_selection import topics
+from cotrail.systems.rethinking.evidence import topics
 
 Matrix = list[list[float]]
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.charts import Chart
 from cotrail.evaluation.experiments.ircot.cells import CellResult
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
+from cotrail.evaluation.experiments.report_tables import Chart
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
-from cotrail.services.views.reports.documents import write_report
-from cotrail.services.views.reports.figures import AXIS_TOP, PAPER, draw, write_figure
-from cotrail.systems.parts.reader_settings import Reader
+from cotrail.services.results.reports.documents import write_report
+from cotrail.services.results.reports.figures import AXIS_TOP, PAPER, draw, write_figure
+from cotrail.systems.parts.reading import Reader
 from tests.cases import each_case
 from tests.unit.made_results import line, made
 
@@ -97,12 +97,6 @@ def test_error_bars_are_the_confidence_interval_of_the_questions_means_over_the_
     assert expected is not None
     assert whiskers(figure.axes[0]) == [pytest.approx((100 * expected.low, 100 * expected.high))]
     assert "95 % confidence intervals over questions" in figure.get_supxlabel()
-
-
-def test_without_a_confidence_interval_there_are_no_error_bars() -> None:
-    figure = draw(plot([made(line(system), [0.5]) for system in SYSTEMS], 4))
-    assert whiskers(figure.axes[0]) == []
-    assert figure.get_supxlabel() == ""
 
 
 def test_every_value_axis_is_the_same(answers: list[CellResult]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from cotrail.core.fork_points import Point, read_point, steps_before
+from cotrail.core.edits import Point, read_point, steps_before
 from cotrail.core.history import Finished, Next
 from cotrail.core.replay import advance, agreement
 from cotrail.core.results import Retrieved

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.engines.language_models.gguf_metadata import gguf_metadata
-from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.template_files import files_lack, gguf_template
+from cotrail.engines.language_models.catalogue import smollm2_path
+from cotrail.engines.language_models.model_files import files_lack, gguf_metadata, gguf_template
 from cotrail.errors import InputError, NotInstalledError
 
 

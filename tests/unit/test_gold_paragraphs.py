@@ -3,10 +3,10 @@
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.models.queries.traces import Collected, TracedQuestion
-from cotrail.services.views.exporting import trace
-from cotrail.services.views.gold_paragraphs import gold_paragraphs, where
-from cotrail.services.views.reports.run_report import run_page
-from cotrail.services.views.scored_questions import scores_of
+from cotrail.services.results.exporting import trace
+from cotrail.services.results.reasoning import gold_paragraphs, where
+from cotrail.services.results.reports.run_report import run_page
+from cotrail.services.runs.scores import scores_of
 from tests.unit.made_results import COST
 from tests.unit.made_runs import OWLS, progress, question, record, search
 

@@ -6,7 +6,9 @@ import pytest
 
 from cotrail.core.structured_output import Form
 from cotrail.engines.language_models.grammars import FREE, Grammars, Guide, grammars
-from cotrail.engines.language_models.thoughts import MARKS, Marks, ThinkingText, ThoughtSplitter
+from cotrail.engines.language_models.thinking import MARKS, Marks
+from cotrail.engines.language_models.thoughts import ThoughtSplitter
+from cotrail.engines.language_models.worker_thoughts import ThinkingText
 from tests.cases import each_case
 
 BOTH = Grammars(start="start", behind_thought="behind")

@@ -2,18 +2,17 @@
 
 import pytest
 
-from cotrail.common.short_digests import shortened
+from cotrail.common.canonical_json import shortened
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.engines.entailment.prompted import prompted_identity
+from cotrail.engines.entailment.entailers import prompted_identity
 from cotrail.engines.language_models.catalogue import OpenAI
-from cotrail.engines.model_identity import is_pinned, model_identity
+from cotrail.engines.model_identity import model_identity
 from cotrail.errors import ModelChangedError
 from cotrail.tasks.engines import check_model
-from tests.cases import each_case
 
 ONE, OTHER = (
     OpenAI(url="http://host:8000/v1", model="llama", context=4096, revision=revision).identity("served")
@@ -41,18 +40,6 @@ def test_nor_do_they_share_their_steps() -> None:
 
 def test_an_entailer_that_asks_a_model_is_named_by_all_of_the_model() -> None:
     assert prompted_identity("asked", ONE) != prompted_identity("asked", OTHER)
-
-
-@each_case("found", [ONE, prompted_identity("asked", ONE)])
-def test_a_run_of_a_former_version_pins_the_beginning_of_a_digest_and_goes_on(found: str) -> None:
-    pinned = shortened(found)
-    assert is_pinned(found, pinned)
-    check_model(found, pinned)
-
-
-@each_case("pinned", ["served@ac649506e4e", "served@", "", "served", shortened(OTHER).upper()])
-def test_nothing_else_stands_for_a_whole_digest(pinned: str) -> None:
-    assert not is_pinned(ONE, pinned)
 
 
 def test_only_whole_digests_are_shortened() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cotrail.core.history import Failed, Finished
 from cotrail.core.results import Failure, Result, Retrieved
 from cotrail.core.system import Action, Answer, Part, StepFailed, System, Together, expect
-from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.steps import in_parallel
 from tests.replay.driving import FAILURE, found, live, replayed, search
 
 Shape = tuple[int, ...]

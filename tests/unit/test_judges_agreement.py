@@ -94,11 +94,11 @@ def test_alpha_of_two_judges_equals_a_hand_computation() -> None:
     assert found.alpha == pytest.approx(0.095, abs=5e-4)
 
 
-def test_shares_count_questions_that_both_judged_with_wilsons_interval() -> None:
+def test_shares_count_questions_that_both_judged_with_an_exact_interval() -> None:
     [pair] = agreement(judged("yynn.", "ynnny")).pairs
     assert (pair.first, pair.second, pair.same.of, pair.same.hits, pair.same.value) == ("A", "B", 4, 3, 0.75)
     assert pair.same.interval is not None
-    assert pair.same.interval.method == "wilson"
+    assert pair.same.interval.method == "clopper-pearson"
     assert pair.same.interval.questions == 4
 
 

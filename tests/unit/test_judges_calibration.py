@@ -2,14 +2,21 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.errors import InputError
-from cotrail.evaluation.judging.calibration import OTHER, RIGHT, Confused, calibration
-from cotrail.evaluation.judging.calibration_error import calibration_error
+from cotrail.evaluation.judging.calibration import (
+    OTHER,
+    RIGHT,
+    Confused,
+    calibration,
+    calibration_error,
+    corrected_share,
+)
 from cotrail.evaluation.judging.labels import Label, read_labels
 from tests.cases import each_case
 
@@ -40,8 +47,8 @@ def test_a_judge_beside_verdicts_of_people_equals_a_hand_computation() -> None:
     assert sum(each.questions for each in found.confusion) == 6
     assert (found.stated, found.confidence) == (0, None)
     assert found.precision.interval is not None
-    # Wilson's interval of 2 of 3, by its formula.
-    assert (found.precision.interval.low, found.precision.interval.high) == pytest.approx((0.20765, 0.93851), abs=1e-4)
+    # Clopper and Pearson's interval of 2 of 3.
+    assert (found.precision.interval.low, found.precision.interval.high) == pytest.approx((0.09430, 0.99160), abs=1e-4)
 
 
 def test_labels_that_only_say_correct_are_compared_with_the_right_verdict() -> None:
@@ -54,6 +61,51 @@ def test_labels_that_only_say_correct_are_compared_with_the_right_verdict() -> N
     }
     assert found.agreement == found.accuracy
     assert found.recall.value == 1
+
+
+def test_labels_correct_the_share_of_right_verdicts_as_computed_by_hand() -> None:
+    """Eight verdicts alone, 6 right; four with labels, of which one calls right what isn't."""
+    labels: dict[str, Label] = {"q0": True, "q1": False, "q2": False, "q3": True}
+    known = numbered("correct", "correct", "incorrect", "correct")
+    alone = {f"p{n}": "correct" if n < 6 else "incorrect" for n in range(8)}
+    found = calibration(known | alone, labels, SIMPLEQA, {}).corrected
+    assert found is not None
+    assert (found.judged, found.correction, found.value) == (0.75, -0.25, 0.5)
+    assert (found.compared, found.unlabelled) == (4, 8)
+    # Variances: of the verdicts 3/4 * 1/4, of the errors (0, -1, 0, 0) the same; over 8 and over 4.
+    width = 1.959964 * (0.1875 / 8 + 0.1875 / 4) ** 0.5
+    assert (found.low, found.high) == pytest.approx((max(0.5 - width, 0), min(0.5 + width, 1)))
+
+
+def test_too_few_labels_or_verdicts_correct_nothing() -> None:
+    pair = [(True, True), (False, True)]
+    assert corrected_share(pair[:1], [True, True]) is None
+    assert corrected_share(pair, [True]) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2), st.lists(st.booleans(), min_size=2))
+def test_a_corrected_share_is_one_and_a_judge_that_is_right_everywhere_needs_no_correction(
+    compared: list[tuple[bool, bool]], alone: list[bool]
+) -> None:
+    found = corrected_share(compared, alone)
+    assert found is not None
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    perfect = corrected_share([(label, label) for label, _ in compared], alone)
+    assert perfect is not None
+    assert perfect.value == pytest.approx(sum(alone) / len(alone))
+    assert perfect.correction == 0
+
+
+def test_the_interval_covers_the_true_share_nineteen_times_in_twenty() -> None:
+    """A judge that calls a fifth of wrong answers right and a tenth of right ones wrong, 500 times."""
+    chance, covered = Random(1), 0
+    for _ in range(500):
+        right = [chance.random() < 0.6 for _ in range(400)]
+        calls = [chance.random() < (0.9 if each else 0.2) for each in right]
+        found = corrected_share([*zip(right[:80], calls[:80], strict=True)], calls[80:])
+        assert found is not None
+        covered += found.low <= 0.6 <= found.high
+    assert 0.92 <= covered / 500 <= 0.98
 
 
 def test_without_anything_to_compare_nothing_is_stated() -> None:

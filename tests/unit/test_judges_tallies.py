@@ -44,17 +44,36 @@ def test_a_question_that_was_never_answered_counts_and_an_answer_without_a_verdi
     assert counts(found) == {"correct": 3, "incorrect": 1}
     assert found.mean == pytest.approx(3 / 5)
     assert found.interval is not None
-    assert (found.interval.method, found.interval.questions) == ("wilson", 5)
-    # Wilson's interval of 3 of 5, by its formula.
-    assert (found.interval.low, found.interval.high) == pytest.approx((0.23072, 0.88238), abs=1e-4)
+    assert (found.interval.method, found.interval.questions) == ("clopper-pearson", 5)
+    # Clopper and Pearson's interval of 3 of 5.
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.14663, 0.94726), abs=1e-4)
 
 
-def test_scores_below_zero_have_students_interval_that_ends_at_the_lowest_score() -> None:
+def test_missing_verdicts_have_bounds_as_if_all_were_wrong_or_all_right() -> None:
+    found = tally([graded(said("correct", 1))] * 3 + [graded(None)] * 2, CRAG)
+    assert (found.without, found.mean, found.most) == (2, 1, 1)
+    assert found.least == pytest.approx((3 - 2) / 5)
+    found = tally([graded(said("correct", 1)), graded(said("incorrect", 0)), graded(None)], CORRECT)
+    assert found.least == pytest.approx(1 / 3)
+    assert found.most == pytest.approx(2 / 3)
+    assert (tally([], CORRECT).least, tally([graded(None)], CORRECT).most) == (None, 1)
+
+
+@given(st.lists(judgements.map(graded) | st.just(graded(None)), min_size=1))
+def test_the_mean_lies_within_its_bounds_which_are_one_where_nothing_is_missing(questions: list[Graded]) -> None:
+    found = tally(questions, CRAG)
+    assert found.least is not None
+    assert found.most is not None
+    assert found.mean is None or found.least - 1e-9 <= found.mean <= found.most + 1e-9
+    assert (found.least == found.most) == (found.without == 0)
+
+
+def test_scores_below_zero_have_an_interval_that_ends_at_the_lowest_score() -> None:
     found = tally([graded(said("incorrect", -1))] * 9 + [graded(said("missing", 0))], CRAG)
     assert found.mean == pytest.approx(-0.9)
     assert found.interval is not None
-    assert found.interval.method == "student-t"
-    assert found.interval.low == -1
+    assert found.interval.method == "gaffke"
+    assert found.interval.low == pytest.approx(-1, abs=0.003)
     assert counts(found) == {"correct": 0, "missing": 1, "incorrect": 9}
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.knowledge import MOST_SENTENCES, Sentence, ranked
-from cotrail.engines.knowledge.source_files import ReadingProgress, lines
+from cotrail.core.ports.retriever import MOST_SENTENCES, Sentence, ranked
+from cotrail.engines.knowledge.database import ReadingProgress, lines
 from cotrail.engines.knowledge.store import KnowledgeStore, find_source
 from cotrail.engines.knowledge.words import STOP_WORDS, content, differ, terms, words
 from cotrail.errors import InputError, UnknownNameError

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.ports.knowledge import MOST_SENTENCES, Knowledge
-from cotrail.engines.knowledge.conceptnet.relations import TEMPLATES
+from cotrail.core.ports.retriever import MOST_SENTENCES, Knowledge
+from cotrail.engines.knowledge.conceptnet import TEMPLATES
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.errors import InputError
 from tests.cases import each_case

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.ports.knowledge import MOST_SENTENCES, Knowledge
-from cotrail.engines.knowledge.source_files import ReadingProgress
+from cotrail.core.ports.retriever import MOST_SENTENCES, Knowledge
+from cotrail.engines.knowledge.database import ReadingProgress
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.knowledge.wikidata.times import Time, in_words
+from cotrail.engines.knowledge.wikidata.entities import Time, in_words
 from cotrail.errors import InputError
 from tests.cases import each_case
 from tests.unit.made_knowledge import Json, claim, dump, item, item_value, minnesota, plain_value, property_, time

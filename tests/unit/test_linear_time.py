@@ -13,40 +13,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common import sentence_boundaries
-from cotrail.common.answer_normalization import normalized
+from cotrail.common.answer_normalization import contained, normalized, rouge_l
 from cotrail.common.printable_text import cut, printable
 from cotrail.common.sentence_boundaries import first_sentence
-from cotrail.common.text_overlap import contained, rouge_l
 from cotrail.core.answer_extraction import released_answer, stated_answer
+from cotrail.core.calls import split_calls
 from cotrail.core.generation import Until
-from cotrail.core.page_titles import parse_titles
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.paragraphs import Hit, Paragraph, parse_titles
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.results import Retrieved
+from cotrail.core.structured_output import Form
 from cotrail.core.table_sentences import premise_sentences
-from cotrail.core.written_calls import split_calls
-from cotrail.data.corpora.documents import passages
-from cotrail.data.corpora.iirc_articles import text_of
-from cotrail.data.corpora.markdown_sections import of_text
-from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.corpora.documents import of_text, passages
+from cotrail.data.datasets.iirc import text_of
+from cotrail.data.datasets.spec import Scoring
 from cotrail.engines.knowledge.words import words
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.engines.language_models.oracle import statement
-from cotrail.engines.language_models.served.control_tokens import broken
+from cotrail.engines.language_models.served.prompt_fields import broken
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.evaluation.causes.explaining import explain
 from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
-from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans
+from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, repaired
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
-from cotrail.evaluation.metrics.text_repair import repaired
 from cotrail.faithfulness import paper
 from cotrail.faithfulness import sentences as faithfulness_sentences
 from cotrail.faithfulness.released import released_prediction
 from cotrail.systems.ircot import is_reasoning
+from cotrail.systems.judge.judgement import verdict_schema
+from cotrail.systems.judge.rubric import built_in
+from cotrail.systems.judge.system import unused_mark
 from cotrail.systems.parts.retrieval import RetrievalSettings, collect
-from cotrail.systems.rethinking.entities import entities
+from cotrail.systems.rethinking.fact_generation import entities
 from cotrail.systems.searchain.chain_of_query import read_chain
-from cotrail.systems.searchain.marks import marked_parts, parts_by_answers
+from cotrail.systems.searchain.prompts import marked_parts, parts_by_answers
 from cotrail.systems.searchain.tree import Node
 from tests.cases import each_case
 from tests.unit.product_patterns import MADE, SEARCHED, patterns, uses_outside_of_constants
@@ -84,7 +84,6 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, former)
 
 
-@cache
 def looking_seconds(characters: int) -> float:
     """The time of the processor that a look at every character of a text takes on this machine."""
     # A long text, since some clocks tell only hundredths of a second.
@@ -95,9 +94,24 @@ def looking_seconds(characters: int) -> float:
 
 
 def is_linear(look: Callable[[], object], characters: int) -> bool:
-    """Return whether a look at so many characters takes no more than `ROOM` times that of a simple look."""
+    """Return whether a look at so many characters takes no more than `ROOM` times that of a simple look.
+
+    Measured again where it took longer: the machine may do something else in the midst of one look.
+    """
+    return _is_within(look, ROOM * usual_seconds(characters)) or any(
+        _is_within(look, ROOM * looking_seconds(characters)) for _ in range(3)
+    )
+
+
+@cache
+def usual_seconds(characters: int) -> float:
+    """The same, measured once."""
+    return looking_seconds(characters)
+
+
+def _is_within(look: Callable[[], object], seconds: float) -> bool:
     try:
-        with within(ROOM * looking_seconds(characters)):
+        with within(seconds):
             look()
     except SlowError:
         return False
@@ -194,6 +208,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "ROUGE-L": lambda text: rouge_l(text, "one 1 a two three"),
     "support": lambda text: paragraph_recall([PARAGRAPH], [GoldParagraph(title="T", text=text)]),
     "the cause of a wrong answer": lambda text: explain(wrong(text)),
+    "a judge's verdict": Form(schema=verdict_schema(built_in("correct")), decides="verdict").fit,
+    "a mark that a judge is shown": lambda text: unused_mark([text, text[1:]]),
     "repair": repaired,
     "HTML": text_of,
     "Markdown": lambda text: list(of_text(text)),
@@ -230,7 +246,7 @@ def grows_linearly(look: Callable[[str], object], piece: str) -> bool:
     """Return whether a text that is longer by a factor takes longer by hardly more than that."""
     short, long = (seconds(partial(look, repeated(piece, SHORT * times))) for times in (1, TIMES))
     # Quadratic growth would be the square; what takes next to no time isn't measured well.
-    return long <= 3 * TIMES * short + ROOM * looking_seconds(SHORT * TIMES)
+    return long <= 3 * TIMES * short + ROOM * usual_seconds(SHORT * TIMES)
 
 
 @each_case("name", FUNCTIONS)

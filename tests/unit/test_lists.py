@@ -11,15 +11,15 @@ from msgspec import Struct
 from typer.testing import CliRunner
 
 from cotrail.cli.main import app
-from cotrail.common.field_meanings import field_meanings
+from cotrail.common.structs import field_meanings
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.services.lists.dataset_list import list_datasets
-from cotrail.services.lists.model_list import describe_models, list_models
-from cotrail.services.lists.system_list import describe_system, list_systems
+from cotrail.services.library.datasets import list_datasets
+from cotrail.services.library.models import describe_models, list_models
+from cotrail.services.library.systems import describe_system, list_systems
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.system_settings import configure
+from cotrail.services.runs.runnable import configure
 from cotrail.systems.registry import SYSTEMS, find_system
 from tests.cases import each_case
 from tests.unit.commands import Given
@@ -126,6 +126,26 @@ def test_models_of_the_file_stand_beside_the_built_in_ones(home: Path) -> None:
     [gone] = describe_models("gone")
     assert "can't be read" in gone.problem
     assert gone.capabilities == {}
+
+
+def test_malformed_tables_are_listed_with_their_faults_beside_the_models_that_can_be_used(home: Path) -> None:
+    (home / "models.toml").write_text(
+        '[models.unfinished]\nengine = "openai"\nurl = "http://127.0.0.1:1/v1"\nkey = "sk-secret"\n'
+        '[raters.judging]\nengine = "server"\nurl = "nowhere"\nmodel = "m"\n'
+        "[embeders.near]\n"
+    )
+    found = {(each.kind, each.name): each for each in list_models()}
+    assert found["model", "smollm2-135m"].state == "found"
+    broken = {key: each for key, each in found.items() if each.state == "malformed"}
+    assert {*broken} == {("model", "unfinished"), ("rater", "judging"), ("embeders", "embeders")}
+    assert "no key `key`" in broken["model", "unfinished"].problem
+    assert "isn't that of a server" in broken["rater", "judging"].problem
+    assert "did you mean embedders?" in broken["embeders", "embeders"].problem
+    assert not any(each.is_there or each.built_in or "sk-secret" in str(each) for each in broken.values())
+    [described] = describe_models("unfinished")
+    assert (described.engine, described.table, described.profiles) == ("openai", {}, ())
+    shown = CliRunner().invoke(app, ["models"]).output
+    assert all(each.problem in shown for each in broken.values())
 
 
 def test_an_unknown_model_is_answered_with_the_nearest_one(home: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.evaluation.metrics.long_answers import long_answer_score
+from cotrail.evaluation.metrics.answer_metrics import long_answer_score
 from tests.cases import each_case
 
 

@@ -9,9 +9,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import UnknownNameError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
-from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.em_f1 import AnswerScores
-from cotrail.evaluation.metrics.text_repair import repaired
+from cotrail.evaluation.metrics.drop import AnswerScores, drop_scores, predicted_spans, published_spans, repaired
 from tests.cases import each_case
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.accuracy import accuracy, is_unclear, verdict_scores
-from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
-from cotrail.evaluation.metrics.mcnemar import mcnemar
+from cotrail.evaluation.metrics.answer_scores import accuracy, answer_scores, is_unclear, verdict_scores
+from cotrail.evaluation.metrics.confidence_intervals import mcnemar
+from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explanation_faithfulness
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
 from tests.cases import each_case
 from tests.unit.official_figures import official_figures

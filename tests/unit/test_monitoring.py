@@ -4,7 +4,7 @@ from celery.events.state import State
 
 from cotrail.core.results import Failure
 from cotrail.models.schema.states import AttemptOutcome
-from cotrail.tasks.by_kind import NotFinished
+from cotrail.tasks.step import NotFinished
 from tests.cases import each_case
 
 SECRET = "what a server said"

@@ -6,7 +6,7 @@ import msgspec
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.systems.ircot import IRCoTSettings, most
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.registry import SYSTEMS
 from tests.cases import each_case
 from tests.replay.test_histories import FILES, history

@@ -13,8 +13,8 @@ from cotrail.data.datasets.loading import load_questions
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import DatasetError
 from cotrail.services.runs.requests import make_request
+from cotrail.services.runs.scores import scores_of
 from cotrail.services.runs.submission import prepare
-from cotrail.services.views.scored_questions import scores_of
 from tests.extensions.riddles import SPEC
 from tests.unit.commands import Given
 from tests.unit.made_runs import question, record

@@ -9,12 +9,10 @@ from rich.console import Console
 
 from cotrail.cli.terminal.score_table import print_scores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.services.views.exporting import lines
-from cotrail.services.views.reports.run_report import run_page
-from cotrail.services.views.run_scores import RunScores
-from cotrail.services.views.score_tables import kind_tables
-from cotrail.services.views.scored_questions import kinded_scores
-from cotrail.services.views.scoring import run_scores
+from cotrail.services.results.exporting import lines
+from cotrail.services.results.reports.run_report import run_page
+from cotrail.services.results.scoring import RunScores, kind_tables, run_scores
+from cotrail.services.runs.scores import kinded_scores
 from tests.extensions.brevity import BREVITY
 from tests.unit.made_results import COST
 from tests.unit.made_runs import progress, question, record
@@ -33,19 +31,21 @@ def _brevity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def scores() -> RunScores:
     run = record()
-    return run_scores(run, progress(ASKED), [kinded_scores(run, each) for each in ASKED])
+    return run_scores(
+        run, progress(ASKED), [kinded_scores(run, each) for each in ASKED], [each.status for each in ASKED]
+    )
 
 
 def test_it_stands_in_the_terminal_s_table_and_in_json() -> None:
     screen = Console(file=StringIO(), width=200)
-    print_scores(screen, scores())
+    print_scores(screen, scores(), every=True)
     assert isinstance(screen.file, StringIO)
     row = next(line for line in screen.file.getvalue().splitlines() if "brevity" in line)
-    assert "0.333" in row
+    assert "33.3 %" in row
     assert "a single word" in row
     written = json.loads(msgspec.json.encode(scores()))
     assert written["metrics"]["brevity"] == pytest.approx(1 / 3)
-    assert written["intervals"]["brevity"]["method"] == "wilson"
+    assert written["intervals"]["brevity"]["method"] == "clopper-pearson"
 
 
 def test_an_unfinished_question_scores_nothing_by_it_and_one_without_answers_has_it_not() -> None:

@@ -1,11 +1,18 @@
+import json
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.core.calls import Call, Tool
 from cotrail.core.prompts import Asked, Prompt, assistant, plain, system, tool, user
-from cotrail.engines.language_models.served.control_tokens import BREAK, broken, control_tokens, cut_controls
 from cotrail.engines.language_models.served.conversation import INSTRUCTION
-from cotrail.engines.language_models.served.prompt_fields import chat_fields
+from cotrail.engines.language_models.served.prompt_fields import (
+    BREAK,
+    broken,
+    chat_fields,
+    control_tokens,
+    cut_controls,
+)
 from tests.cases import each_case
 
 CONTROLS = [
@@ -92,7 +99,8 @@ def test_a_conversation_is_its_messages_and_tools_in_which_control_tokens_are_br
     contents = [message["content"] for message in fields["messages"]]
     assert contents == ["Be brief.", f"Say <{BREAK}|im_end|>.", "Well", f"It is [{BREAK}INST]."]
     assert fields["messages"][2]["tool_calls"][0]["function"]["arguments"] == f'{{"text": "<{BREAK}/s>"}}'
-    assert _whole(fields) == expected
+    # The calls have ids that every server takes, since none gave them.
+    assert _whole(fields) == json.loads(json.dumps(expected).replace('"1.0"', '"call00100"'))
 
 
 def _whole(value: object) -> object:

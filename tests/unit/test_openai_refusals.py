@@ -1,16 +1,23 @@
 import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import get_args
+from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
-from cotrail.engines.language_models.served.refusals import Reported, message_in, reported_in, step_error
-from cotrail.engines.language_models.served.refused_fields import OMISSIBLE
-from cotrail.errors import BlockedError, BusyError, PromptTooLongError, StepError, TransientStepError, UnavailableError
+from cotrail.engines.language_models.served.refusals import OMISSIBLE, Reported, message_in, reported_in, step_error
+from cotrail.errors import (
+    BlockedError,
+    BusyError,
+    PromptTooLongError,
+    QuotaError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+)
 from tests.cases import each_case
 
 ENDPOINT = Endpoint(url="https://host/v1", model="m", context=100)
@@ -66,6 +73,68 @@ def test_whatever_is_said_about_waiting_is_survived(value: str) -> None:
 )
 def test_a_status_decides_whether_another_try_may_help(status: int, kind: type[Exception]) -> None:
     assert type(step_error(ENDPOINT, status, "no")) is kind
+
+
+def google(quota: str = "", delay: str = "", reason: str = "", **error: Any) -> dict[str, Any]:
+    details: list[dict[str, Any]] = [{"@type": "type.googleapis.com/google.rpc.Help", "links": []}]
+    details += [{"reason": reason, "domain": "googleapis.com"}] if reason else []
+    details += [{"violations": [{"quotaId": quota, "quotaValue": "20"}]}] if quota else []
+    details += [{"retryDelay": delay}] if delay else []
+    return {"error": {"code": 429, "message": "no", "status": "RESOURCE_EXHAUSTED", "details": details} | error}
+
+
+CREDIT = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to purchase credits."
+
+
+@each_case(
+    ("status", "content"),
+    [
+        (400, {"type": "error", "error": {"type": "invalid_request_error", "message": CREDIT}}),
+        (429, {"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}),
+        (429, google("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "37s")),
+        (429, [google("GenerateRequestsPerDayPerProjectPerModel-FreeTier")]),
+        (402, {"error": {"message": "Insufficient Balance"}}),
+        (403, {"error": "Your team has used all available credits or reached its monthly spending limit."}),
+    ],
+)
+def test_a_used_up_account_blocks_with_its_cause(status: int, content: object) -> None:
+    said = reported_in(json.dumps(content).encode())
+    error = step_error(ENDPOINT, status, said)
+    assert type(error) is QuotaError
+    assert said.message in str(error)
+    assert "cotrail resume RUN" in str(error)
+
+
+@each_case(
+    "content",
+    [
+        google(code=400, status="INVALID_ARGUMENT", message="API key not valid. Please pass a valid API key."),
+        google(code=400, status="INVALID_ARGUMENT", reason="API_KEY_INVALID"),
+        [google(code=400, message="API key expired. Please renew the API key.")],
+        {"code": "The request is invalid", "error": "Incorrect API key provided: sk***."},
+    ],
+)
+def test_a_bad_key_blocks_whatever_its_status(content: object) -> None:
+    error = step_error(ENDPOINT, 400, reported_in(json.dumps(content).encode()))
+    assert type(error) is BlockedError
+    assert "key_variable" in str(error)
+
+
+@each_case(
+    ("delay", "seconds"),
+    [("37s", 37), ("0.5s", 0.5), ("9999999s", 3600), ("0s", None), ("-3s", None), ("soon", None), (3, None)],
+)
+def test_the_pause_that_google_asks_for_is_read(delay: Any, seconds: float | None) -> None:
+    said = reported_in(json.dumps(google("GenerateRequestsPerMinutePerProjectPerModel", delay)).encode())
+    error = step_error(ENDPOINT, 429, said)
+    assert isinstance(error, BusyError)
+    assert error.seconds == seconds
+    assert step_error(ENDPOINT, 429, said, 3.0).seconds == 3  # type: ignore[attr-defined]
+
+
+@each_case("details", [3, [], [3, None], [{"violations": 3}], [{"violations": [3, {"quotaId": 3}]}], {"a": 1}])
+def test_details_of_any_form_are_survived(details: object) -> None:
+    assert reported_in(json.dumps({"error": {"message": "no", "details": details}}).encode()) == Reported("no")
 
 
 @each_case(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.scores import joined_scores
+from cotrail.engines.language_models.served.probabilities import joined_scores
 from cotrail.errors import StepError
 from tests.cases import each_case
 

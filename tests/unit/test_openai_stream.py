@@ -10,7 +10,7 @@ from msgspec import UNSET
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.calls import Call
 from cotrail.core.generation import Until
-from cotrail.engines.language_models.served.protocols.chunks import END, ChunkReader
+from cotrail.engines.language_models.served.protocols.chat import END, ChunkReader
 from cotrail.engines.language_models.served.protocols.delta import Refused
 from cotrail.engines.language_models.served.stream import ServerStream
 from cotrail.engines.language_models.token_counts import TokenCounts

@@ -9,11 +9,11 @@ from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.protocols.completions import Completions
+from cotrail.engines.language_models.served.protocols.chat import Completions
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.engines.language_models.token_counts import LONGEST_PART
-from cotrail.errors import StepError
+from cotrail.errors import BlockedError
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)
 LINE = GenerationRequest(Prompt(turns=(plain("Q"),)), "line", 9)
@@ -119,7 +119,9 @@ def test_sampling_by_more_than_temperature_is_asked_for_in_each_dialects_words()
     assert fields("llama.cpp", Sampling(top_p=0.5)) == {"top_p": 0.5, "samplers": ["temperature", "top_p"]}
     assert fields("openai", Sampling(temperature=0.7, top_p=0.9)) == common
     for more in (Sampling(top_k=40), Sampling(repetition_penalty=1.2)):
-        with pytest.raises(StepError, match=r"no top_k and no repetition penalty: take a server of vLLM or llama.cpp"):
+        with pytest.raises(
+            BlockedError, match=r"no top_k and no repetition penalty: take a server of vLLM or llama.cpp"
+        ):
             fields("openai", more)
 
 

@@ -11,7 +11,7 @@ from cotrail.core.ports.rate_limiter import Need
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.rate_headers import pause_asked
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import BusyError
 from tests.cases import each_case
 

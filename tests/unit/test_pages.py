@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from cotrail.core.actions.generate import READ, Read, Reason
 from cotrail.core.actions.registry import fingerprint
@@ -18,10 +18,9 @@ from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
 from cotrail.systems.one_step import OneStepSettings, one_step
-from cotrail.systems.parts.pages import PageSettings
 from cotrail.systems.parts.prompting import PromptSettings
-from cotrail.systems.parts.reader_settings import ReaderSettings
-from cotrail.systems.parts.retrieval import RetrievalSettings
+from cotrail.systems.parts.reading import ReaderSettings
+from cotrail.systems.parts.retrieval import PageSettings, RetrievalSettings
 from tests.cases import each_case
 from tests.unit.test_systems import PEOPLE, QUESTION, SHOTS, Hand, chain, found, wrote
 
@@ -107,6 +106,53 @@ def test_no_more_than_fifteen_pages_are_searched() -> None:
     hand.reply(wrote(json.dumps([page.title for page in pages])), tuple(found(page) for page in pages[:18]))
     assert isinstance(hand.last, Retrieve)
     assert hand.last.titles == tuple(page.title for page in pages[:15])
+
+
+RELEASED = PageSettings(found="released")
+LONG = Paragraph(id="l", title="Long", text="word " * 600 + "word")
+
+
+@each_case(
+    ("pages", "searched"),
+    [
+        (RELEASED, ("Wend",)),
+        (PageSettings(), ("Wend", "Long")),
+    ],
+)
+def test_by_the_released_code_a_page_that_begins_too_long_is_not_searched(
+    pages: PageSettings, searched: tuple[str, ...]
+) -> None:
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(pages=pages)))
+    hand.reply(wrote('["Wend", "Long", "Wend"]'), (found(WEND), found(LONG)))
+    assert isinstance(hand.last, Retrieve)
+    assert hand.last.titles == searched
+
+
+@each_case("looked_up", [(wrote(""),), (wrote("x"), (found(),)), (wrote("x"), (found(LONG),))])
+def test_by_the_released_code_nothing_is_searched_where_no_page_is_left(looked_up: tuple[Any, ...]) -> None:
+    hand = Hand(ircot(ABOUT, SHOTS, IRCoTSettings(pages=RELEASED)))
+    hand.reply(*looked_up, wrote("Wend is old."), wrote("So the answer is: 9."))
+    answer = hand.reply(wrote("9"))
+    assert answer is not None
+    assert [paragraph.digest for paragraph in answer.paragraphs] == [PINNED]
+    assert {action.field for action in hand.asked if isinstance(action, Retrieve)} <= {"title"}
+    one = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=RELEASED)))
+    one.reply(*looked_up)
+    assert [paragraph.digest for paragraph in one.read.prompt.paragraphs] == [PINNED]
+
+
+def test_a_paragraph_of_as_many_words_as_are_allowed_keeps_its_page() -> None:
+    limit = Paragraph(id="l", title="Long", text="word " * 599 + "word")
+    hand = Hand(one_step(ABOUT, SHOTS, OneStepSettings(pages=RELEASED)))
+    hand.reply(wrote("Long"), (found(limit),))
+    assert isinstance(hand.last, Retrieve)
+    assert hand.last.titles == ("Long",)
+
+
+def test_a_question_without_a_passage_searches_the_whole_corpus_by_either_rule() -> None:
+    hand = Hand(one_step(QUESTION, SHOTS, OneStepSettings(pages=RELEASED)))
+    assert isinstance(hand.last, Retrieve)
+    assert hand.last.titles == ()
 
 
 # Where the passage stands

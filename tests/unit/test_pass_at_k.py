@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
-from cotrail.evaluation.metrics.pass_at_k import mean_pass_at_k, pass_at_k
+from cotrail.evaluation.metrics.repeated_scores import mean_pass_at_k, pass_at_k
 from tests.cases import each_case
 
 
@@ -33,7 +33,7 @@ def test_the_mean_is_over_questions_and_so_is_the_interval() -> None:
     assert (second.k, second.interval) == (2, confidence_interval([1, 0, 1]))
     assert second.mean == pytest.approx(2 / 3)
     assert second.interval is not None
-    assert second.interval.method == "wilson"
+    assert second.interval.method == "clopper-pearson"
 
 
 def test_there_are_as_many_as_every_question_has_answers() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.audit.asked_questions import AskedDigests, AskedQuestions, asked_questions
-from cotrail.audit.plan_check import check_plan, digest_in, json_digest, plan_digest
 from cotrail.audit.records import Row
+from cotrail.audit.run_check import check_plan, digest_in, json_digest, plan_digest
 from cotrail.core.binding import Binding
 from cotrail.core.budgets import Budget, Budgets
 from cotrail.core.paragraphs import Paragraph
@@ -23,8 +23,7 @@ from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
-from cotrail.evaluation.plans.plan import Comparison, Plan, read_plan
-from cotrail.evaluation.plans.plan_file import PlanFile, planned_metrics, read_plan_file
+from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedComparison, planned_metrics, read_plan, read_plan_file
 from tests.cases import each_case
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -120,6 +119,13 @@ def test_another_order_or_another_part_of_any_question_has_another_digest(
     assert after.answers != before.answers
 
 
+def test_supporting_sentences_change_no_digest_so_that_runs_from_before_them_have_the_same_questions() -> None:
+    gold = (GoldParagraph(title="T", text="One. Two."),)
+    question = Question(id="q1", text="Who?", gold=gold)
+    named = replace(question, gold=(replace(gold[0], facts=("Two.",)),))
+    assert asked_questions([named]) == asked_questions([question])
+
+
 def test_the_digests_are_those_of_json_lines_that_anyone_can_write() -> None:
     gold = (GoldParagraph(title="Vell", text="A river.", id="p1"),)
     asked = asked_questions([Question(id="é", text="Who?", answers=("Ada", "A."), gold=gold)])
@@ -138,7 +144,7 @@ def test_a_column_that_is_no_json_has_a_digest_too() -> None:
 
 
 def test_a_plan_is_read_back_from_what_is_sealed_and_has_the_same_digest() -> None:
-    compared = Comparison(others=("run-a",), metric="answer_f1", smallest_difference=0.05)
+    compared = PlannedComparison(others=("run-a",), metric="answer_f1", smallest_difference=0.05)
     plan = replace(PLAN, comparison=compared, budgets=Budgets(run=Budget(money=5.0)))
     sealed = msgspec.json.decode(as_postgresql_keeps(msgspec.to_builtins(plan)))
     assert read_plan({"plan": sealed}) == plan
@@ -206,14 +212,14 @@ def test_the_main_metrics_are_those_that_the_questions_publish_something_for() -
     bare = planned_metrics(PlanFile(), [msgspec.structs.replace(ANSWERED, answers=(), gold=())])
     assert (bare.metrics, bare.primary) == (("paragraphs_collected",), "")
     with pytest.raises(InputError, match="the plan's comparison needs a metric"):
-        planned_metrics(PlanFile(comparison=Comparison(others="a")), [replace(ANSWERED, answers=(), gold=())])
+        planned_metrics(PlanFile(comparison=PlannedComparison(others="a")), [replace(ANSWERED, answers=(), gold=())])
 
 
 def test_one_run_to_compare_with_or_several_may_be_stated() -> None:
     for written, runs in (("a", ("a",)), (["a", "b"], ("a", "b"))):
         stated = read_plan_file({"comparison": {"with": written}}, "plan.toml")
         comparison = planned_metrics(stated, [ANSWERED]).comparison
-        assert comparison == Comparison(others=runs, metric="answer_em")
+        assert comparison == PlannedComparison(others=runs, metric="answer_em")
 
 
 FACTS = RunFacts(questions=ASKED)
@@ -260,6 +266,14 @@ def test_each_departure_is_said_in_words(facts: dict[str, Any], said: str) -> No
     assert differing(PLAN, replace(FACTS, **facts)) == [said]
 
 
+def test_a_budget_that_was_raised_departs_from_the_plan() -> None:
+    plan = replace(PLAN, budgets=Budgets(question=Budget(steps=9), run=Budget(tokens=5_000)))
+    assert differing(plan, replace(FACTS, budgets=plan.budgets)) == []
+    raised = Budgets(question=Budget(steps=9), run=Budget(tokens=20_000))
+    said = ["the run budget of tokens was raised to 20,000, and 5,000 was planned"]
+    assert differing(plan, replace(FACTS, budgets=raised)) == said
+
+
 @each_case(
     ("part", "words"),
     [("asked", "texts"), ("answers", "published answers"), ("gold", "gold paragraphs")],
@@ -293,7 +307,7 @@ def test_scores_are_shown_with_what_was_planned_of_them() -> None:
 
 def test_metrics_and_comparisons_that_were_not_planned_are_named_once() -> None:
     assert unplanned(PLAN, ["answer_f1"], []) == ()
-    plan = replace(PLAN, comparison=Comparison(others=("a",), metric="answer_f1"))
+    plan = replace(PLAN, comparison=PlannedComparison(others=("a",), metric="answer_f1"))
     assert unplanned(plan, ["answer_f1", "cover_em", "cover_em"], ["a", "b"]) == (
         "the plan doesn't report cover_em",
         "the plan makes no comparison with b",

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from cotrail.core.money import ModelPrice, Rates
-from cotrail.engines.language_models import prices
+from cotrail.engines.language_models import providers
 from cotrail.engines.language_models.endpoint import Endpoint, Price
-from cotrail.engines.language_models.prices import price_of
+from cotrail.engines.language_models.providers import price_of
 from tests.cases import each_case
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,6 +68,6 @@ def test_what_nobody_publishes_is_unknown(endpoint: Endpoint, *, charged: bool) 
 
 
 def test_without_the_package_only_tables_have_prices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prices, "find_spec", lambda _: None)
+    monkeypatch.setattr(providers, "find_spec", lambda _: None)
     assert price_of(OPENAI, DAY) is None
     assert OPENAI.is_hosted

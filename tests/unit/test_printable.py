@@ -21,7 +21,7 @@ from rich.text import Text
 from cotrail.cli.terminal.output import Screen, grid, heading
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented, one_line, printable, printable_json
-from cotrail.services.views.reports.pages import _shown
+from cotrail.services.results.reports.pages import _shown
 from tests.cases import each_case
 
 HOSTILE = (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.errors import InputError
-from cotrail.services.access.project_names import is_own, meant_by, seen_name, stored_name
+from cotrail.services.access.grants import is_own, meant_by, seen_name, stored_name
 from tests.cases import each_case
 
 NAMES = st.from_regex(r"[a-z][a-z._-]{0,5}", fullmatch=True)

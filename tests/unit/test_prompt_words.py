@@ -12,8 +12,8 @@ from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.prompts import Asked
 from cotrail.data.demonstrations.prompts import read_prompts
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.services.lists.system_list import list_systems, write_words
-from cotrail.systems.parts.words import filled, worded
+from cotrail.services.library.systems import list_systems, write_words
+from cotrail.systems.parts.prompting import filled, worded
 from cotrail.systems.registry import find_system
 from tests.cases import each_case
 

@@ -9,16 +9,18 @@ from msgspec.structs import replace
 
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.experiment import (
+from cotrail.evaluation.experiments.ircot.protocol import (
     DemonstrationFiles,
     Grid,
     IRCoTExperiment,
     IRCoTFiles,
+    IRCoTProtocol,
     ModelUse,
+    choose,
+    search_score,
 )
-from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol, choose, search_score
+from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.metrics.scores import QuestionScores
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 from tests.cases import each_case

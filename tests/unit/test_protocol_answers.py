@@ -15,7 +15,7 @@ from cotrail.core.calls import Call
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Asked, Prompt, assistant, system, user
-from cotrail.engines.language_models.catalogue import catalogue
+from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.calls import Calls, Function
 from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Refused
@@ -236,9 +236,9 @@ def test_a_budget_that_the_api_refuses_is_refused_in_the_table(tmp_path: Path) -
     table = '[models.c]\nengine = "anthropic"\nmodel = "c"\ncontext = 9000\nthinks = "field"\nthought_tokens = 500\n'
     path.write_text(table)
     with pytest.raises(InputError, match="1024 at least"):
-        catalogue(path)
+        find_model(path, "c")
     path.write_text(table + 'effort = "low"\n')
-    assert "c" in catalogue(path)
+    assert find_model(path, "c").engine.served
 
 
 @each_case(

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.question_kinds import named, read_kinds, recorded_kinds
-from tests.cases import each_case
+from cotrail.core.questions import named, read_kinds, recorded_kinds
 
 
 @given(kinds=st.dictionaries(st.text(), st.text(), max_size=4))
@@ -13,11 +12,6 @@ def test_kinds_are_read_as_they_were_recorded(kinds: dict[str, str]) -> None:
     assert list(read_kinds(recorded_kinds(kinds))) == list(kinds)
 
 
-@each_case("kind", ["bridge", "2hop", "3", "null", '"span"', "[]", "{", "Sports {2}"])
-def test_a_kind_of_an_earlier_version_is_a_type(kind: str) -> None:
-    assert read_kinds(kind) == {"type": kind}
-
-
-def test_a_question_without_a_kind_is_recorded_as_in_earlier_versions() -> None:
+def test_a_question_without_a_kind_is_recorded_as_no_text() -> None:
     assert recorded_kinds(named(type="", level="")) == ""
     assert read_kinds("") == {}

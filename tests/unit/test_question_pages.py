@@ -9,14 +9,22 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.models.queries.traces import TracedStep
 from cotrail.models.schema.states import StepState
-from cotrail.services.views.gold_paragraphs import FoundGold, GoldSearch
-from cotrail.services.views.shown_questions import StepTimes
-from cotrail.services.views.shown_steps import shown_steps
-from cotrail.viewer.gold_line import gold_line
+from cotrail.services.results.questions import StepTimes
+from cotrail.services.results.reasoning import FoundGold, GoldSearch
+from cotrail.services.results.steps import shown_steps
+from cotrail.viewer.drawings import LEFT, RIGHT, gold_line, timeline
 from cotrail.viewer.marking import MOST_MARKS, marked
-from cotrail.viewer.snippets import LENGTH, snippet
-from cotrail.viewer.step_timeline import LEFT, RIGHT, timeline
-from cotrail.viewer.turns import MOST_HITS, PAGE_WEIGHT, Turn, first_seen, pages_of, shown_hits, turns_of
+from cotrail.viewer.turns import (
+    LENGTH,
+    MOST_HITS,
+    PAGE_WEIGHT,
+    Turn,
+    first_seen,
+    pages_of,
+    shown_hits,
+    snippet,
+    turns_of,
+)
 from tests.unit.made_runs import OWLS, question, search, written
 
 DAWN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -45,7 +53,7 @@ def test_steps_that_were_asked_for_together_stay_together_side_by_side() -> None
     steps = [written(0, "a"), written(1, "b"), search(2), written(3, "c")]
     made = turns(*steps, together=[(0, 1, 2), (3,)])
     assert sequences(made) == [[0, 1, 2], [3]]
-    assert [[step.sequence for step in row] for row in made[0].rows] == [[0, 1], [2]]
+    assert [[step.sequence for step in row.steps] for row in made[0].rows] == [[0, 1], [2]]
 
 
 def test_a_turn_knows_what_it_found_first() -> None:
@@ -92,6 +100,16 @@ def test_the_line_of_gold_goes_up_where_one_is_found() -> None:
     assert gold_line([], {}, turns=2) is None
 
 
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "it was never found"), (2, "none of the 2 gold paragraphs was found")]
+)
+def test_the_line_of_gold_stays_at_the_bottom_where_none_is_found(count: int, words: str) -> None:
+    line = gold_line([_gold(None)] * count, {1: 1}, turns=2)
+    assert line is not None
+    assert line.points == ()
+    assert line.words == words
+
+
 def test_time_in_which_nothing_works_is_drawn_shorter() -> None:
     drawn = timeline([_times(0, 0, 1, 11), _times(1, 11, 3611, 3621), _times(2, 3621, 3621, None)])
     assert drawn is not None
@@ -102,7 +120,7 @@ def test_time_in_which_nothing_works_is_drawn_shorter() -> None:
     assert (second.asked, second.begun) == pytest.approx((hour.x, hour.x + hour.width))
     assert (first.asked, third.begun) == pytest.approx((LEFT, RIGHT))
     assert third.under_way
-    assert drawn.words == "20 s of work, 1 h 00 min in which no step worked"
+    assert drawn.words == "steps claimed for 20 s, none for 1 h 00 min"
 
 
 def test_steps_that_work_at_once_stand_below_each_other() -> None:

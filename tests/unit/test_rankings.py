@@ -11,8 +11,15 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.question_scores import mean_scores
-from cotrail.evaluation.metrics.rankings import Judged, ndcg, recall_at, reciprocal_rank
-from cotrail.evaluation.metrics.supporting_paragraphs import is_gold, judged, support_scores
+from cotrail.evaluation.metrics.supporting_paragraphs import (
+    Judged,
+    is_gold,
+    judged,
+    ndcg,
+    recall_at,
+    reciprocal_rank,
+    support_scores,
+)
 from tests.unit.scored import question_scores
 
 OWN = scoring_of("jsonl")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Limits, Need
 from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
-from cotrail.engines.rate_limits.pools import (
+from cotrail.engines.rate_limits import (
     APART,
     CREDIT_SECONDS,
     DOUBLING_SECONDS,
@@ -237,6 +237,19 @@ def test_the_limits_that_headers_tell() -> None:
     )
     assert told == Limits(requests=500, tokens=200_000, output_tokens=8000)
     assert Limits(requests=60).within(told) == Limits(requests=60, tokens=200_000, output_tokens=8000)
+
+
+def test_the_limits_that_mistral_tells() -> None:
+    told = told_limits(
+        {
+            "x-ratelimit-limit-req-minute": "720",
+            "x-ratelimit-remaining-req-minute": "717",
+            "x-ratelimit-limit-tokens-minute": "5000000",
+            "x-ratelimit-limit-tokens-month": "1000",
+        }
+    )
+    assert told == Limits(requests=720, tokens=5_000_000)
+    assert pause_asked({"x-ratelimit-remaining-req-minute": "0", "x-ratelimit-reset-req-minute": "21"}) == 21
 
 
 @each_case("value", ["0", "-1", "0.001", "1e-300", "nan", "inf", "1e12", "many", "", "1,000"])

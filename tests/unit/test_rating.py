@@ -5,10 +5,9 @@ import pytest
 
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.rater import second_texts
+from cotrail.core.ports.encoders import second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.rating.raters import RATERS
-from cotrail.engines.rating.scripted import ScriptedRater
+from cotrail.engines.rating.raters import RATERS, ScriptedRater
 from cotrail.errors import InputError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cotrail.cli.terminal.output import Screen
-from cotrail.cli.terminal.reasoned import reasoned
-from cotrail.cli.terminal.shown_steps import LINES, MESSAGE, _beginning
-from cotrail.services.views.reasoning_trees import ShownChain, shown_tree
+from cotrail.cli.terminal.shown_steps import LINES, MESSAGE, _beginning, reasoned
+from cotrail.services.results.reasoning import ShownChain, shown_tree
 from cotrail.systems.searchain.format_violations import FormatViolation
 from cotrail.systems.searchain.tree import Tree
 from tests.unit.made_trees import mark, tree

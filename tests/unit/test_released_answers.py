@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cotrail.common.storable_text import storable
+from cotrail.common.printable_text import storable
 from cotrail.core.answer_extraction import released_answer
 from tests.cases import each_case
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cotrail.models.queries.progress import Progress, StepCounts
 from cotrail.models.schema.states import DesiredState
-from cotrail.services.runs.run_speed import FINISHED, RemainingTime, RunSpeed, steps_to_come
+from cotrail.services.runs.speed import FINISHED, RemainingTime, RunSpeed, steps_to_come
 from tests.cases import each_case
 
 POLL = 0.5

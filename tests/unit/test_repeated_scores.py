@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.evaluation.metrics.clustered_means import clustered_mean
-from cotrail.evaluation.metrics.pass_at_k import mean_pass_at_k
+from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.metrics.repeated_scores import repeated_scores
-from cotrail.evaluation.metrics.scores import QuestionScores
+from cotrail.evaluation.metrics.repeated_scores import clustered_mean, mean_pass_at_k, repeated_scores
 
 tables = st.integers(2, 5).flatmap(
     lambda times: st.lists(
@@ -64,3 +63,16 @@ def test_the_metrics_that_are_0_or_1_say_so() -> None:
         "cover_em_words",
         "paragraph_em",
     ]
+
+
+def test_repeats_that_a_budget_ended_have_intervals_that_hold_at_every_stop() -> None:
+    runs = {run: {f"q{n}": {"answer_em": float(n % 2), "paragraphs_collected": n} for n in range(8)} for run in "ab"}
+    cut = repeated_scores(runs, 2, is_fixed=False)
+    em, things = cut.metrics["answer_em"], cut.metrics["paragraphs_collected"]
+    assert em is not None
+    assert em.interval == confidence_sequence([0.0, 1.0] * 4)
+    assert [each.interval for each in em.pass_at] == [em.interval] * 2
+    assert things is not None
+    assert things.interval is None
+    assert "confidence sequences" in cut.caveat
+    assert "confidence sequences" not in repeated_scores(runs, 2).caveat

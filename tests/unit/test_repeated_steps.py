@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.evaluation.metrics.repeated_steps import draw_steps, otherwise_share
+from cotrail.evaluation.metrics.repeated_scores import draw_steps, otherwise_share
+from cotrail.services.results.repeated_steps import said
 from cotrail.services.runs.repeating import read_share
-from cotrail.services.views.repeated_steps import said
 from tests.cases import each_case
 
 questions = st.dictionaries(
@@ -46,11 +46,11 @@ def test_over_many_seeds_each_step_is_drawn_as_often() -> None:
 
 
 @given(otherwise=st.lists(st.booleans(), min_size=1, max_size=50))
-def test_the_interval_of_the_share_is_wilson_s(otherwise: list[bool]) -> None:
+def test_the_interval_of_the_share_is_clopper_and_pearson_s(otherwise: list[bool]) -> None:
     from scipy.stats import binomtest
 
     found = otherwise_share(otherwise)
-    expected = binomtest(sum(otherwise), len(otherwise)).proportion_ci(0.95, method="wilson")
+    expected = binomtest(sum(otherwise), len(otherwise)).proportion_ci(0.95, method="exact")
     assert (found.otherwise, found.of, found.share) == (sum(otherwise), len(otherwise), sum(otherwise) / len(otherwise))
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((expected.low, expected.high), abs=1e-9)

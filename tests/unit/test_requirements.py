@@ -14,8 +14,8 @@ from cotrail.configuration.settings import Settings
 from cotrail.engines import optional_packages
 from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
-from cotrail.workers.stack import requirements
-from cotrail.workers.stack.requirements import check_requirements
+from cotrail.workers.stack import wheels
+from cotrail.workers.stack.wheels import check_requirements
 from tests.cases import each_case
 from tests.unit.commands import Run
 
@@ -28,8 +28,9 @@ def without(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     def find(name: str) -> ModuleSpec | None:
         return None if name in packages else find_spec(name)
 
-    monkeypatch.setattr(requirements, "find_spec", find)
+    monkeypatch.setattr(wheels, "find_spec", find)
     monkeypatch.setattr(optional_packages, "find_spec", find)
+    monkeypatch.setattr(optional_packages, "_is_installed", lambda name: name not in packages)
     return packages
 
 
@@ -118,6 +119,6 @@ def test_what_installs_is_of_this_environment_whichever_is_active(
 
 def test_nobody_is_sent_to_an_index_that_does_not_have_cotrail() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    code = [path for name in ("cli", "cotrail", "services", "workers") for path in (ROOT / name).rglob("*.py")]
+    code = [path for name in ("cotrail", "workers") for path in (ROOT / name).rglob("*.py")]
     sent = re.compile(r"install [^\n]*['\" ]cotrail\[")
     assert [path for path in (*pages, *code) if sent.search(path.read_text("utf-8"))] == []

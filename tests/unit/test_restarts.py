@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.workers.stack.restarts import (
+from cotrail.workers.stack.status import (
     LONGEST_SECONDS,
     SHORTEST_SECONDS,
     STABLE_SECONDS,

@@ -15,7 +15,7 @@ from cotrail.cli.main import app
 from cotrail.errors import DatasetError
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import is_right, read_recorded
-from cotrail.faithfulness.scores import NO_EVIDENCE, Scores, Thresholds
+from cotrail.faithfulness.weighing import NO_EVIDENCE, Scores, Thresholds
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +182,7 @@ def test_a_reader_sees_every_question_and_the_accuracy(write: Write) -> None:
     assert rows[4] == "none - - 0 of 0 yes wrong".split()  # noqa: SIM905
     said = " ".join(word for row in rows[5:] for word in row)
     assert said == (
-        "4 questions; accuracy 33.33%: 1 of 3 questions with a gold answer; "
+        "4 questions; accuracy 33.3 %: 1 of 3 questions with a gold answer; "
         "1 without a prediction, as no chain states one; 2 with fewer than 3 chains"
     )
 

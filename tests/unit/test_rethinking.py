@@ -18,11 +18,10 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Action, Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.faithfulness.scores import NO_EVIDENCE
-from cotrail.faithfulness.weighing import ChosenFact, Weighing
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.faithfulness.weighing import NO_EVIDENCE, ChosenFact, Weighing
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.registry import find_system
-from cotrail.systems.rethinking.fact_questions import entity_question
+from cotrail.systems.rethinking.fact_generation import entity_question
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
-from cotrail.evaluation.experiments.ircot.naming import SYSTEMS as NAMED_BY_IRCOT
+from cotrail.evaluation.experiments.ircot.cells import SYSTEMS as NAMED_BY_IRCOT
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.rethinking.experiment import (
     SETTINGS,

@@ -10,11 +10,11 @@ from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingTrial
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.schedule import Schedule
+from cotrail.services.runs.conducting import Schedule
+from cotrail.services.runs.experiments import read_experiment_file
 from tests.cases import each_case
 from tests.integration.three_tasks import ASKED, CHAINS, EXPERIMENT, write_three_tasks
 

@@ -33,9 +33,9 @@ from cotrail.evaluation.experiments.rethinking.tables import (
 from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
-from cotrail.services.views.reports.documents import report_page
-from cotrail.services.views.reports.figures import svg_of
-from cotrail.services.views.reports.sheets import sheet
+from cotrail.services.results.reports.documents import report_page
+from cotrail.services.results.reports.figures import svg_of
+from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
 from tests.cases import each_case
@@ -273,16 +273,16 @@ def configured(spec: SystemSpec, settings: dict[str, Any]) -> Method:
 
 
 def test_a_method_has_what_its_settings_leave_to_the_task() -> None:
-    found = configured(find_system("rethinking", 2), {"task": "temporal", "voting": False})
+    found = configured(find_system("rethinking"), {"task": "temporal", "voting": False})
     assert (found.voting, found.knowledge, found.chains, found.function) == (False, ("wikidata",), 10, 2)
     assert (found.evidence, found.inference, found.layout, found.is_greedy) == ("", "", "qa", False)
     found = configured(
-        find_system("rethinking", 2), {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"}
+        find_system("rethinking"), {"knowledge": ["evidence"], "variant": "selection", "inference": "unifiedqa"}
     )
     assert (found.is_on_evidence, found.inference) == (True, "unifiedqa")
-    assert not configured(find_system("rethinking", 1), {"knowledge": ["evidence"]}).is_on_evidence
-    assert configured(find_system("self-consistency", 2), {"task": "commonsense"}).chains == 9
-    assert configured(find_system("ircot", 1), {"max_sentences": 8}) == Method(system="ircot")
+    assert not configured(find_system("rethinking"), {"knowledge": ["evidence"], "evidence": "pages"}).is_on_evidence
+    assert configured(find_system("self-consistency"), {"task": "commonsense"}).chains == 9
+    assert configured(find_system("ircot"), {"max_sentences": 8}) == Method(system="ircot")
 
 
 def test_runs_on_ones_own_questions_are_in_no_table_with_published_figures() -> None:
@@ -307,6 +307,10 @@ def test_two_runs_on_the_same_questions_are_compared() -> None:
     assert own(table(runs, "contrasts"), *columns) == [
         ("rethinking-('corpus',)-commonsense", "self-consistency-commonsense", 6, 6, 0, 2 / 64)
     ]
+    cut = [replace(runs[0], unasked=4), *runs[1:]]
+    assert [row[-1] for row in own(table(cut, "contrasts"), *columns)] == [None]
+    assert "There is no p where a budget or a person ended" in table(cut, "contrasts").notes[0]
+    assert table(runs, "contrasts").notes == ()
 
 
 def test_fewer_chains_are_weighed_as_all_of_them_are() -> None:

@@ -15,12 +15,11 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus, Retriever
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
-from cotrail.engines.retrieval import folders
+from cotrail.engines.retrieval import stores
 from cotrail.engines.retrieval import tantivy as adapter
 from cotrail.engines.retrieval.analysis import english, plain
-from cotrail.engines.retrieval.folders import build_index, open_index
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
-from cotrail.engines.retrieval.stores import FolderStore
+from cotrail.engines.retrieval.stores import FolderStore, build_index, open_index
 from cotrail.engines.retrieval.tantivy import TantivyRetriever
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
@@ -87,15 +86,6 @@ def test_stop_words_are_no_words_even_with_a_possessive(text: str) -> None:
 )
 def test_words_are_cut_where_elasticsearch_cuts_them(text: str, words: list[str]) -> None:
     assert english().analyze(plain(text)) == words
-
-
-def test_an_index_of_a_former_analyzer_is_searched_with_its_own_words() -> None:
-    former = Path(__file__).parents[1] / "upgrades" / "stores" / "0004" / "home" / "corpora" / "sample"
-    retriever = open_index(former)
-    assert isinstance(retriever, TantivyRetriever)
-    assert retriever.manifest.analyzer.startswith("1: ")
-    assert english(retriever.manifest.analyzer).analyze("15,140 No.1") == ["15", "140", "no.1"]
-    assert [hit.paragraph.title for hit in search(retriever, "Ismene Bridge", 1)] == ["Ismene Bridge"]
 
 
 @each_case("query", ["", "  ", "the of", "?!", "unheard"])
@@ -293,7 +283,7 @@ def test_the_revision_names_content_ids_and_order(tmp_path: Path) -> None:
 
 
 def test_progress_is_told_up_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "PROGRESS_EVERY", 2)
+    monkeypatch.setattr(stores, "PROGRESS_EVERY", 2)
     told: list[int] = []
     manifest = build_index([PAPER, INK, PEN], tmp_path / "corpus", told.append)
     assert told == [2, 3]
@@ -338,7 +328,7 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(tmp_p
     script = (
         "import os, pathlib, signal, sys\n"
         "from cotrail.core.paragraphs import Paragraph\n"
-        "from cotrail.engines.retrieval.folders import build_index\n"
+        "from cotrail.engines.retrieval.stores import build_index\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

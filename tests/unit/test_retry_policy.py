@@ -16,8 +16,19 @@ from cotrail.errors import (
     UnknownNameError,
     UnknownVersionError,
 )
-from cotrail.tasks.circuit_breaker import TRIAL_SECONDS, CircuitBreaker
-from cotrail.tasks.retry_policy import LONGEST_HOLD, RETRIES, TRIALS, Block, Fail, Hold, Retry, seconds, verdict
+from cotrail.tasks.failures import (
+    LONGEST_HOLD,
+    RETRIES,
+    TRIAL_SECONDS,
+    TRIALS,
+    Block,
+    CircuitBreaker,
+    Fail,
+    Hold,
+    Retry,
+    seconds,
+    verdict,
+)
 from tests.cases import each_case
 
 MOST = 5

@@ -8,8 +8,7 @@ import pytest
 
 from cotrail.common.placeholders import places
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
-from cotrail.systems.judge.rubric_files import find_rubric
+from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in, find_rubric
 from tests.cases import each_case
 
 OWN = """

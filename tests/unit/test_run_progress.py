@@ -7,16 +7,15 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from cotrail.cli.terminal.following import unwatched_line
-from cotrail.cli.terminal.progress_display import progress_lines
+from cotrail.cli.terminal.following import progress_lines, unwatched_line
 from cotrail.cli.terminal.run_text import closing_line
 from cotrail.core.budgets import Budget, Budgets, Consumed
 from cotrail.core.money import Spent, Usage
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
 from cotrail.models.records.blockage import Blockage
-from cotrail.services.runs.run_progress import run_progress
-from cotrail.services.runs.run_speed import RunSpeed, WatchedRun, blockage_line, expected_steps
+from cotrail.services.runs.progress import run_progress
+from cotrail.services.runs.speed import RunSpeed, WatchedRun, blockage_line, expected_steps
 from tests.cases import each_case
 from tests.unit.test_remaining_time import counts
 

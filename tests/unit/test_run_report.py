@@ -14,13 +14,12 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.lookup import Lookup
 from cotrail.core.results import Embedded, Entailed, Failure
-from cotrail.evaluation.causes.cause import Cause
-from cotrail.evaluation.causes.cause_label import CauseLabel
+from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.labels import Labels
-from cotrail.services.views.reports.pages import page
-from cotrail.services.views.reports.run_report import run_page
+from cotrail.services.results.reports.pages import page
+from cotrail.services.results.reports.run_report import run_page
 from tests.cases import each_case
 from tests.unit.made_results import ADOPTED, COST, MADE
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step, weighing, written
@@ -86,11 +85,12 @@ def test_a_weighed_answer_has_its_chains_with_evidence_scores_and_votes() -> Non
     found = page_of(answered_by(weighing()), system="rethinking")
     assert "yes ✓ right chosen 0.78 2" in found.text
     assert "no ✗ wrong -1.00 1" in found.text
-    assert "Chain 1: no · f(R) -1.00 Owls sleep at night. M -1.00 E 0.00 C 0.00 f -1.00 No evidence was found." in (
-        found.text
-    )
+    sentence = "Owls sleep at night. M -1.00 E 0.00 C 0.00 f -1.00 No evidence was found."
+    assert f"Chain 1: no · f(R) -1.00 Evidence for 1 sentence {sentence}" in found.text
     entailed = "M 0.81 E 0.92 C 0.03 f 0.78 ★ gold Owls : Owls hunt at night."
-    assert f"Chain 2: yes · f(R) 0.78 · chosen Owls are awake at night. {entailed}" in found.text
+    assert (
+        f"Chain 2: yes · f(R) 0.78 · chosen Evidence for 1 sentence Owls are awake at night. {entailed}" in found.text
+    )
     assert {"#q-1-chain-1", "#q-1-chain-2", f"#p-{OWLS.digest}"} <= set(found.links)
 
 
@@ -170,7 +170,7 @@ def test_each_wrong_answer_has_its_cause_and_a_filter_shows_those_of_one_cause()
     assert "found but not shown : gold paragraph 'Owls' was found at step 0, rank 1, and never shown" in found.text
     assert "ann says unexplained : who knows" in found.text
     assert "Share of the 2 wrong answers by cause" in found.text
-    assert "gold never found 1 50.0%" in found.text
+    assert "gold never found 1 50.0 %" in found.text
     assert html.count('<rect class="bar"') >= 2
 
 

@@ -13,7 +13,7 @@ from cotrail.engines import optional_packages
 from cotrail.engines.language_models import sentence_splitters
 from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError
-from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.submission import prepare
 from tests.unit.commands import Given

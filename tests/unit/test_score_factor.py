@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.engines.retrieval.elasticsearch.score_factor import Explanation, missing_factor
+from cotrail.engines.retrieval.elasticsearch.retriever import Explanation, missing_factor
 
 POSITIVE = st.floats(0.01, 10)
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means
-from cotrail.services.views.run_scores import RunScores
-from cotrail.services.views.score_tables import SHOWN_KINDS, kind_tables
+from cotrail.services.results.scoring import SHOWN_KINDS, RunScores, kind_tables
 from tests.unit.scored import question_scores
 
 INK = Paragraph(id="1", title="Ink", text="Stains.")

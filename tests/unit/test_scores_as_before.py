@@ -12,10 +12,10 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.rankings import Judged
 from cotrail.evaluation.metrics.supporting_paragraphs import (
+    Judged,
     SupportScores,
     answer_support_recall,
     counted,

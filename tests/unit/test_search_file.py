@@ -7,9 +7,8 @@ import pytest
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.elasticsearch.documents import paragraph
-from cotrail.engines.retrieval.existing_index import ExistingIndex, Fields
-from cotrail.engines.retrieval.search_file import SearchFile, read_search_file
+from cotrail.engines.retrieval.elasticsearch.retriever import paragraph
+from cotrail.engines.retrieval.search_server import ExistingIndex, Fields, SearchFile, read_search_file
 from cotrail.errors import InputError, StepError
 from tests.cases import each_case
 

@@ -16,8 +16,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.history import Finished
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.extractor import EXTRACTOR
-from cotrail.core.ports.rater import DUPLICATE_RATER
+from cotrail.core.ports.encoders import DUPLICATE_RATER, EXTRACTOR
 from cotrail.core.questions import Question
 from cotrail.core.results import Embedded, Extracted, Generated, Rated, Result
 from cotrail.core.system import Action, Answer, Together

@@ -12,8 +12,7 @@ from cotrail.core.actions.generate import Read
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.results import Result
 from cotrail.core.system import Action
-from cotrail.evaluation.experiments.searchain.measures import Sources, is_helped, nodes_by_hops, sources
-from cotrail.evaluation.experiments.searchain.runs import Searched
+from cotrail.evaluation.experiments.searchain.runs import Searched, Sources, is_helped, nodes_by_hops, sources
 from tests.unit.test_searchain import World, queries, run, tree, wrote
 
 NAMES = "bcdefg"  # not "a", which is an article and so no word once normalized

@@ -6,9 +6,8 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.results import Generated, Result
 from cotrail.core.system import Action
-from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.prompts import EXAMPLES, MARKING, own_prompt
-from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
+from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Mark
 from tests.cases import each_case
 from tests.unit.test_searchain import (
@@ -99,16 +98,6 @@ def test_without_retrieval_marks_name_nothing() -> None:
     _, answer = run(World(MARKED), retrieve=False)
     assert (tree(answer).marks, tree(answer).oddities) == ((), ())
     assert "[" not in answer.text
-
-
-def test_version_1_asked_for_marks_and_resolved_none_without_tracing() -> None:
-    assert MARKING in own_prompt(SearChainSettings1(tracing=False))
-    former = find_system("searchain", 1)
-    running = former.open(DINOSAUR, {}, SearChainSettings1(tracing=False))
-    first = next(running)
-    assert isinstance(first, Reason)
-    assert first.stop == ()
-    assert former.settings() == SearChainSettings1()
 
 
 # Where a message ends

@@ -6,11 +6,11 @@ import pytest
 
 from cotrail.configuration.settings import settings
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.folders import build_index
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, InputError
-from cotrail.services.papers.files import read_experiment_file
-from cotrail.services.papers.schedule import Schedule
-from cotrail.services.runs.prepared_run import PreparedRun
+from cotrail.services.runs.conducting import Schedule
+from cotrail.services.runs.experiments import read_experiment_file
+from cotrail.services.runs.planning import PreparedRun
 from tests.cases import each_case
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 

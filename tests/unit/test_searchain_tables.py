@@ -12,20 +12,23 @@ from cotrail.core.prompts import Prompt, Written, assistant, user
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
 from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain.experiment import Variation
-from cotrail.evaluation.experiments.searchain.measures import (
+from cotrail.evaluation.experiments.searchain.runs import (
     Citations,
     Effect,
     Efficiency,
+    SearChainRun,
+    Searched,
     Sources,
+    WordCounts,
     citations,
     effect,
     efficiency,
     nodes_by_hops,
     sources,
+    words_of,
 )
-from cotrail.evaluation.experiments.searchain.runs import SearChainRun, Searched, WordCounts, words_of
 from cotrail.evaluation.experiments.searchain.tables import build_tables
-from cotrail.services.views.reports.sheets import sheet
+from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.log_formatting import hide_in_logs
-from cotrail.common.redaction import REPLACEMENT, Secrets
+from cotrail.common.log_formatting import REPLACEMENT, Secrets, hide_in_logs
 from tests.cases import each_case
 
 HOSTILE = "s3/cr@t:#?%&<\"'é"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.data.demonstrations.clusters import clusters
-from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
-from cotrail.data.demonstrations.self_written import Simple, SolvedQuestion, acceptable, self_written
+from cotrail.data.demonstrations.self_written import Simple, SolvedQuestion, acceptable, clusters, self_written
+from cotrail.data.demonstrations.sets import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError
 from tests.cases import each_case
 

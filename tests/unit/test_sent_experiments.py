@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cotrail.errors import InputError
-from cotrail.services.papers.sent_files import check_stays_inside, read_to_send
+from cotrail.services.runs.experiments import check_stays_inside, read_to_send
 from tests.cases import each_case
 
 FILE = """

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cotrail.common import sentence_boundaries
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence, segments, sentences
-from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.sets import read_demonstrations
 from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts"

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.data.demonstrations.files import read_demonstrations
-from cotrail.data.demonstrations.sets import demonstration_sets, listed_set
+from cotrail.data.demonstrations.sets import demonstration_sets, listed_set, read_demonstrations
 from cotrail.errors import DemonstrationError
 from tests.cases import each_case
 

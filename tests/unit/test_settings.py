@@ -19,8 +19,8 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.configuration.variables import warn_of_unknown
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from cotrail.workers import logs, ready
-from cotrail.workers.stack.flower import PASSWORD, USER
+from cotrail.workers import health, logs
+from cotrail.workers.stack.web import PASSWORD, USER
 from tests.cases import each_case
 from tests.unit.commands import ROOT
 
@@ -36,15 +36,18 @@ VARIABLES = {
     "search_prefix": ("two-", "two-"),
     "model": ("smollm2-360m", "smollm2-360m"),
     "generation_slots": ("3", 3),
+    "start_seconds": ("900", 900.0),
     "lease_seconds": ("1.5", 1.5),
     "heartbeat_seconds": ("0.5", 0.5),
     "sweep_seconds": ("0.25", 0.25),
     "resend_seconds": ("7", 7.0),
     "max_attempts": ("2", 2),
     "deadlines": ('{"reason": 7200, "retrieve": 0.5}', {"reason": 7200, "retrieve": 0.5}),
+    "batch_recovery_seconds": ("300", 300.0),
     "retention_days": ("30", 30.0),
     "api_host": ("::1", "::1"),
     "api_port": ("8421", 8421),
+    "api_prefix": ("/below", "/below"),
     "api_proxies": ("10.0.0.0/8", "10.0.0.0/8"),
     "api_body_bytes": ("1048576", 1048576),
     "tokens_required": ("true", True),
@@ -53,6 +56,7 @@ VARIABLES = {
     "streams": ("50", 50),
     "flower_url": ("https://flower.example.org", "https://flower.example.org"),
     "upload_bytes": ("1000", 1000),
+    "openai_money": ("0.5", 0.5),
     "upload_days": ("7", 7.0),
 }
 DEADLINES = {"retrieve": 600, "lookup": 600, "open": 600, "embed": 1800, "extract": 1800, "rate": 1800}
@@ -381,11 +385,42 @@ def test_a_variable_that_no_setting_has_is_warned_of(
     assert SECRET not in warning
 
 
+def test_service_links_of_kubernetes_are_left_out_with_one_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    links = {
+        "COTRAIL_API_PORT": "tcp://10.0.0.7:8420",
+        "COTRAIL_API_PORT_8420_TCP": "tcp://10.0.0.7:8420",
+        "COTRAIL_API_PORT_8420_TCP_ADDR": "10.0.0.7",
+        "COTRAIL_API_PORT_8420_TCP_PORT": "8420",
+        "COTRAIL_API_PORT_8420_TCP_PROTO": "tcp",
+        "COTRAIL_API_SERVICE_HOST": "10.0.0.7",
+        "COTRAIL_API_SERVICE_PORT": "8420",
+        "COTRAIL_API_SERVICE_PORT_HTTP": "8420",
+        "COTRAIL_PORT": "tcp://10.0.0.8:80",
+        "COTRAIL_SERVICE_HOST": "10.0.0.8",
+    }
+    for name, value in links.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COTRAIL_API_HOST", "127.0.0.9")
+    settings.cache_clear()
+    try:
+        assert (settings().api_port, settings().api_host) == (8420, "127.0.0.9")
+        (warning,) = caplog.messages
+        assert all(name in warning for name in links)
+        assert "enableServiceLinks" in warning
+        monkeypatch.setenv("COTRAIL_API_PORT", "9000")
+        settings.cache_clear()
+        assert settings().api_port == 9000
+    finally:
+        settings.cache_clear()
+
+
 def test_variables_of_compose_and_of_the_stack_are_no_mistakes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     compose = (Path(__file__).parents[2] / "docker-compose.yml").read_text()
-    for variable in {*re.findall("COTRAIL_[A-Z_]+", compose), logs.VARIABLE, ready.VARIABLE, USER, PASSWORD}:
+    for variable in {*re.findall("COTRAIL_[A-Z_]+", compose), logs.VARIABLE, health.VARIABLE, USER, PASSWORD}:
         monkeypatch.setenv(variable, "x")
     warn_of_unknown(Settings.model_fields)
     assert not caplog.messages

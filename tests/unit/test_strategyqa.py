@@ -12,7 +12,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.strategyqa import title_of
 from cotrail.data.demonstrations.building import DemonstrationShape, build_demonstrations
-from cotrail.data.demonstrations.files import in_form, read_demonstrations, write_demonstrations
+from cotrail.data.demonstrations.sets import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import CorpusError, DatasetError
 from tests.cases import each_case
 from tests.unit.test_datasets import DATA, Write, needs_data, strategyqa, write

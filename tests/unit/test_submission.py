@@ -8,19 +8,26 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import fields
 
+from cotrail.core.budgets import NO_BUDGETS
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import RunRecord
+from cotrail.services.library.named_files import PATH_FIELDS
 from cotrail.services.runs.forking import prepare_fork
-from cotrail.services.runs.requests import make_request, overruled, read_run_file
+from cotrail.services.runs.requests import RunRequest, described, make_request, overruled, read_run_file
+from cotrail.services.runs.runnable import system_settings
 from cotrail.services.runs.submission import prepare
-from cotrail.services.runs.system_settings import system_settings
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 from tests.cases import each_case
 from tests.unit.commands import DEMONSTRATION, Given
+
+
+def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
+    assert [field.name for field in fields(RunRequest) if described(field).get("value") == "PATH"] == list(PATH_FIELDS)
 
 
 @each_case(
@@ -36,6 +43,7 @@ from tests.unit.commands import DEMONSTRATION, Given
         ({"demonstrations": "missing.txt"}, "missing.txt can't be read"),
         ({"limit": 0}, "limit"),
         ({"retrieval_count": 0}, "retrieval_count"),
+        ({"retrieval_count": 10**18}, "retrieval_count"),
         ({"retrieval_count": "four"}, "retrieval_count"),
         ({"reader": "oracle"}, "reader"),
         ({"profile": "slow"}, "profile"),
@@ -122,11 +130,11 @@ def test_a_fork_that_needs_chains_takes_them_from_the_set_that_its_origin_showed
     origin = prepare(make_request(given(system="no-retrieval", **shown))).submission
     known = msgspec.structs.asdict(origin) | msgspec.structs.asdict(origin.binding)
     record = cast(RunRecord, SimpleNamespace(**known | {"corpus": None, "corpus_revision": "", "knowledge": {}}))
-    fork = prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+    fork = prepare_fork(record, origin.shots, NO_BUDGETS, {"settings.reading.reader": "cot"}, None)
     assert [each.id for each in fork.shots[AnswerForm.COT].items] == ["d3", "d1"]
     (home / "sets.json").write_text('[["d0"], ["d2"]]')
     with pytest.raises(InputError, match=r"sets.json isn't the file that run .* was submitted with"):
-        prepare_fork(record, origin.shots, {"settings.reading.reader": "cot"}, None)
+        prepare_fork(record, origin.shots, NO_BUDGETS, {"settings.reading.reader": "cot"}, None)
 
 
 def test_released_sets_are_no_file(given: Given, home: Path) -> None:
@@ -212,7 +220,7 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
     from cotrail.cli.commands.demo import CORPUS, QUESTION_COUNT, sample_request
     from cotrail.cli.commands.sample import SAMPLE
-    from cotrail.services.lists.corpora import index
+    from cotrail.services.library.corpora import index
 
     index([SAMPLE / "corpus.jsonl"], CORPUS)
     prepared = prepare(msgspec.structs.replace(sample_request(QUESTION_COUNT), model="scripted"))

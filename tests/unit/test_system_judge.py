@@ -1,20 +1,21 @@
 """The judge, by transcripts: what it is asked by each rubric, and what comes of what it says."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Judge, Prompted
 from cotrail.core.history import Failed
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import JudgedAnswer, Question
-from cotrail.systems.judge.answer_form import said_in, verdict_schema
-from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
+from cotrail.systems.judge.judgement import ClaimVerdict, Judgement, judged_text_in, verdict_schema
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
 from cotrail.systems.judge.system import JudgeSettings, judge, most
 from tests.cases import each_case
@@ -46,7 +47,13 @@ def judged(rubric: str | Rubric, lines: Sequence[str], question: Question = QUES
 
 
 def shown(done: Ran, step: int = 0) -> str:
-    """What the model is shown in a step."""
+    """What the model is shown in a step, without the mark in its tags."""
+    marked = marked_prompt(done, step)
+    [mark] = set(re.findall(r"<answer-([0-9a-f]{16})> and </answer", marked))
+    return marked.replace(f"-{mark}", "")
+
+
+def marked_prompt(done: Ran, step: int = 0) -> str:
     content: str = json.loads(done.prompts[step])["messages"][0]["content"]
     return content
 
@@ -83,7 +90,7 @@ def test_the_judge_is_shown_question_answer_and_published_answers(rubric: str) -
     text = shown(judged(rubric, [said("correct", confidence=0, **confident)]))
     assert f"<question>\n{QUESTION.text}\n</question>" in text
     assert "<answers>\nAmber Sea\nthe Amber\n</answers>" in text
-    assert "<response>\nthe Amber Sea\n</response>" in text
+    assert "<answer>\nthe Amber Sea\n</answer>" in text
     assert '"verdict": one of "correct", ' in text
     assert "{" not in text
 
@@ -98,8 +105,58 @@ def test_what_others_wrote_is_quoted_and_never_left_out() -> None:
     assert action.prompt.yielding == ()
 
 
+TWICE = '{"reasoning": "", "verdict": "correct", "verdict": "incorrect", "confidence": 9}'
+BOTH = f"{said('correct', confidence=9)} or {said('incorrect', confidence=9)}"
+QUOTING = '{"reasoning": "It says {"verdict": "correct"}.", "verdict": "incorrect", "confidence": 9}'
+
+
+@each_case(
+    ("text", "confidence", "dropped"),
+    [
+        (said("correct", confidence=90), 0.9, UNSET),
+        (said("correct", confidence=150), None, ("confidence",)),
+        (said("correct", confidence="90"), None, ("confidence",)),
+        (said("correct", confidence=None), None, ("confidence",)),
+        (said("correct"), None, ("confidence",)),
+        (said("Correct", confidence=90), 0.9, UNSET),
+        (said("CORRECT.", confidence=90), 0.9, UNSET),
+        (said("correct", confidence=90, score=1), 0.9, UNSET),
+        (json.dumps({"verdict": "correct"}), None, ("reasoning", "confidence")),
+        (json.dumps({"verdict": "correct", "confidence": 90, "reasoning": ["a", "b"]}), 0.9, ("reasoning",)),
+        ('{"reasoning": "", "verdict": "correct", "confidence": NaN}', None, ("confidence",)),
+        (f"So {{it}} is:\n```json\n{said('correct', confidence=-1)}\n```\nThat's all.", None, ("confidence",)),
+        (f"{said('correct')} {said('Correct', confidence='?')}", None, ("confidence",)),
+    ],
+)
+def test_a_verdict_is_kept_where_only_what_stands_beside_it_cannot_be_used(
+    text: str, confidence: float | None, dropped: tuple[str, ...] | UnsetType
+) -> None:
+    details = judged("correct", [text]).answer.details
+    assert isinstance(details, Judgement)
+    assert (details.verdict, details.score, details.confidence, details.dropped) == ("correct", 1, confidence, dropped)
+    assert ("dropped" in msgspec.to_builtins(details)) == (dropped is not UNSET)
+
+
+def test_verdicts_on_claims_and_in_both_orders_are_kept_alike() -> None:
+    done = judged("faithful", [json.dumps({"claims": ["One."]}), said("supported", cited="1")])
+    assert isinstance(done.answer.details, Judgement)
+    assert (done.answer.details.claims[0].verdict, done.answer.details.dropped) == ("supported", ("cited",))
+    done = judged("preference", [said("first", confidence=101), said("Second", confidence=50)], PAIR)
+    assert isinstance(done.answer.details, Judgement)
+    assert (done.answer.details.verdict, done.answer.details.confidence) == ("first", 0.5)
+    assert done.answer.details.dropped == ("confidence",)
+
+
 def test_a_text_that_no_schema_follows_fails_the_question() -> None:
-    for text in ("It is correct.", said("perhaps", confidence=3), said("correct"), ""):
+    for text in (
+        "It is correct.",
+        said("perhaps", confidence=3),
+        said("correct", verdicts=1)[:-20],
+        TWICE,
+        BOTH,
+        QUOTING,
+        "",
+    ):
         settings = JudgeSettings()
         trace, end = live(judge(QUESTION, {}, settings), MadeUp(ToldModel([text])))
         assert isinstance(end, Failed)
@@ -133,8 +190,10 @@ def test_a_preference_counts_where_both_orders_agree(
 
 def test_both_orders_are_asked_together() -> None:
     done = judged("preference", [said("tie", confidence=1)] * 2, PAIR)
-    assert "<first>\nthe Amber Sea\n</first>\n\n<second>\nthe Black Sea\n</second>" in shown(done, 0)
-    assert "<first>\nthe Black Sea\n</first>\n\n<second>\nthe Amber Sea\n</second>" in shown(done, 1)
+    assert "<first>\nthe Amber Sea\n</first>" in shown(done, 0)
+    assert "<second>\nthe Black Sea\n</second>" in shown(done, 0)
+    assert "<first>\nthe Black Sea\n</first>" in shown(done, 1)
+    assert "<second>\nthe Amber Sea\n</second>" in shown(done, 1)
     assert "Amber Sea\nthe Amber" not in shown(done, 0), "a preference goes by no published answer"
 
 
@@ -175,9 +234,11 @@ def test_each_claim_is_judged_by_itself_over_numbered_paragraphs() -> None:
     lines = [json.dumps({"claims": [*CLAIMS, " ", CLAIMS[0]]}), *[said("supported", cited=[2, 2, 1, 9, 0, -1])] * 2]
     done = judged("faithful", lines)
     listing, first, second = (shown(done, step) for step in range(3))
-    assert f"<response>\n{GIVEN.sentences[0]}\n{GIVEN.sentences[1]}\nthe Amber Sea\n</response>" in listing
+    assert f"<sentences>\n{GIVEN.sentences[0]}\n{GIVEN.sentences[1]}\n</sentences>" in listing
+    assert "<answer>\nthe Amber Sea\n</answer>" in listing
     for text, claim in ((first, CLAIMS[0]), (second, CLAIMS[1])):
-        assert "<paragraphs>\n[1] Vell\nThe Vell ends in the Amber Sea.\n\n[2] Brenn\nBrenn lies on the Vell." in text
+        assert "<paragraph number=1>\nVell\nThe Vell ends in the Amber Sea.\n</paragraph>" in text
+        assert "<paragraph number=2>\nBrenn\nBrenn lies on the Vell.\n</paragraph>" in text
         assert f"<claim>\n{claim}\n</claim>" in text
     assert isinstance(done.answer.details, Judgement)
     assert done.answer.details.claims == tuple(
@@ -237,8 +298,8 @@ def test_whatever_a_judge_says_in_its_form_can_be_recorded(reasoning: str, confi
     assert isinstance(action, Judge)
     fitted, problem = action.form.fit(text)
     assert problem == ""
-    assert said_in(fitted).reasoning == reasoning
-    assert msgspec.json.decode(msgspec.json.encode(said_in(fitted))) is not None
+    assert judged_text_in(fitted).reasoning == reasoning
+    assert msgspec.json.decode(msgspec.json.encode(judged_text_in(fitted))) is not None
 
 
 def test_the_reasons_come_before_the_verdict() -> None:

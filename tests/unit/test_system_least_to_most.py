@@ -14,7 +14,7 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import System
 from cotrail.systems.least_to_most import OWN, LeastToMostSettings, least_to_most
-from cotrail.systems.parts.plans import sub_questions
+from cotrail.systems.parts.answers import sub_questions
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cotrail.services.lists.system_list import describe_system, list_systems
+from cotrail.services.library.systems import describe_system, list_systems
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]

@@ -17,10 +17,8 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
-from cotrail.systems.parts.token_scores import mean_score
-from cotrail.systems.probtree.candidates import candidate
-from cotrail.systems.probtree.decomposition import parts_in, tree_of
-from cotrail.systems.probtree.system import ProbTreeSettings, probtree
+from cotrail.systems.parts.answers import mean_score
+from cotrail.systems.probtree.system import ProbTreeSettings, candidate, parts_in, probtree, tree_of
 from cotrail.systems.probtree.tree import UNKNOWN, GrowingTree, Node, QuestionTree
 from tests.cases import each_case
 from tests.replay.driving import MadeUp

@@ -16,7 +16,10 @@ from cotrail.core.questions import Question
 from cotrail.core.system import LimitReached
 from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
 from cotrail.systems.tool_agents.recall import ReCallSettings, recall
-from cotrail.systems.tool_agents.tongyi_deepresearch import TongyiSettings, tongyi_deepresearch
+from cotrail.systems.tool_agents.tongyi_deepresearch import (
+    TongyiSettings,
+    tongyi_deepresearch,
+)
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran
@@ -55,8 +58,10 @@ def test_recall_is_told_all_results_in_one_turn_of_the_users_and_thinks_again() 
     assert results == {
         "role": "user",
         "content": (
-            f"<tool_response>\n[1] Brenn\n{BRENN.text}\n\n</tool_response>\n"
-            f"<tool_response>\n[1] Vell\n{VELL.text}\n\n</tool_response>"
+            f'<tool_response>{{"name":"search","arguments":{{"query":"Brenn"}}}}\n[1] Brenn\n{BRENN.text}\n\n'
+            "</tool_response>\n"
+            f'<tool_response>{{"name":"search","arguments":{{"query":"Vell"}}}}\n[1] Vell\n{VELL.text}\n\n'
+            "</tool_response>\n"
         ),
     }
     assert second == {"role": "assistant", "content": "<think>"}
@@ -66,7 +71,29 @@ def test_recall_is_told_all_results_in_one_turn_of_the_users_and_thinks_again() 
     )
 
 
-@each_case("unbalanced", ["<tool_call>{", f"{BOTH}<tool_call>", f"</tool_call>{BOTH}", "", " "])
+@each_case(
+    ("written", "repeated"),
+    [
+        ("<tool_call></tool_call>", [""]),
+        ("<tool_call> \n{]\t</tool_call>", ["{]"]),
+        ("<tool_call>a<tool_call>b</tool_call>c</tool_call>", ["a<tool_call>b"]),
+        (call("search", query="Vell") + call("nothing"), ['{"name":"search","arguments":{"query":"Vell"}}', None]),
+        (call("search", query=""), ['{"name":"search","arguments":{"query":""}}']),
+        (call("search", query="\0"), ['{"name":"search","arguments":{"query":"\\u0000"}}']),
+        (call("search", query="Vell") * 17, ['{"name":"search","arguments":{"query":"Vell"}}'] * 17),
+    ],
+)
+def test_each_call_is_repeated_as_it_was_written_whatever_it_was(written: str, repeated: list[str | None]) -> None:
+    result = recalled(written, "\\boxed{x}")
+    said = messages(result.prompts[1])[3]["content"]
+    blocks = [block.partition("\n")[0] for block in said.split("<tool_response>")[1:]]
+    assert [each for each, known in zip(blocks, repeated, strict=True) if known not in (None, each)] == []
+
+
+@each_case(
+    "unbalanced",
+    ["<tool_call>{", f"{BOTH}<tool_call>", f"</tool_call>{BOTH}", f"</tool_call>{BOTH}<tool_call>", "", " "],
+)
 def test_tags_that_do_not_match_call_nothing_and_end_it_without_an_answer(unbalanced: str) -> None:
     result = recalled(unbalanced)
     assert (result.answer.text, result.answer.limit, result.asked(Retrieve)) == ("", "", [])
@@ -79,7 +106,7 @@ def test_recall_ends_after_five_messages() -> None:
 
 def test_a_call_that_can_not_be_read_is_told_so() -> None:
     result = recalled("<tool_call>{]</tool_call>", "\\boxed{x}")
-    assert messages(result.prompts[1])[3]["content"].startswith("<tool_response>\nThe call can't be read.")
+    assert messages(result.prompts[1])[3]["content"].startswith("<tool_response>{]\nThe call can't be read.")
 
 
 # Tongyi DeepResearch
@@ -113,14 +140,66 @@ def test_a_message_with_an_answer_calls_nothing() -> None:
 
 
 def test_at_its_greatest_length_the_last_message_is_overwritten() -> None:
-    result = investigated(call("search", query="Brenn"), "<answer>Amber Sea</answer>", context_tokens=1)
+    dropped = f"<answer>x</answer>{call('search', query='Vell')}"
+    result = investigated(call("search", query="Brenn"), dropped, "<answer>Amber Sea</answer>", context_tokens=1)
     assert (result.answer.text, result.answer.limit) == ("Amber Sea", "tokens of context")
-    assert [each["role"] for each in messages(result.prompts[1])] == ["system", "user", "assistant", "user"]
-    assert messages(result.prompts[1])[-1]["content"].startswith("The conversation has reached its greatest length.")
+    assert [each["role"] for each in messages(result.prompts[2])] == ["system", "user", "assistant", "user"]
+    assert messages(result.prompts[2])[-1]["content"].startswith("The conversation has reached its greatest length.")
+    assert [each.query for each in result.actions if isinstance(each, Retrieve)] == ["Brenn"]
 
 
-def test_at_its_greatest_length_a_message_without_tags_is_the_answer() -> None:
-    assert investigated(call("search", query="Brenn"), "Amber Sea", context_tokens=1).answer.text == "Amber Sea"
+def test_its_length_counts_what_a_tool_said_last() -> None:
+    lines = (call("search", query="Brenn"), "x", "<answer>y</answer>")
+    full = investigated(lines[0], lines[2])
+    counted = len(full.prompts[1].split())  # as the model that is told what to write counts
+    assert investigated(lines[0], lines[2], context_tokens=counted).answer.limit == ""
+    assert investigated(*lines, context_tokens=counted - 1).answer.limit == "tokens of context"
+
+
+@each_case(
+    ("written", "answer"),
+    [
+        ("Amber Sea", "Amber Sea"),
+        ("", ""),
+        ("<answer>x", "<answer>x"),
+        ("x</answer>", "x</answer>"),
+        ("<answer>x</answer> <answer>y</answer>", "x"),
+        ("</answer><answer>x", "x"),
+        ("<answer></answer>", ""),
+    ],
+)
+def test_at_its_greatest_length_a_message_without_tags_is_the_answer(written: str, answer: str) -> None:
+    assert investigated(call("search", query="Brenn"), "", written, context_tokens=1).answer.text == answer
+
+
+def test_a_budget_that_ends_before_the_first_message_leaves_the_question() -> None:
+    agent = tongyi_deepresearch(QUESTION, {}, TongyiSettings())
+    next(agent)
+    asked = agent.throw(LimitReached("tokens"))
+    assert isinstance(asked, Prompted)
+    _, said = messages(asked.prompt.render())
+    assert said["content"].startswith(f"{QUESTION.text}\n\nThe conversation has reached its greatest length.")
+
+
+@each_case(
+    ("written", "answer"),
+    [
+        ("<answer>x</answer> <answer>y</answer>", "x"),
+        ("<answer> x <answer>y</answer>", "x <answer>y"),
+        ("</answer><answer>x", "x"),
+        ("<answer></answer>", ""),
+        ("<ANSWER>x</ANSWER>", "No answer found."),
+    ],
+)
+def test_the_first_answer_counts(written: str, answer: str) -> None:
+    assert investigated(written).answer.text == answer
+
+
+def test_only_the_first_call_is_read_where_it_ends() -> None:
+    wrong = f"<tool_call>a</tool_call>{call('search', query='Brenn')}"
+    result = investigated(wrong, "<answer>x</answer>")
+    assert messages(result.prompts[1])[-1]["content"].startswith("<tool_response>\nThe call can't be read.")
+    assert result.asked(Retrieve) == []
 
 
 @each_case("line", ["", "I know it.", "<answer>x", "</answer>"])

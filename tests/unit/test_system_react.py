@@ -22,8 +22,18 @@ from cotrail.data.demonstrations.prompts import read_prompts
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.react import back_off
 from cotrail.systems.react.back_off import BackOffSettings, react_self_consistency, self_consistency_react
-from cotrail.systems.react.environment import Page, PageSettings, looked_up, parsed, sentences_of
-from cotrail.systems.react.react import OWN, SPEC, ReActSettings, most, react
+from cotrail.systems.react.react import (
+    OWN,
+    SPEC,
+    Page,
+    PageSettings,
+    ReActSettings,
+    looked_up,
+    most,
+    parsed,
+    react,
+    sentences_of,
+)
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
 from tests.told import Ran, ToldModel, ran

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.history import Finished
+from cotrail.core.history import Finished, Outcome
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import Question
-from cotrail.core.system import LimitReached
+from cotrail.core.system import Action, LimitReached
 from cotrail.systems.registry import find_system
 from cotrail.systems.tag_agents.agents import AGENTS
-from cotrail.systems.tag_agents.observing import told_steps
+from cotrail.systems.tag_agents.system import told_steps
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
 from tests.told import Ran, ToldModel, ran
@@ -24,8 +25,8 @@ from tests.told import Ran, ToldModel, ran
 QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
 BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
 VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
-FOUND = {"river of Brenn": (BRENN,), "end of the Vell": (VELL, BRENN)}
-NAMES = tuple(agent.name for agent in AGENTS)
+FOUND = {"river of Brenn": (BRENN,), "end of the Vell": (VELL, BRENN), "Nowhere": ()}
+NAMES = tuple(dict.fromkeys(agent.name for agent in AGENTS))
 
 
 def told(name: str, *lines: str, **settings: Any) -> Ran:
@@ -119,6 +120,39 @@ def test_r1_searcher_is_plain_text_and_quotes_are_no_part_of_a_query() -> None:
     assert result.answer.text == "Amber Sea"
 
 
+@each_case(
+    ("query", "searched"),
+    [
+        ("Brenn\tits river", ["Brenn its river"]),
+        (" Brenn \t 'its' \"river\"...", ["Brenn its river"]),
+        ("a <|begin_of_query|>Brenn", ["Brenn"]),
+        *((empty, []) for empty in ("", " ", "\t", "...", '"\'"')),
+    ],
+)
+def test_r1_searcher_parts_keywords_where_the_authors_do(query: str, searched: list[str]) -> None:
+    written = f"<|begin_of_query|>{query}<|end_of_query|>"
+    result = told("r1-searcher", written, *["<answer>x</answer>"][: len(searched)])
+    assert [each.query for each in result.actions if isinstance(each, Retrieve)] == searched
+    assert result.answer.text == ("x" if searched else "")
+
+
+def test_r1_searcher_is_told_that_nothing_was_found() -> None:
+    query = "<|begin_of_query|>Nowhere<|end_of_query|>"
+    result = told("r1-searcher", query, "<answer>y</answer>")
+    assert result.prompts[-1].endswith("\n\n<|begin_of_documents|>\nNone<|end_of_documents|>\n\n")
+
+
+@each_case("written", ["I think.</search>", "<search></search>", "<search> \n</search>", "</search>"])
+def test_research_is_told_of_a_search_without_a_query_and_goes_on(written: str) -> None:
+    result = told("research", written, "<search>end of the Vell</search>", "<answer>\\boxed{x}</answer>")
+    assert f"{written} <result>\nnothing to search\n</result><search>end of the Vell" in last_message(result)
+    assert (result.answer.text, result.answer.limit, len(result.asked(Retrieve))) == ("x", "", 1)
+
+
+def test_research_that_only_closes_searches_ends_at_its_calls() -> None:
+    assert told("research", *["</search>"] * 32).answer.limit == "calls"
+
+
 def test_r1_searcher_says_nothing_where_it_does_not_answer_unless_released() -> None:
     assert told("r1-searcher", "Hm.").answer.text == ""
     released = find_system("r1-searcher").rule_settings("released", instructed=False)
@@ -205,6 +239,64 @@ def test_an_explorer_ends_at_its_interactions() -> None:
     assert (result.answer.text, len(result.asked(Retrieve))) == ("x", 2)
 
 
+READ_FOR: dict[str, Any] = {"explores": "read"}
+SEARCHED = "<|begin_search_query|>end of the Vell<|end_search_query|>"
+OPENED = "<|begin_click_link|>Brenn<|end_click_link|>"
+
+
+def test_webthinkers_explorer_has_an_intent_and_pages_are_read_for_its_own() -> None:
+    lines = ("Which river it is. ", SEARCHED, OPENED, "its river", "It lies on the Vell. ", "x **Final Information** y")
+    result = told("webthinker", f"I look.{O1_QUERY}", *lines, "\\boxed{z}", **READ_FOR)
+    _, intent, explorer, _, click, page, reporting, _ = (messages(prompt) for prompt in result.prompts)
+    assert intent[0]["content"].endswith(f"\n\nI look.{O1_QUERY}")
+    assert "What is to be found out:\nWhich river it is.\n" in explorer[0]["content"]
+    assert "The search query:\nriver of Brenn\n" in explorer[0]["content"]
+    assert f"<|begin_search_result|>Page 1: Vell\n{VELL.text}" in click[0]["content"]
+    assert click[0]["content"].endswith(OPENED)
+    assert page[0]["content"].endswith("What is to be found out:\nits river\n\nThe page:\nPage 1: Brenn\nOn Brenn.\n")
+    said = reporting[-1]["content"]
+    assert said.endswith(f"{OPENED}\n\n<|begin_click_result|>It lies on the Vell.<|end_click_result|>\n\n")
+    assert last_message(result).endswith("<|begin_search_result|>y<|end_search_result|>\n\n")
+    assert result.answer.text == "z"
+
+
+def test_webthinkers_explorer_is_told_of_what_it_asked_for_before_and_has_to_report() -> None:
+    lines = ("intent", SEARCHED, SEARCHED, OPENED, "why", "read", OPENED, " The Vell. ")
+    result = told("webthinker", O1_QUERY, *lines, "\\boxed{z}", explored=4, **READ_FOR)
+    asked = messages(result.prompts[-2])[-1]["content"]
+    assert asked.count("This was looked for before. Use what is there already.") == 2
+    assert asked.endswith(
+        "No further search or page is allowed. I now write down what was found out.\n\n**Final Information**\n\n"
+    )
+    assert [each.max_tokens for each in result.actions if isinstance(each, Reason)][-2:] == [512, 8192]
+    assert len(result.asked(Retrieve)) == 2
+    assert "<|begin_search_result|>The Vell.<|end_search_result|>" in last_message(result)
+
+
+@each_case("report", ["", " \n", "**Final Information**"])
+def test_an_explorer_that_reports_nothing_at_last_found_nothing_helpful(report: str) -> None:
+    result = told("webthinker", O1_QUERY, "", SEARCHED, report, "\\boxed{z}", explored=1, **READ_FOR)
+    assert "<|begin_search_result|>No helpful information found.<|end_search_result|>" in last_message(result)
+
+
+def test_a_page_that_is_not_there_is_not_read() -> None:
+    class Nowhere(MadeUp):
+        """A world without pages."""
+
+        def __call__(self, action: Action) -> Outcome:
+            return found_paragraphs() if isinstance(action, Open | Retrieve) else super().__call__(action)
+
+    spec = find_system("webthinker")
+    lines = (O1_QUERY, "intent", OPENED, "**Final Information** x", "\\boxed{y}")
+    result = ran(partial(spec.open, QUESTION, {}, spec.settings(**READ_FOR)), lines, FOUND, Nowhere)
+    said = messages(result.prompts[-2])[-1]["content"]
+    assert said.endswith("<|begin_click_result|>There is no such page.<|end_click_result|>\n\n")
+
+
+def test_the_released_rules_have_webthinkers_pages_read() -> None:
+    assert find_system("webthinker").rule_settings("released", instructed=False) == READ_FOR
+
+
 def test_steps_in_the_middle_are_left_out_unless_they_search() -> None:
     steps = ["one", "two\n", "three", "a <q>\n", "five", "six", "seven", "eight", "nine"]
     assert told_steps("\n".join(steps), "<q>").split("\n\n") == [
@@ -230,8 +322,21 @@ PIECES = st.sampled_from(
     [
         *("<search>", "</search>", "<answer>", "</answer>", "\\boxed{", "}", "{", "x", " ", "\n\n"),
         *("<|begin_of_query|>", "<|end_of_query|>", "<|begin_search_query|>", "<|end_search_query|>"),
+        *("<|begin_click_link|>", "<|end_click_link|>", "**Final Information**"),
     ]
 )
+
+
+@given(lines=st.lists(st.lists(PIECES, max_size=6).map("".join), min_size=40, max_size=40))
+def test_an_explorer_for_whom_pages_are_read_asks_no_more_than_is_estimated(lines: list[str]) -> None:
+    spec = find_system("webthinker")
+    settings = spec.settings(calls=3, explored=3, **READ_FOR)
+    trace, end = live(spec.open(QUESTION, {}, settings), MadeUp(ToldModel(lines), FOUND))
+    assert isinstance(end, Finished)
+    most = spec.most(QUESTION, settings) or ()
+    assert sum(isinstance(action, Reason) for action, _ in trace) <= sum(
+        each.times for each in most if each.kind == "reason"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -67,6 +67,23 @@ def test_a_search_that_finds_nothing_leaves_its_arrow_alone(query: str, searches
     assert (len(done.asked(Retrieve)), done.answer.text) == (searches, "unknown")
 
 
+@each_case(
+    ("written", "query"),
+    [
+        (r"who said \"Vell\"", 'who said "Vell"'),
+        (r"a\\b \n", r"a\b \n"),
+        (r"a\\\"b", 'a\\"b'),
+        ("a\\", "a\\"),
+        (r"\"\"", '""'),
+    ],
+)
+def test_a_query_is_searched_for_without_its_escapes_and_stays_as_it_was_written(written: str, query: str) -> None:
+    lines = (f'[Search("{written}")]', "x")
+    done = told(*lines)
+    assert [each.query for each in done.actions if isinstance(each, Retrieve)] == [query]
+    assert done.prompts[1].startswith(f'{FIRST}[Search("{written}")] →')
+
+
 def test_the_same_call_for_ever_ends_at_the_most_searches_without_an_answer() -> None:
     done = told(*[CALL] * 3, searches=2)
     assert len(done.asked(Retrieve)) == 2

@@ -14,7 +14,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.system_settings import configure
+from cotrail.services.runs.runnable import configure
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.vote import VoteSettings, vote

@@ -21,7 +21,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
 from cotrail.systems.one_step import OneStepSettings, one_step
-from cotrail.systems.parts.reader_settings import Reader, ReaderSettings
+from cotrail.systems.parts.reading import Reader, ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
@@ -398,19 +398,10 @@ def test_a_system_is_found_by_name_and_version() -> None:
 
 def test_without_a_version_the_newest_is_found_and_the_old_one_stays_within_reach() -> None:
     new = replace(MADE_UP, version=2)
-    old = new.former(1, count=7)
+    old = MADE_UP
     assert find_spec((new, old), "made-up") is new
     assert find_spec((old, new), "made-up") is new
     assert find_spec((old, new), "made-up", 1) is old
-
-
-def test_a_former_version_differs_by_its_defaults_alone() -> None:
-    former = MADE_UP.former(1, count=7)
-    assert msgspec.to_builtins(former.settings()) == {"count": 7}
-    assert msgspec.convert({"count": 2}, former.settings) == former.settings(count=2)
-    with pytest.raises(msgspec.ValidationError, match="counts"):
-        msgspec.convert({"counts": 2}, former.settings)
-    assert replace(former, version=MADE_UP.version, settings=MADE_UP.settings) == MADE_UP
 
 
 def test_a_made_up_system_is_found_opened_and_replayed_by_its_spec_alone() -> None:
@@ -439,7 +430,7 @@ def test_an_unknown_name_says_which_one_was_probably_meant() -> None:
 
 
 def test_an_unknown_version_says_which_workers_are_needed() -> None:
-    with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1 and 2; start"):
+    with pytest.raises(UnknownVersionError, match="pins ircot version 99, and this worker has version 1; start"):
         find_system("ircot", 99)
 
 

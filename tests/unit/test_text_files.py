@@ -12,18 +12,17 @@ from cotrail.common.toml_files import read_toml
 from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.demonstrations.chains import read_chains
-from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.data.demonstrations.building import read_chains
 from cotrail.data.demonstrations.prompts import read_prompts
-from cotrail.data.demonstrations.sets import read_sets
-from cotrail.engines.knowledge.source_files import lines
+from cotrail.data.demonstrations.sets import read_demonstrations, read_sets
+from cotrail.engines.knowledge.database import lines
 from cotrail.engines.language_models.scripted import Script
 from cotrail.engines.models_file import listed
-from cotrail.engines.retrieval.search_file import read_search_file
+from cotrail.engines.retrieval.search_server import read_search_file
 from cotrail.engines.script_files import read_script
 from cotrail.errors import InputError
 from cotrail.faithfulness.recorded import read_recorded
-from cotrail.services.papers.files import read_experiment_file
+from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import read_run_file
 from tests.cases import each_case
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.answer_normalization import normalized
-from cotrail.common.text_overlap import contained, rouge_l
+from cotrail.common.answer_normalization import contained, normalized, rouge_l
 from tests.cases import each_case
 
 

@@ -3,13 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.engines.language_models.thoughts import MARKS, ThoughtSplitter
+from cotrail.engines.language_models.thinking import FRAMES, MARKS, Unframed
+from cotrail.engines.language_models.thoughts import ThoughtSplitter
+from cotrail.engines.language_models.worker_thoughts import ThinkingText
 from tests.cases import each_case
 
 
-def split(written: str, size: int, *, inside: bool = False, waits: bool = False, cut: bool = False) -> tuple[str, str]:
-    splitter = ThoughtSplitter(inside=inside, waits=waits)
-    text = "".join(splitter.feed(written[place : place + size]) for place in range(0, len(written), size))
+def split(
+    written: str, size: int, *, inside: bool = False, waits: bool = False, cut: bool = False, quotes: bool = False
+) -> tuple[str, str]:
+    splitter, text = ThoughtSplitter(inside=inside, waits=waits, quotes=quotes), ""
+    for place in range(0, len(written), size):
+        more = splitter.feed(written[place : place + size])
+        text = more if splitter.takes_back else text + more
     text += splitter.end(cut=cut)
     return splitter.thoughts, text
 
@@ -41,6 +47,80 @@ def split(written: str, size: int, *, inside: bool = False, waits: bool = False,
 )
 def test_thoughts_are_split_off(written: str, expected: tuple[str, str], size: int) -> None:
     assert split(written, size) == expected
+
+
+@each_case("size", [1, 2, 7, 1000])
+@each_case(
+    ("written", "expected"),
+    [
+        ("<think>Hm.</think>\n\nYes.", ("Hm.", "Yes.")),
+        ("<think>Hm.</think>Yes.", ("Hm.", "Yes.")),
+        ("<think>It says </think> there. Go on.\n</think>\n\nYes.", ("It says </think> there. Go on.", "Yes.")),
+        ("<think>It says `</think>`, so.</think>Yes.", ("It says `</think>`, so.", "Yes.")),
+        ("<think>It says\n</think>\nand so on.\n</think>\nYes.", ("It says\n</think>and so on.", "Yes.")),
+        ("<think>A</think>B</think>C</think>Yes.", ("A</think>B</think>C", "Yes.")),
+        ("<think>Hm. </think> Yes.", ("Hm.", "Yes.")),
+        ("<think>Hm.</think>The tag </think> closes one.", ("Hm.", "The tag </think> closes one.")),
+        ("<think>Hm.</think>Yes.</think>", ("Hm.", "Yes.")),
+        ("<think>Hm.</think>Yes.</think>\n", ("Hm.", "Yes.")),
+        ("The tag </think> closes one.", ("", "The tag </think> closes one.")),
+        ("Nothing opens it.\n</think>\n\nYes.", ("Nothing opens it.", "Yes.")),
+    ],
+)
+def test_the_last_mark_ends_a_thought_that_quotes_others(written: str, expected: tuple[str, str], size: int) -> None:
+    assert split(written, size, quotes=True) == expected
+
+
+def test_a_thought_that_was_cut_behind_a_quoted_mark_has_no_text() -> None:
+    assert split("<think>It says </think> and", 3, cut=True, quotes=True) == ("It says </think> and", "")
+    assert split("It says </think> and so.</think>Yes.", 3, waits=True, quotes=True) == (
+        "It says </think> and so.",
+        "Yes.",
+    )
+    assert split("Hm. </think> Yes.", 3, waits=True, quotes=True) == ("Hm.", "Yes.")
+
+
+@each_case("size", [1, 3, 1000])
+@each_case(
+    ("written", "expected"),
+    [
+        ("<|channel|>final<|message|>Yes.<|return|>", ("", "Yes.")),
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>",
+            ("Hm.", "Yes."),
+        ),
+        (
+            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>B<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>Yes.<|return|>",
+            ("A<|channel|>commentary<|message|>B", "Yes."),
+        ),
+        ("<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>\nYes.<|END_RESPONSE|>", ("Hm.", "Yes.")),
+        ("<|START_RESPONSE|>Yes.<|END_RESPONSE|><|END_OF_TURN_TOKEN|>", ("", "Yes.")),
+        ("<|channel>thought\nHm.\n<channel|>Yes.<turn|>", ("Hm.", "Yes.")),
+        ("<|channel>thought\n<channel|>Yes.", ("", "Yes.")),
+    ],
+)
+def test_the_frames_of_families_are_no_text(written: str, expected: tuple[str, str], size: int) -> None:
+    for quotes in (False, True):
+        splitter, unframed = ThoughtSplitter(quotes=quotes), Unframed()
+        pieces = [written[place : place + size] for place in range(0, len(written), size)]
+        text = "".join(unframed.feed(splitter.feed(piece)) for piece in pieces)
+        text += unframed.feed(splitter.end()) + unframed.end()
+        assert (splitter.thoughts, text) == expected
+    read = ThinkingText(ThoughtSplitter(), 99)
+    assert ("".join(map(read.take, pieces)) + read.end(cut=False), read.thoughts) == (expected[1], expected[0])
+
+
+def test_frames_that_end_a_text_are_left_to_be_found() -> None:
+    unframed = Unframed(stop=("<|end|>",))
+    assert unframed.feed("Yes.<|end|>No.<|return|>") + unframed.end() == "Yes.<|end|>No."
+    assert all(Unframed().feed(f"{frame}a") == "a" for frame in FRAMES)
+
+
+def test_quoting_mark_after_mark_takes_linear_time() -> None:
+    for written in ("</think>b" * 5_000, " </think> b" * 5_000, "<think>a" * 5_000, "<|channel|>" * 5_000):
+        thoughts, text = split(f"<think>a{written}", 4, quotes=True)
+        assert len(thoughts) + len(text) > len(written) / 4
 
 
 @each_case("size", [1, 5, 1000])
@@ -76,13 +156,19 @@ def test_an_open_mark_in_a_text_that_was_cut_off_opens_a_thought() -> None:
 
 
 PIECES = st.sampled_from(
-    [*(each.opening for each in MARKS[:3]), *(each.closing for each in MARKS[:3]), "a b", "\n", "<"]
+    [*(each.opening for each in MARKS[:3]), *(each.closing for each in MARKS[:3]), "a b", "\n", "<", " ", "`"]
 )
 
 
-@given(st.lists(PIECES, max_size=12).map("".join), st.booleans(), st.booleans(), st.booleans())
-def test_the_size_of_pieces_changes_nothing(written: str, inside: bool, waits: bool, cut: bool) -> None:  # noqa: FBT001
-    splits = {split(written, size, inside=inside, waits=waits, cut=cut) for size in (1, 3, 1000)}
+@given(st.lists(PIECES, max_size=12).map("".join), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_the_size_of_pieces_changes_nothing(
+    written: str,
+    inside: bool,  # noqa: FBT001
+    waits: bool,  # noqa: FBT001
+    cut: bool,  # noqa: FBT001
+    quotes: bool,  # noqa: FBT001
+) -> None:
+    splits = {split(written, size, inside=inside, waits=waits, cut=cut, quotes=quotes) for size in (1, 3, 1000)}
     assert len(splits) == 1
 
 

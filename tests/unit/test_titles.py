@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.storable_text import storable
-from cotrail.core.page_titles import parse_titles, title_question
-from cotrail.data.demonstrations.files import read_demonstrations
+from cotrail.common.printable_text import storable
+from cotrail.core.paragraphs import parse_titles, title_question
+from cotrail.data.demonstrations.sets import read_demonstrations
 from tests.cases import each_case
 
 RELEASED = Path(__file__).parents[2].parent / "shared" / "data" / "ircot_prompts" / "iirc"

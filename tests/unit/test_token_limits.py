@@ -11,8 +11,8 @@ from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, user
 from cotrail.core.results import Generated
 from cotrail.core.system import expect
+from cotrail.engines.language_models.packing import limited
 from cotrail.engines.language_models.scripted import ScriptedModel
-from cotrail.engines.language_models.token_limits import limited
 from tests.cases import each_case
 from tests.replay.driving import BINDING, MadeUp
 from tests.unit.test_encoding import reopened

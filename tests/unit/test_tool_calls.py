@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.calls import Call
-from cotrail.core.written_calls import split_calls
+from cotrail.core.calls import Call, split_calls
 from tests.cases import each_case
 
 SEARCH = '<tool_call>\n{"name": "search", "arguments": {"query": "Oslö", "most": 3}}\n</tool_call>'

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cotrail.engines.language_models.transformers.drafting import GRAMS, lookup, packed
+from cotrail.engines.language_models.transformers.request import GRAMS, lookup, packed
 
 pytestmark = pytest.mark.usefixtures("transformers")
 

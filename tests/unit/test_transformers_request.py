@@ -70,7 +70,7 @@ def test_a_sentence_ends_where_the_next_ones_first_word_is_whole(vocabulary: "Vo
 
 @pytest.mark.parametrize(("text", "goes_on"), [("He came. She ", True), ("\nQ", False)])
 def test_a_chain_is_written_on_unless_its_line_ended(vocabulary: "Vocabulary", text: str, *, goes_on: bool) -> None:
-    from cotrail.engines.language_models.transformers.continuations import rest_of
+    from cotrail.engines.language_models.transformers.causal import rest_of
     from cotrail.engines.language_models.transformers.request import Request
 
     request = Request([], vocabulary, "sentence", 99, Sampling(), chain="Who came?")

@@ -26,7 +26,7 @@ def test_what_stays_is_what_stays_in_transformers(logits: "torch.Tensor", top_k:
     import torch
     from transformers import TopKLogitsWarper, TopPLogitsWarper
 
-    from cotrail.engines.language_models.transformers.sampling import likeliest
+    from cotrail.engines.language_models.transformers.request import likeliest
 
     ids, warped = torch.tensor([[0]]), logits[None]
     if top_k:
@@ -47,7 +47,7 @@ def test_a_penalty_is_that_of_transformers(logits: "torch.Tensor", penalty: floa
     import torch
     from transformers import RepetitionPenaltyLogitsProcessor
 
-    from cotrail.engines.language_models.transformers.sampling import penalized
+    from cotrail.engines.language_models.transformers.request import penalized
 
     before = logits.clone()
     ids = torch.tensor([seen], dtype=torch.long)
@@ -59,7 +59,7 @@ def test_a_penalty_is_that_of_transformers(logits: "torch.Tensor", penalty: floa
 def test_of_equally_likely_tokens_the_first_ones_stay() -> None:
     import torch
 
-    from cotrail.engines.language_models.transformers.sampling import likeliest
+    from cotrail.engines.language_models.transformers.request import likeliest
 
     assert likeliest(torch.full((4,), 0.25), 2, 1.0).tolist() == [0.25, 0.25, 0, 0]
     assert likeliest(torch.full((4,), 0.25), 0, 0.5).tolist() == [0.25, 0.25, 0, 0]
@@ -69,7 +69,7 @@ def test_of_equally_likely_tokens_the_first_ones_stay() -> None:
 def test_a_penalty_without_chance_takes_the_likeliest_that_is_left() -> None:
     import torch
 
-    from cotrail.engines.language_models.transformers.sampling import Sampler, next_tokens
+    from cotrail.engines.language_models.transformers.request import Sampler, next_tokens
 
     logits = torch.tensor([[2.0, 1.5, -1.0], [2.0, 1.5, -1.0]])
     penalizing = Sampler(Sampling(repetition_penalty=2.0), lambda: [0])
@@ -80,7 +80,7 @@ def test_a_penalty_without_chance_takes_the_likeliest_that_is_left() -> None:
 
 @given(LOGITS, st.integers(0, 2**31))
 def test_parameters_that_restrict_nothing_change_no_draw(logits: "torch.Tensor", seed: int) -> None:
-    from cotrail.engines.language_models.transformers.sampling import Sampler
+    from cotrail.engines.language_models.transformers.request import Sampler
 
     def drawn(top_k: int) -> list[int]:
         draw = Sampler(Sampling(temperature=1.0, seed=seed, top_k=top_k), list)

@@ -15,10 +15,7 @@ from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.rate import Rate
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.embedder import EMBEDDER
-from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.ports.extractor import EXTRACTOR
-from cotrail.core.ports.rater import RELEVANCE_RATER
+from cotrail.core.ports.encoders import EMBEDDER, ENTAILER, EXTRACTOR, RELEVANCE_RATER
 from cotrail.core.ports.role import BatchedRole
 from cotrail.core.replay import SystemBrokenError
 from cotrail.core.system import Action

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from cotrail.common.refusals import refusal
-from cotrail.common.validation import LONGEST_VALUE, shown
+from cotrail.common.refusals import LONGEST_VALUE, refusal, shown
 from tests.cases import each_case
 
 Count = Annotated[int, Meta(ge=1)]

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.cli.commands.trace import _show
-from cotrail.cli.terminal.growing_traces import _lines
+from cotrail.cli.terminal.following import _lines
 from cotrail.cli.terminal.output import PLAIN_WIDTH, Screen
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
@@ -38,10 +38,10 @@ from cotrail.core.views import (
 )
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
-from cotrail.services.views import exporting
-from cotrail.services.views.reports.run_report import run_page
-from cotrail.services.views.shown_questions import shown_question
-from cotrail.services.views.shown_steps import ShownStep, shown_steps
+from cotrail.services.results import exporting
+from cotrail.services.results.questions import shown_question
+from cotrail.services.results.reports.run_report import run_page
+from cotrail.services.results.steps import ShownStep, shown_steps
 from tests.cases import each_case
 from tests.unit.made_results import COST
 from tests.unit.made_runs import NAMELESS, OWLS, progress, question, record, search, step
@@ -127,12 +127,12 @@ def test_a_kind_that_nothing_else_knows_is_shown_everywhere() -> None:
     assert " 0 appraise  strict  “Owls hunt.”\n   They do.\n" in shown
     assert "   0.75  true\n   0.25  false\n" in shown
     assert "   +  ★  1  2.50  Owls  Owls hunt at night.\n" in shown
-    assert "   by the book\n   2 pages read · 1 ms · 2 attempts · w\n" in shown
+    assert "   by the book\n   2 pages read · computed in 1 ms · 2 attempts · w\n" in shown
     html = page(traced)
     assert "0 · appraise “<bdi>Owls hunt.</bdi>”</p>" in html
     assert '<p class="sentence" dir="auto">They do.</p>' in html
     assert f'<a href="#p-{OWLS.digest}"><bdi>Owls</bdi></a>' in html
-    assert "strict, 2 pages read, 1 ms, 2 attempts\n0.75  true\n0.25  false\nby the book" in html
+    assert "strict, 2 pages read, computed in 1 ms, 2 attempts\n0.75  true\n0.25  false\nby the book" in html
     [told] = printed(traced)["steps"]
     assert (told["kind"], told["request"], told["result"]) == (
         "appraise",

@@ -6,8 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.shared_places import MOST_EDITS, shared_places
-from cotrail.common.word_differences import Pieces, word_differences
+from cotrail.common.word_differences import MOST_EDITS, Pieces, shared_places, word_differences
 
 items = st.text("abc", max_size=12)
 

@@ -1,12 +1,9 @@
 """Makes a store with live runs, as the code of the day leaves it; later code must continue them.
 
-`python -m tests.upgrades.making tests/upgrades/stores/REVISION`, at the last commit before the schema changes. The
+`python -m tests.upgrades.making tests/upgrades/stores/FORMAT` at each release that has a new format of the record. The
 workers are real and are killed in mid-run; the models are scripted, the searches real. What it leaves in the folder:
 the files that the workers' home needs (`home`), and the whole database as SQL (`store.sql.xz`).
-
-| store | made at commit |
-| --- | --- |
-| 0004 | ec1b33f |
+The stores begin with 1.0: what was written before was never released, and is refused.
 """
 
 import json
@@ -17,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +179,11 @@ def begin(home: Path, cotrail: Cotrail, engine: Engine) -> dict[str, str]:
     wait_until(lambda: ask(engine, ADOPTED) > 30, "steps are adopted")
     conducting.kill()
     conducting.wait()
-    runs["paused"] = submit(home, cotrail, "paused")
-    cotrail("pause", runs["paused"])
     processes = [process(cotrail, name) for name in ("maintenance", *WORKERS)]
     _suspend(processes)
+    runs["paused"] = submit(home, cotrail, "paused")
+    wait_until(partial(_slice, engine, processes, [runs["paused"]]), "it is in the middle", 60)
+    cotrail("pause", runs["paused"])
     runs |= {name: submit(home, cotrail, name) for name in ("ircot", "rethinking")}
     kill_in_the_middle(engine, processes, [runs["ircot"], runs["rethinking"]])
     return runs
@@ -194,17 +193,20 @@ def kill_in_the_middle(engine: Engine, processes: Sequence[psutil.Process], runs
     """Kills suspended processes at a moment when both runs have steps in every state, and part of a batch is done."""
 
     def caught() -> bool:
-        _resume(processes)
-        time.sleep(0.05)  # a slice of work
-        _suspend(processes)
-        return all(ask(engine, IN_THE_MIDDLE.format(run=run)) for run in runs) and bool(
-            ask(engine, HALF_A_BATCH.format(run=runs[-1]))
-        )
+        return _slice(engine, processes, runs) and bool(ask(engine, HALF_A_BATCH.format(run=runs[-1])))
 
     wait_until(caught, "both are in the middle", 60)
     for each in processes:
         each.kill()
         each.wait(10)
+
+
+def _slice(engine: Engine, processes: Sequence[psutil.Process], runs: Sequence[str]) -> bool:
+    """Lets suspended processes work for a moment; returns whether these runs then have steps in every state."""
+    _resume(processes)
+    time.sleep(0.05)  # a slice of work: what is caught is whatever they are in the middle of, which nothing signals
+    _suspend(processes)
+    return all(ask(engine, IN_THE_MIDDLE.format(run=run)) for run in runs)
 
 
 def _suspend(processes: Sequence[psutil.Process]) -> None:

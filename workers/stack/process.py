@@ -6,16 +6,19 @@ killed, or processes whose record is gone. They are recognised by their program 
 only this service's processes have.
 """
 
+import operator
 import os
 import pwd
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +30,13 @@ from cotrail.common.printable_text import cut
 from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.logs import log_path, open_log
+from cotrail.workers.stack.life import STALL_SECONDS, Life
 
 POLL_SECONDS = 0.02
-"""The interval between two checks of a process that is starting."""
+"""The interval between two checks of a process that ends, and the first one of a process that starts."""
+
+LONGEST_POLL_SECONDS = 0.5
+"""The longest interval between two checks of a process that starts: where many start, checks are to cost little."""
 
 TICK_SECONDS = 0.05
 """How far two readings of one process's start may differ."""
@@ -39,15 +46,24 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KILL_SECONDS = 5.0
 """How long a killed process may take to disappear."""
 
-LOG_LINES = 15
-"""The number of a log's last lines that an error shows."""
+LOG_END = 4096
+"""Bytes at a log's end in which its last line is looked for."""
 
 LONGEST_REASON = 300
-"""Characters of the reason why a service ended."""
+"""Characters of the reason why a service ended, and of a log's line that is shown."""
 
 
 def _nothing() -> None:
     """Prepare nothing, find no problem."""
+
+
+def _no_code() -> str:
+    """What it runs isn't cotrail's code."""
+    return ""
+
+
+def silent(said: str) -> None:
+    """Show nobody what is being waited for."""
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -65,6 +81,12 @@ class Service(Struct, frozen=True, kw_only=True):
     ready: Callable[[], bool]
     """Returns whether it can do its work now."""
 
+    listen: Callable[[], socket.socket] | None = None
+    """Makes the socket on which it is to listen, and which it is handed by its option `--fd`."""
+
+    code: Callable[[], str] = _no_code
+    """Returns the identity of the code on disk that it would load now."""
+
     problem: Callable[[], Problem | None] = _nothing
     """Returns what keeps it from its work: its health check."""
 
@@ -80,8 +102,11 @@ class Service(Struct, frozen=True, kw_only=True):
     user: str | None = None
     """The system account it runs as, where that isn't the caller's."""
 
-    start_seconds: float = 60
-    """How long it may take to be ready."""
+    start_seconds: float = 1800
+    """How long it may take to be ready while it shows life."""
+
+    stall_seconds: float = STALL_SECONDS
+    """How long it may show no life before it is ready."""
 
     stop_signal: signal.Signals = signal.SIGTERM
     """What asks it to end."""
@@ -102,6 +127,9 @@ class ProcessRecord(Struct, frozen=True, kw_only=True):
     """The id of that start of the machine; empty where the system gives none."""
 
     command: tuple[str, ...]
+
+    code: str = ""
+    """The identity of the code that it has loaded."""
 
 
 class Processes:
@@ -145,28 +173,65 @@ class Processes:
         code = child.wait(KILL_SECONDS)
         if code < 0:
             return signal.Signals(-code).name
-        return cut(": ".join([f"exit code {code}", *self._last_lines(name, 1)]), LONGEST_REASON)
+        return cut(": ".join(filter(None, [f"exit code {code}", self._last_line(name)])), LONGEST_REASON)
 
     def start(self, *services: Service) -> None:
-        """Start those that don't run, all at once, and wait until each is ready.
+        """Start those that don't run, or that run other code, and wait until each is ready, as `starting` does."""
+        with self.starting() as start:
+            start(*services)
 
-        Raises UnavailableError where one ends instead, or isn't ready in time, after ending it; it counts as dead then.
+    @contextmanager
+    def starting(self, waiting: Callable[[str], None] = silent) -> Iterator[Callable[..., None]]:
+        """A function that starts services, all at once, and waits until each is ready.
+
+        Those that run go on, unless they have loaded other code than there is now: these are replaced.
+
+        waiting: told again and again what is being waited for. The function raises UnavailableError where a service
+        ends instead, or is given up, after ending it. Whatever leaves the block ends what was started in it, but for
+        services that had been started before: those that died again count as dead, and the others go on.
         """
-        started = [(service, self.find(service.name) or self.launch(service)) for service in services]
-        for service, process in started:
-            try:
-                self._wait(service, process)
-            except UnavailableError:
-                self._ask_to_end(service)
-                self._end(service)
-                raise
+        new: list[Service] = []
+        code_of = cache(operator.call)  # all of one package have the same, which takes a while to read
+
+        def start(*services: Service) -> None:
+            started = []
+            for service in services:
+                process, code = self.find(service.name), code_of(service.code)
+                if process is not None and self._code(service.name) != code:
+                    self.end(service)
+                    process = None
+                if process is None:
+                    if not self.recorded(service.name):
+                        new.append(service)
+                    process = self.launch(service, code)
+                started.append((service, process))
+            for service, process in started:
+                try:
+                    self._wait(service, process, waiting)
+                except UnavailableError:
+                    self.end(service)
+                    raise
+
+        try:
+            yield start
+        except BaseException:
+            for service in reversed(new):
+                self.stop(service)
+            raise
 
     def stop(self, *services: Service) -> bool:
         """Stop them, all at once, with their leftovers; returns whether there was something to stop."""
         ending = [process for service in services if (process := self._ask_to_end(service))]
         killed = [self._end(service) for service in services]
-        _remove(tuple(self._record_path(service.name) for service in services))
+        _remove(tuple(path(service.name) for service in services for path in (self._record_path, self._worked_path)))
         return bool(ending) or any(killed)
+
+    def end(self, *services: Service) -> None:
+        """Stop them, all at once, with their leftovers; their records stay, so that they count as dead."""
+        for service in services:
+            self._ask_to_end(service)
+        for service in services:
+            self._end(service)
 
     def kill(self, service: Service, *, children: bool) -> None:
         """End a service at once; its record stays, so that it counts as dead."""
@@ -175,23 +240,47 @@ class Processes:
             with suppress(psutil.NoSuchProcess):
                 _kill([process, *(process.children(recursive=True) if children else ())])
 
+    def note_worked(self, name: str, pid: int) -> None:
+        """Keep that this process of a service has done its work, and so isn't starting any more."""
+        if not self.has_worked(name, pid):
+            with suppress(OSError):  # as on a full disk: it counts as starting a little longer then
+                self._worked_path(name).write_text(str(pid))
+
+    def has_worked(self, name: str, pid: int) -> bool:
+        """Return whether that was noted."""
+        try:
+            return self._worked_path(name).read_text() == str(pid)
+        except OSError:
+            return False
+
+    def _worked_path(self, name: str) -> Path:
+        return self.run / f"{name}.worked"
+
     def _record_path(self, name: str) -> Path:
         return self.run / f"{name}.json"
 
-    def launch(self, service: Service) -> psutil.Process:
-        """Start one that doesn't run, without waiting until it is ready."""
+    def launch(self, service: Service, code: str | None = None) -> psutil.Process:
+        """Start one that doesn't run, without waiting until it is ready.
+
+        code: what `service.code` has returned just now, None where it wasn't asked.
+        """
+        # Before it loads any: what is changed meanwhile makes it count as another's.
+        code = service.code() if code is None else code
         _kill(leftovers(service))
-        _remove(service.transient)
+        _remove((*service.transient, self._worked_path(service.name)))
         service.prepare()
         service.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open_log(self.log(service.name)) as log:
-            child = _spawn(service, log)
+        with open_log(self.log(service.name)) as log, ExitStack() as opened:
+            listener = opened.enter_context(service.listen()) if service.listen else None
+            child = _spawn(service, log, () if listener is None else (listener.fileno(),))
         # The caller may outlive the child, as a test does, and would leave it a zombie.
         threading.Thread(target=child.wait, daemon=True).start()
         self._children[service.name] = child
         try:
             process = psutil.Process(child.pid)
-            record = ProcessRecord(pid=process.pid, started=_started(process), boot=_boot(), command=service.command)
+            record = ProcessRecord(
+                pid=process.pid, started=_started(process), boot=_boot(), command=service.command, code=code
+            )
             write_json(self._record_path(service.name), record)
         except (psutil.Error, OSError) as error:
             child.kill()
@@ -220,25 +309,44 @@ class Processes:
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 
-    def _wait(self, service: Service, process: psutil.Process) -> None:
-        deadline = time.monotonic() + service.start_seconds
+    def _code(self, name: str) -> str:
+        record = self._read(name)
+        return "" if record is None else record.code
+
+    def _wait(self, service: Service, process: psutil.Process, waiting: Callable[[str], None]) -> None:
+        began, life, pause = time.monotonic(), Life(process, self.log(service.name)), POLL_SECONDS
         while not service.ready():
+            waited, still = time.monotonic() - began, life.still_for()
             if not alive(process):
-                raise UnavailableError(f"{service.name} ended as it started. {self._tail(service.name)}")
-            if time.monotonic() > deadline:
-                problem = service.problem()
-                why = f": {problem.said}" if problem else ""
-                after = f"after {service.start_seconds:g} seconds{why}"
-                raise UnavailableError(f"{service.name} wasn't ready {after}. {self._tail(service.name)}")
-            time.sleep(POLL_SECONDS)
+                how = self.ending(service.name) or self._last_line(service.name)
+                raise UnavailableError(f"{service.name} ended as it started ({how}); {self._advice(service)}")
+            if still > service.stall_seconds:
+                raise UnavailableError(self._given_up(service, f"has shown no life for {still:.0f} s"))
+            if waited > service.start_seconds:
+                raise UnavailableError(self._given_up(service, f"isn't ready after {waited:.0f} s"))
+            last = self._last_line(service.name)
+            waiting(f"{service.name} is starting, for {waited:.0f} s{f': {last}' if last else ''}")
+            time.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
+        self.note_worked(service.name, process.pid)
 
-    def _tail(self, name: str) -> str:
-        return "\n".join([f"The end of {self.log(name)}:", *self._last_lines(name, LOG_LINES)])
+    def _given_up(self, service: Service, why: str) -> str:
+        problem = service.problem()
+        said = "; ".join(filter(None, [problem.said if problem else "", self._last_line(service.name)]))
+        return f"{service.name} {why}, and was ended ({said}); {self._advice(service)}"
 
-    def _last_lines(self, name: str, count: int) -> list[str]:
-        log = self.log(name)
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        return [line for line in lines if line.strip()][-count:]
+    def _advice(self, service: Service) -> str:
+        return f"read {self.log(service.name)}, then `cotrail up` again"
+
+    def _last_line(self, name: str) -> str:
+        """Return what a service logged last, as far as an error shows it; empty where it logged nothing."""
+        try:
+            with self.log(name).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_END))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return cut(next((line.strip() for line in reversed(lines) if line.strip()), ""), LONGEST_REASON)
 
 
 def leftovers(service: Service) -> list[psutil.Process]:
@@ -255,7 +363,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def wait_for_an_end(pids: Iterable[int], seconds: float) -> None:
-    """Wait until one of these processes has ended, whoever started them, and no longer than so many seconds."""
+    """Wait until one of these processes has ended, no matter who started them, and no longer than so many seconds."""
     if sys.platform != "linux":
         time.sleep(seconds)
         return
@@ -308,10 +416,11 @@ def _belongs(process: psutil.Process, service: Service) -> bool:
         return False
 
 
-def _spawn(service: Service, log: Any) -> "subprocess.Popen[bytes]":
+def _spawn(service: Service, log: Any, sockets: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            service.command,
+            [*service.command, *(f"--fd={each}" for each in sockets)],
+            pass_fds=sockets,
             cwd=service.folder,
             env=dict(service.environment),
             stdin=subprocess.DEVNULL,

@@ -1,22 +1,23 @@
 """The local stack's Python processes: workers, maintenance, the service and Flower."""
 
+import hashlib
 import os
 import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import cotrail
 from cotrail.configuration.settings import Settings
-from cotrail.configuration.variables import PREFIX
+from cotrail.configuration.variables import PREFIX, STACK
 from cotrail.core.actions.kind import Role
-from cotrail.workers import logs, ready
-from cotrail.workers.allocator import TUNED
+from cotrail.workers import health, logs
+from cotrail.workers.allocator import tuned
 from cotrail.workers.health import problem_of
-from cotrail.workers.stack import address
-from cotrail.workers.stack.address import Address
-from cotrail.workers.stack.flower import HEALTH, PASSWORD, USER, Access
+from cotrail.workers.stack import web
 from cotrail.workers.stack.process import Service
-from cotrail.workers.stack.web import HOST, answers, problem
+from cotrail.workers.stack.web import HOST, PASSWORD, USER, Access, healthy, problem
+from cotrail.workers.stack.web import listen_for_flower as listen_for_flower
 
 FLOWER_URL = f"{PREFIX}FLOWER_URL"
 
@@ -38,29 +39,35 @@ def supervisor(settings: Settings, name: str) -> Service:
     return _python(settings, name, (sys.executable, "-m", "cotrail.workers.stack.supervisor", name), {})
 
 
-def flower(settings: Settings, access: Access) -> Service:
-    """Flower, behind user and password."""
+def flower(settings: Settings, access: Access, path: Path) -> Service:
+    """Flower, behind user and password; path: the file that keeps the access."""
     return Service(
         name="flower",
-        command=(*COTRAIL, "flower", f"--address={HOST}", f"--port={access.port}"),
+        command=(*COTRAIL, "flower"),
         folder=_folder(settings, "flower"),
+        start_seconds=settings.start_seconds,
+        code=code_on_disk,
         # Not on the command line, which every user of the machine can read.
         environment={**_environment(settings), USER: access.user, PASSWORD: access.password},
-        ready=partial(answers, access.port, HEALTH),
-        problem=partial(problem, access.port, HEALTH),
+        listen=partial(listen_for_flower, path),
+        ready=partial(healthy, path),
+        problem=lambda: problem(answering=healthy(path)),
     )
 
 
-def api(settings: Settings, at: Address, flower: Access | None) -> Service:
-    """The service over HTTP, on loopback alone; flower: where its pages find Flower, if that runs."""
+def api(settings: Settings, path: Path, flower: Access | None) -> Service:
+    """The service over HTTP, on loopback alone; path: the file of its address; flower: where its pages find Flower."""
     known = {} if flower is None else {FLOWER_URL: flower.url}
     return Service(
         name="api",
-        command=(*COTRAIL, "serve", f"--host={HOST}", f"--port={at.port}"),
+        command=(*COTRAIL, "serve", f"--host={HOST}"),
         folder=_folder(settings, "api"),
-        environment={**known, **_environment(settings)},
-        ready=partial(answers, at.port, address.READY),
-        problem=partial(problem, at.port, address.HEALTH),
+        start_seconds=settings.start_seconds,
+        code=code_on_disk,
+        environment={**known, **_environment(settings), STACK: web.kept_address(path, settings.api_port).stack},
+        listen=partial(web.listen, path, settings.api_port),
+        ready=partial(web.has, path, web.READY),
+        problem=lambda: problem(answering=web.has(path, web.HEALTH)),
     )
 
 
@@ -70,7 +77,7 @@ def ready_file(settings: Settings, name: str) -> Path:
 
 
 def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
-    return _python(settings, name, command, TUNED)
+    return _python(settings, name, command, tuned())
 
 
 def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: Mapping[str, str]) -> Service:
@@ -79,16 +86,30 @@ def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: M
     defaults: variables for where the user's environment doesn't have them.
     """
     file = ready_file(settings, name)
-    own = {ready.VARIABLE: str(file), logs.VARIABLE: str(logs.log_path(settings.home.absolute(), name))}
+    own = {health.VARIABLE: str(file), logs.VARIABLE: str(logs.log_path(settings.home.absolute(), name))}
     return Service(
         name=name,
         command=command,
         folder=_folder(settings, name),
+        start_seconds=settings.start_seconds,
+        code=code_on_disk,
         environment={**defaults, **_environment(settings), **own},
         ready=file.exists,
         problem=partial(problem_of, file),
         transient=(file,),
     )
+
+
+def code_on_disk() -> str:
+    """Return the identity of this package's code as it is on disk now: a digest of all its files."""
+    package, total = Path(cotrail.__file__).parent, hashlib.sha256()
+    for folder, folders, files in os.walk(package, followlinks=True):  # rooms at the top are links in a checkout
+        folders[:] = sorted(set(folders) - {"__pycache__"})
+        for name in sorted(files):
+            path = Path(folder, name)
+            total.update(f"{path.relative_to(package)}\0".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
 
 
 def _folder(settings: Settings, name: str) -> Path:
@@ -99,7 +120,7 @@ def _folder(settings: Settings, name: str) -> Path:
 def _environment(settings: Settings) -> dict[str, str]:
     """Return the user's environment with relative paths made absolute, as the processes work elsewhere."""
     environment = {**os.environ, "COTRAIL_HOME": str(settings.home.absolute())}
-    for name in (ready.VARIABLE, logs.VARIABLE):  # a supervisor's own
+    for name in (health.VARIABLE, logs.VARIABLE):  # a supervisor's own
         environment.pop(name, None)
     if settings.corpora is not None:
         environment["COTRAIL_CORPORA"] = str(settings.corpora.absolute())

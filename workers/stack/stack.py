@@ -14,31 +14,31 @@ import msgspec
 import psutil
 from msgspec.structs import replace
 
-from cotrail.configuration.celery_variables import warn_of
 from cotrail.configuration.settings import Settings
+from cotrail.configuration.variables import CELERY, LIBPQ, warn_of_taken_out
 from cotrail.errors import InputError, UnavailableError
-from cotrail.workers import TAKEN_OUT
 from cotrail.workers.health import Problem
 from cotrail.workers.stack import python
-from cotrail.workers.stack.address import Address, new_address, read_address
-from cotrail.workers.stack.flower import Access, new_access, read_access, warn_of_left_out
-from cotrail.workers.stack.place import STATE, find_place
-from cotrail.workers.stack.postgres import postgres
-from cotrail.workers.stack.process import Processes, Service, write_json
+from cotrail.workers.stack.postgres import STATE, find_place, postgres
+from cotrail.workers.stack.process import Processes, Service, silent, write_json
 from cotrail.workers.stack.redis import redis
-from cotrail.workers.stack.restarts import Restarts
 from cotrail.workers.stack.status import (
     NAMES,
     ROLES,
     SERVERS,
     SUPERVISORS,
     WORKERS,
+    Restarts,
     State,
     Status,
     memory_of,
     uptime_of,
 )
+from cotrail.workers.stack.web import Access, Address, new_access, read_access, read_address, warn_of_left_out
 from cotrail.workers.stack.wheels import package_folder
+
+SOON_SECONDS = 60.0
+"""For how long a service that is starting has no problem worth showing."""
 
 STARTED_IN_ORDER = (*SUPERVISORS, *SERVERS, *WORKERS, "api", "flower")
 
@@ -55,35 +55,39 @@ class Stack:
         self._home = settings.home.absolute()
         self._processes = Processes(self._home)
 
-    def up(self, *, flower: bool = False) -> Access | None:
+    def up(
+        self, *, flower: bool = False, supervised: bool = True, waiting: Callable[[str], None] = silent
+    ) -> Access | None:
         """Start what doesn't run, bring the schema up to date, and wait until all is ready.
 
-        Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready.
+        supervised: whether what dies is started again, with the environment and the code of this process; waiting: told
+        again and again what is being waited for.
+        Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready; whatever
+        ends this, what it started is stopped, unless that had been started before.
         """
         from cotrail.models.schema.migrating import migrate
         from cotrail.models.schema.refusals import explained
 
-        warn_of(TAKEN_OUT)
-        with self._lock():
-            self._processes.start(*self._servers())
+        warn_of_taken_out(CELERY, LIBPQ)
+        with self._lock(), self._processes.starting(waiting) as start:
+            start(*self._servers())
             with explained(local=self._settings.database_url is None):
                 migrate(self._settings.database)
+            if supervised:
+                self._supervise(start)
             access = self._flower_access(start=flower)
             if access is not None:
                 warn_of_left_out()
-            self._processes.start(*self._workers(events=access is not None), self._api(access), *self._flower(access))
+                start(*self._flower(access))
+                access = read_access(self._access_path)  # with the port on which it listens
+            start(*self._workers(events=access is not None), self._api(access))
         return access
 
-    def supervise(self) -> None:
-        """Have what `up` started be started again when it dies, with the environment and the code of this process.
-
-        Raises UnavailableError where `down` came in between.
-        """
-        with self._lock():
-            self._processes.stop(*self._supervisors())
-            self._restarts_path.unlink(missing_ok=True)
-            self._check_started()
-            self._processes.start(*self._supervisors())
+    def _supervise(self, start: Callable[..., None]) -> None:
+        """Replace the supervisors, which have the environment and the code of the process that started them."""
+        self._processes.end(*self._supervisors())
+        self._restarts_path.unlink(missing_ok=True)
+        start(*self._supervisors())
 
     def start_servers(self) -> None:
         """Start PostgreSQL and Redis alone, unless they run or the settings name others."""
@@ -94,12 +98,12 @@ class Stack:
         """Stop everything that `up` started; returns whether anything ran."""
         if not self._home.exists():
             return False
-        # Whoever starts a service holds the lock. So nothing can come back between the supervisors' end and the rest's.
+        # Who starts a service holds the lock. So nothing can come back between the supervisors' end and the rest's.
         with self._lock():
             supervised = self._processes.stop(*self._supervisors())
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
-            if (address := self.address) is not None:
-                readers.append(python.api(self._settings, address, None))
+            if self.address is not None:
+                readers.append(self._api(None))
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
@@ -167,7 +171,7 @@ class Stack:
         if process is None:
             return None
         try:
-            problem = _problem(self._service(name), process)
+            problem = self._problem(self._service(name), process)
         except (UnavailableError, psutil.NoSuchProcess):  # what it is made of is gone, or it ended just now
             return None
         return (process.pid, problem.said) if problem is not None and problem.restart else None
@@ -239,7 +243,7 @@ class Stack:
         return [python.supervisor(self._settings, name) for name in SUPERVISORS]
 
     def _flower(self, access: Access | None) -> list[Service]:
-        return [] if access is None else [python.flower(self._settings, access)]
+        return [] if access is None else [python.flower(self._settings, access, self._access_path)]
 
     def _service(self, name: str) -> Service:
         """Return a service as it was started before. Raises UnavailableError where something of it is gone."""
@@ -255,16 +259,13 @@ class Stack:
                 return python.maintenance(self._settings)
             case "api":
                 running = read_access(self._access_path) if self._processes.recorded("flower") else None
-                return python.api(self._settings, self.kept_address(), running)
+                return self._api(running)
             case "flower":
-                return python.flower(self._settings, self._kept_access())
+                return python.flower(self._settings, self._kept_access(), self._access_path)
         return python.supervisor(self._settings, name)
 
     def _api(self, flower: Access | None) -> Service:
-        """The service over HTTP: where it runs, or on a port that is free now."""
-        running = self.address if self._processes.find("api") is not None else None
-        at = running or new_address(self._address_path, self._settings.api_port)
-        return python.api(self._settings, at, flower)
+        return python.api(self._settings, self._address_path, flower)
 
     def _kept_access(self) -> Access:
         access = read_access(self._access_path)
@@ -318,9 +319,9 @@ class Stack:
 
     def _running(self, name: str, process: psutil.Process, log: Path, restarts: Restarts) -> Status:
         service, uptime = self._service(name), uptime_of(process)
-        problem = _problem(service, process)
+        problem = self._problem(service, process)
         starts = problem is not None and problem.starting
-        shown = None if starts and uptime < service.start_seconds else problem
+        shown = None if starts and uptime < SOON_SECONDS else problem
         return Status(
             name=name,
             state=State.STARTING if starts else State.RUNNING,
@@ -334,10 +335,24 @@ class Stack:
             ended=restarts.reason,
         )
 
+    def _problem(self, service: Service, process: psutil.Process) -> Problem | None:
+        """Return what keeps a running service from its work."""
+        if process.status() == psutil.STATUS_STOPPED:
+            return Problem(said="a signal has stopped it (SIGSTOP)", restart=True)
+        problem = service.problem()
+        if problem is None:
+            self._processes.note_worked(service.name, process.pid)
+            return None
+        foreign = service.name in (*SERVERS, "api", "flower")  # the others tell by themselves that they are starting
+        worked = self._processes.has_worked(service.name, process.pid)
+        if problem.restart and foreign and not worked and uptime_of(process) < service.start_seconds:
+            return replace(problem, starting=True, restart=False)
+        return problem
+
     def _make_folders(self) -> None:
         try:
             self._home.mkdir(parents=True, exist_ok=True)
-            for folder in (self._home / "run", self._settings.socket_path):
+            for folder in (self._home / "run", self._home / "work", self._settings.socket_path):
                 _make_private(folder)
         except OSError as error:
             raise InputError(
@@ -355,17 +370,6 @@ class Stack:
         with (self._home / "run" / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | wait)
             yield
-
-
-def _problem(service: Service, process: psutil.Process) -> Problem | None:
-    """Return what keeps a running service from its work."""
-    if process.status() == psutil.STATUS_STOPPED:
-        return Problem(said="a signal has stopped it (SIGSTOP)", restart=True)
-    problem = service.problem()
-    foreign = service.name in (*SERVERS, "api", "flower")  # the others tell by themselves that they are starting
-    if problem is not None and problem.restart and foreign and uptime_of(process) < service.start_seconds:
-        return replace(problem, starting=True, restart=False)
-    return problem
 
 
 def _locked(lock: IO[str]) -> bool:

@@ -9,7 +9,7 @@ from cotrail.common.humanize import count
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.embedder import EMBEDDER
+from cotrail.core.ports.encoders import EMBEDDER
 from cotrail.core.results import Embedded, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

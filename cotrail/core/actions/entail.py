@@ -6,7 +6,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.entailer import ENTAILER
+from cotrail.core.ports.encoders import ENTAILER
 from cotrail.core.results import Entailed, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

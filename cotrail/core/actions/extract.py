@@ -6,7 +6,7 @@ from msgspec import Struct
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.encoders import EXTRACTOR
 from cotrail.core.results import Extracted, Json
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

@@ -9,15 +9,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count
-from cotrail.common.unusual_fields import unusual
+from cotrail.common.structs import unusual
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
-from cotrail.core.demonstrations import Drop, Layout
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES, Ended, Sampling, Until
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
@@ -39,6 +36,7 @@ class Prompted(Action, frozen=True, kw_only=True):
     sample: which of several this is, from 0, drawn by a seed of its own; None where there is but one.
     scored: whether the log probability of each token is asked for.
     schema: the JSON Schema, as text, that the text follows; choices: the words of which it is one. Empty for any text.
+    calls: whether it may call the prompt's tools, which its earlier turns need where they called some.
     model: the role of the language model that writes, which is the run's own unless the system's `Needs` have another.
     """
 
@@ -54,6 +52,7 @@ class Prompted(Action, frozen=True, kw_only=True):
     scored: bool = False
     schema: str = ""
     choices: tuple[str, ...] = ()
+    calls: bool = True
     model: str = MODEL
 
     def __post_init__(self) -> None:
@@ -71,8 +70,8 @@ MOST_ASKED = 3
 
 _FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
 
-LATER_FIELDS = ("stop", "top_p", "top_k", "repetition_penalty", "scored", "schema", "choices")
-"""Fields that came later, which requests and fingerprints hold only where they are unusual."""
+SELDOM_SET = ("stop", "top_p", "top_k", "repetition_penalty", "scored", "schema", "choices", "calls")
+"""Fields that requests and fingerprints hold only where they aren't at their defaults."""
 
 
 def sampling(action: Prompted, binding: Binding) -> Sampling:
@@ -105,6 +104,7 @@ def generation_request(action: Prompted, binding: Binding, until: Until | None =
         action.scored,
         action.schema,
         action.choices,
+        action.calls,
     )
 
 
@@ -152,7 +152,8 @@ def _with_tokens_of(before: Generated | None, result: Generated) -> Generated:
         return result
     counts = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "thought_tokens", "cache_written_tokens")
     sums = {name: getattr(result, name) + getattr(before, name) for name in counts}
-    return replace(result, prompt_digest=before.prompt_digest, **sums)
+    estimates = {name: getattr(result, name) or getattr(before, name) for name in ("estimated", "thought_estimated")}
+    return replace(result, prompt_digest=before.prompt_digest, **sums, **estimates)
 
 
 def check_answered(result: Generated) -> None:
@@ -182,7 +183,7 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
         "temperature": settings.temperature,
         "seed": settings.seed,
     }
-    return decides | _packing(action.prompt) | unusual(action, *LATER_FIELDS)
+    return decides | _packing(action.prompt) | unusual(action, *SELDOM_SET)
 
 
 def _packing(prompt: Prompt) -> Json:
@@ -215,7 +216,7 @@ def prompt_request(action: Prompted) -> Json:
         **record_prompt(action.prompt),
         "max_tokens": action.max_tokens,
         "until": action.until,
-        **unusual(action, "splitter", "sample", "temperature", "model", *LATER_FIELDS),
+        **unusual(action, "splitter", "sample", "temperature", "model", *SELDOM_SET),
     }
 
 
@@ -233,49 +234,12 @@ class PromptedRecord(PromptRecord, frozen=True, kw_only=True, omit_defaults=True
     scored: bool = False
     schema: str = ""
     choices: tuple[str, ...] = ()
+    calls: bool = True
     model: str = MODEL
 
     def fields(self, stored: Stored) -> dict[str, Any]:
         """The fields of the action; raises what `prompt` does."""
         return {"prompt": self.prompt(stored)} | {name: getattr(self, name) for name in _FIELDS}
-
-
-class _FormerRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A prompted action as it was written down before prompts were conversations: a few-shot prompt by its fields."""
-
-    demonstrations: str
-    paragraphs: tuple[str, ...]
-    question: str
-    sentences: tuple[str, ...]
-    max_paragraph_words: int
-    drop: Drop
-    pinned_last: bool = False
-    max_tokens: int
-    until: Until
-    layout: Layout = "ircot"
-    temperature: float | None = None
-    splitter: str = RULES
-    sample: int | None = None
-
-    def fields(self, stored: Stored) -> dict[str, Any]:
-        """See `PromptedRecord`."""
-        fields = {name: getattr(self, name) for name in ("max_tokens", "until", "temperature", "sample")}
-        shots, paragraphs = stored.demonstrations(self.demonstrations), stored.referred(self.paragraphs)
-        prompt = few_shot_prompt(
-            demonstrations=shots,
-            paragraphs=paragraphs,
-            question=self.question,
-            sentences=self.sentences,
-            max_paragraph_words=self.max_paragraph_words,
-            drop=self.drop,
-            pinned_last=self.pinned_last,
-            layout=self.layout,
-        )
-        return fields | {"prompt": prompt}
-
-
-def _former(request: Json) -> _FormerRecord | None:
-    return msgspec.convert(request, _FormerRecord) if "question" in request else None
 
 
 def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
@@ -304,7 +268,7 @@ def seen_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Parag
 def shown_paragraphs(action: Prompted, result: Generated) -> Iterator[tuple[Shown, str]]:
     """Yield the paragraphs of a prompt, each with the text that the model saw of it; empty where it was left out."""
     cut = action.prompt.cut(result.cuts)
-    # What is kept are the very pieces; only the demonstrations are made anew.
+    # What is kept are the very pieces; only the demonstrations are made again.
     seen = cut.keep(result.demonstrations, result.paragraphs, result.first_demonstration)
     kept = set(map(id, seen.pieces))
     for asked, piece in zip(action.prompt.pieces, cut.pieces, strict=True):
@@ -361,7 +325,7 @@ class _ReasonRecord(PromptedRecord, frozen=True, kw_only=True):
 
 
 def _read_reason(request: Json, stored: Stored) -> Reason:
-    record = _former(request) or msgspec.convert(request, _ReasonRecord)
+    record = msgspec.convert(request, _ReasonRecord)
     return Reason(**record.fields(stored), splitter=record.splitter)
 
 
@@ -407,7 +371,7 @@ class Read(Prompted, frozen=True, kw_only=True):
 
 
 def _read_read(request: Json, stored: Stored) -> Read:
-    return Read(**(_former(request) or msgspec.convert(request, PromptedRecord)).fields(stored))
+    return Read(**msgspec.convert(request, PromptedRecord).fields(stored))
 
 
 READ = ActionKind(
@@ -430,10 +394,16 @@ READ = ActionKind(
 class Judge(Prompted, frozen=True, kw_only=True):
     """Grade an answer by a rubric; the verdict follows the action's `schema`, or is one of its `choices`.
 
-    A text that doesn't is asked for again, and then fails the step: it is never taken for a verdict.
+    A text that doesn't is asked for again, and then fails the step: it is never taken for a verdict. Of a schema with a
+    `verdict` the others are side fields: where one can't be used, it alone is left out.
     """
 
     until: Until = "end"
+
+    @property
+    def form(self) -> Form:
+        """See `Prompted`."""
+        return Form(schema=self.schema, choices=self.choices, decides="verdict")
 
 
 def _read_judge(request: Json, stored: Stored) -> Judge:

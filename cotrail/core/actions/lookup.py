@@ -2,7 +2,7 @@
 
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
-from cotrail.core.ports.knowledge import Source
+from cotrail.core.ports.retriever import Source
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
 from cotrail.core.views import search_view

@@ -1,6 +1,6 @@
 """Opening a page of a corpus by its title."""
 
-from cotrail.common.unusual_fields import without_unused
+from cotrail.common.structs import without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.paragraphs import Hit

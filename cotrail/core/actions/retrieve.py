@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from cotrail.common.unusual_fields import unusual, without_unused
+from cotrail.common.structs import unusual, without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import FURTHER_CORPUS, Binding
 from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
@@ -16,7 +16,7 @@ class Retrieve(Action, frozen=True, kw_only=True):
     """Find the best `count` paragraphs for a query, of any page or only of the titles given.
 
     field, distinct: BM25's options: what the query is compared with, and whether paragraphs of the same text count as
-        one; see `cotrail.engines.retrieval.bm25`. options: those of other retrievers.
+        one; see `cotrail.engines.retrieval.search_server`. options: those of other retrievers.
     corpus: the name of one of the run's corpora; the first one's without it.
     """
 

@@ -1,10 +1,17 @@
-"""Port of batch APIs: a provider answers many requests within a day, for less money."""
+"""Port of batch APIs: a provider answers many requests within a day, for less money.
+
+Port of language models that may be asked in batches.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
+
+from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.results import Generated
+from cotrail.errors import CotrailError
 
 
 class BatchLine(Struct, frozen=True):
@@ -91,3 +98,29 @@ class BatchService(Protocol):
 
     def cancel(self, batch: str) -> None:
         """Has a batch ended early: lines that are done keep their answers."""
+
+
+class UnusableAnswer(Exception):  # noqa: N818 - the error itself is what counts
+    """There is no result in an answer, whatever is done with it: it has to be asked for again, if at all.
+
+    error: the step's.
+    """
+
+    def __init__(self, error: CotrailError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@runtime_checkable
+class TakesBatches(Protocol):
+    """A language model that may be asked in batches."""
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether its provider offers them."""
+
+    def batch_body(self, request: GenerationRequest) -> str:
+        """The body of a line, as JSON; raises as `LanguageModel.generate` does before it has sent anything."""
+
+    def batch_result(self, request: GenerationRequest, answer: BatchAnswer) -> Generated:
+        """The result of a request by the answer to its line; raises UnusableAnswer, and as `generate` does."""

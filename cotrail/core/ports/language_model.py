@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cotrail.core.generation import Capability, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.structured_output import Form
@@ -27,6 +28,7 @@ class GenerationRequest(Struct, frozen=True):
         each token is asked for.
     schema: the JSON Schema, as text, that the text is to follow; choices: the words of which it is to be one. Engines
         that can hold the model to these do so, behind its thoughts; `cotrail.core.actions.generate` checks the text.
+    calls: whether the model may call the prompt's tools; where it may not, servers are told so.
     """
 
     prompt: Prompt
@@ -37,6 +39,7 @@ class GenerationRequest(Struct, frozen=True):
     scored: bool = False
     schema: str = ""
     choices: tuple[str, ...] = ()
+    calls: bool = True
 
     @property
     def form(self) -> Form:
@@ -84,3 +87,17 @@ class LanguageModel(Protocol):
 
     def interrupt(self) -> None:
         """Makes every `generate` under way raise `Interrupted` soon: the process is shutting down."""
+
+
+# The role of a second language model, which infers an answer from facts that the run's own model wrote.
+
+INFERRER = EngineRole(name="inferrer", kind="model", work="infers answers from facts")
+"""Rethinking with Retrieval has UnifiedQA-v2 in it (section 5.3 and appendix A.5)."""
+
+# The role of the language model that grades answers.
+
+JUDGING: frozenset[Capability] = frozenset({"turns", "structure"})
+"""What grading asks of a language model."""
+
+JUDGE = EngineRole(name="judge", kind="model", work="grades answers", capabilities=JUDGING)
+"""The model that grades inside of a system whose own one answers: `Judge(model=JUDGE.name)`."""

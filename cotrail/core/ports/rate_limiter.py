@@ -86,7 +86,7 @@ class RateLimiter(Protocol):
         """Has all requests wait, as one was refused; seconds: how long, None where the provider doesn't say."""
 
     def plan(self, pool: str) -> int:
-        """A number that changes where reservations don't hold any more: whoever still waits has to reserve again."""
+        """A number that changes where reservations don't hold any more: a waiting request has to reserve again."""
 
     def pause(self, pool: str) -> float:
         """The seconds for which the provider is to be left alone."""

@@ -1,10 +1,7 @@
 """Registry of the engines' roles: a line a role."""
 
-from cotrail.core.ports.embedder import EMBEDDER
-from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.ports.extractor import EXTRACTOR
-from cotrail.core.ports.inferrer import INFERRER
-from cotrail.core.ports.rater import DUPLICATE_RATER, RELEVANCE_RATER
+from cotrail.core.ports.encoders import DUPLICATE_RATER, EMBEDDER, ENTAILER, EXTRACTOR, RELEVANCE_RATER
+from cotrail.core.ports.language_model import INFERRER
 from cotrail.core.ports.role import EngineRole
 
 _RECORDS: tuple[EngineRole, ...] = (

@@ -7,22 +7,75 @@ behind the last sentence within the limit, else behind the last line, else behin
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from functools import cache
+from itertools import islice, pairwise
 from pathlib import Path
 
+from markdown_it import MarkdownIt
 from msgspec import Struct
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES, MIB
 from cotrail.common.printable_text import cut
-from cotrail.common.text_files import read_text
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, read_text
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import markdown_sections
-from cotrail.data.corpora.markdown_sections import Section
+from cotrail.data.corpora.document_names import SUFFIXES, is_document, is_markdown
 from cotrail.errors import CorpusError
 
-MARKDOWN = (".md", ".markdown")
-SUFFIXES = (*MARKDOWN, ".txt")
-"""How the names of documents end, in any case."""
+# Sections of a Markdown file (CommonMark): the headings above a text, and the blocks that it has.
+#
+# A block is a paragraph, a list, a quotation, a table, or code in its fence, in the words of the file. Only headings on
+# the outermost level begin a section. Front matter, lines between `---` or `+++` at the file's beginning, is left out.
+
+_FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}
+"""The lines that begin front matter in YAML and in TOML, with those that end it."""
+
+
+class Heading(Struct, frozen=True):
+    """A heading; level: 1 to 6."""
+
+    level: int
+    text: str
+
+
+class Section(Struct, frozen=True):
+    """Blocks under the same headings, the outermost first."""
+
+    headings: tuple[Heading, ...]
+    blocks: tuple[str, ...]
+
+
+def of_text(text: str) -> Iterator[Section]:
+    """Yield the sections that have blocks, in their order."""
+    lines = _without_front_matter(text.split("\n"))
+    headings: tuple[Heading, ...] = ()
+    blocks: list[str] = []
+    for token, inner in pairwise([*_parser().parse("\n".join(lines)), None]):
+        if token is None or token.level or token.map is None or token.type == "hr":
+            continue
+        if token.type != "heading_open":
+            blocks.append("\n".join(lines[slice(*token.map)]))
+            continue
+        if blocks:
+            yield Section(headings, tuple(blocks))
+        level = int(token.tag.removeprefix("h"))
+        above = (heading for heading in headings if heading.level < level)
+        headings, blocks = (*above, Heading(level, inner.content if inner else "")), []
+    if blocks:
+        yield Section(headings, tuple(blocks))
+
+
+def _without_front_matter(lines: list[str]) -> list[str]:
+    mark = lines[0].rstrip()
+    if mark not in _FRONT_MATTER:
+        return lines
+    end = next((number for number, line in enumerate(lines[1:], start=1) if line.rstrip() in _FRONT_MATTER[mark]), 0)
+    return lines[end + 1 :] if end else lines
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # Blocks alone, whose parsing takes linear time; link definitions stay as text.
+    return MarkdownIt("commonmark").disable(["inline", "reference"])
+
 
 MOST_WORDS = 100
 """Words of a passage, as in the paragraphs of Wikipedia that DPR searches (Karpukhin et al., 2020)."""
@@ -46,16 +99,6 @@ class Folder(Struct, frozen=True):
 
     documents: tuple[Path, ...]
     others: int
-
-
-def is_document(path: Path) -> bool:
-    """Return whether the file's name is that of a document."""
-    return path.suffix.lower() in SUFFIXES
-
-
-def is_markdown(path: Path) -> bool:
-    """Return whether the file's name is that of a Markdown file."""
-    return path.suffix.lower() in MARKDOWN
 
 
 def look_into(folder: Path) -> Folder:
@@ -109,7 +152,7 @@ def read_document(path: Path, root: Path) -> Iterator[tuple[str, Paragraph]]:
 
 
 def _markdown(path: Path) -> Iterable[Section]:
-    return markdown_sections.of_text(read_text(path, CorpusError, MAX_MARKDOWN_BYTES))
+    return of_text(read_text(path, CorpusError, MAX_MARKDOWN_BYTES))
 
 
 def _text(path: Path) -> Iterable[Section]:

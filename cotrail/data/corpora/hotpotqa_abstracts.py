@@ -7,8 +7,8 @@ from typing import BinaryIO, cast
 
 from msgspec import Struct
 
-from cotrail.common.input_limits import numbered_lines
 from cotrail.common.json_files import decode
+from cotrail.common.text_files import numbered_lines
 from cotrail.core.paragraphs import joined
 from cotrail.errors import CorpusError
 

@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 import ijson
 import msgspec
 
-from cotrail.common import json_streaming as elements
-from cotrail.common.input_limits import CORRECT, numbered_lines
+from cotrail.common import json_files
+from cotrail.common.text_files import CORRECT, numbered_lines
 from cotrail.errors import CorpusError
 
 
@@ -19,12 +19,12 @@ def lines(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
 
 def items(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the elements of a JSON list as JSON with their places, e.g. `train.json, entry 3`."""
-    return _pieces(elements.elements(file), name, "entry")
+    return _pieces(json_files.elements(file), name, "entry")
 
 
 def members(file: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the members of a JSON object as pairs of key and value, with places, e.g. `articles.json, member 3`."""
-    return _pieces(elements.members(file), name, "member")
+    return _pieces(json_files.members(file), name, "member")
 
 
 def _pieces(pieces: Iterator[Any], name: str, noun: str) -> Iterator[tuple[str, bytes]]:
@@ -32,7 +32,7 @@ def _pieces(pieces: Iterator[Any], name: str, noun: str) -> Iterator[tuple[str, 
     try:
         for number, piece in enumerate(pieces, start=1):
             yield f"{name}, {noun} {number}", msgspec.json.encode(piece)
-    except elements.OversizeError as error:
+    except json_files.OversizeError as error:
         raise CorpusError(f"{name}, {noun} {number + 1}: {error}; {CORRECT}") from error
     except (ijson.JSONError, UnicodeDecodeError) as error:
         reason = str(error).removeprefix("b'").splitlines()[0].split("\\n")[0]

@@ -11,9 +11,17 @@ from msgspec import Struct
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers, id_of
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+    accepted_answers,
+    id_of,
+)
 from cotrail.data.datasets.tables import records, written
 
 

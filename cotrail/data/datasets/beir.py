@@ -11,13 +11,19 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.common.tsv_files import rows
+from cotrail.common.text_files import rows
 from cotrail.core.questions import Question
 from cotrail.data.datasets import tables
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.qrels import Judgments, check_judges, gold_of, grouped, judgment
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
+from cotrail.data.datasets.trec import Judgments, check_judges, gold_of, grouped, judgment
 from cotrail.errors import DatasetError
 
 COLUMNS = ("query-id", "corpus-id", "score")

@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.data.datasets import trec
-from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
 from cotrail.errors import DatasetError
 
 FOLDER = "topics-qrels"

@@ -1,8 +1,7 @@
 """ELI5's files in KILT's form: questions from a forum with long answers (Fan et al. 2019)."""
 
 from cotrail.data.datasets import kilt
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec
+from cotrail.data.datasets.spec import DatasetSpec, Scoring
 
 SPEC = DatasetSpec(
     name="eli5",

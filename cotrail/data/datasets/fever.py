@@ -7,13 +7,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import Question
+from cotrail.core.questions import Question, named
 from cotrail.data.datasets import kilt
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.fever_labels import LABELS, THREE_LABELS_QUESTION, answer_of, as_question
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.kilt import LABELS, THREE_LABELS_QUESTION, answer_of, as_question
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 AnnotatedSentence = tuple[int | None, int | None, str | None, int | None]

@@ -11,10 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
-from cotrail.data.datasets.spec import FileFormat, QuestionForm
+from cotrail.core.questions import GoldParagraph, Question, named
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    accepted_answers,
+)
 from cotrail.errors import DatasetError
 
 FORMAT = FileFormat("questions as FlashRAG publishes them", False, frozenset({"id", "question", "golden_answers"}))

@@ -8,9 +8,8 @@ from typing import BinaryIO
 
 import ijson
 
-from cotrail.common.json_streaming import OversizeError, events
-from cotrail.common.text_files import opened
-from cotrail.common.tsv_files import LONGEST_HEADER, columns
+from cotrail.common.json_files import OversizeError, events
+from cotrail.common.text_files import LONGEST_HEADER, columns, opened
 from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError
 

@@ -7,10 +7,8 @@ from cotrail.common.json_files import decode, entries
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import flashrag, ircot_processed
-from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
 from cotrail.data.datasets.hotpotqa_records import HotpotQuestion, annotated, paragraphs
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
 from cotrail.errors import DatasetError
 
 

@@ -1,15 +1,14 @@
 """A question of HotpotQA as published, with its paragraphs; 2WikiMultihopQA's have the same form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode
 from cotrail.core.paragraphs import joined
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, parted
+from cotrail.core.questions import GoldParagraph, Question, named
+from cotrail.data.datasets.spec import AnnotatedQuestion, parted
 from cotrail.errors import CorpusError
 
 Context = tuple[tuple[str, tuple[str, ...]], ...]
@@ -33,14 +32,21 @@ class _Contexts(Struct, frozen=True):
 
 
 def annotated(entry: HotpotQuestion, answers: tuple[str, ...]) -> AnnotatedQuestion:
-    """The entry as a question with these answers; paragraphs with supporting facts are gold."""
+    """The entry as a question with these answers; paragraphs with supporting facts are gold, with these sentences."""
     supporting = {title for title, _ in entry.supporting_facts}
     gold, distractors = parted(
-        (GoldParagraph(title=title, text=joined(sentences)), title in supporting) for title, sentences in entry.context
+        (GoldParagraph(title=title, text=joined(sentences), facts=_facts(entry, title, sentences)), title in supporting)
+        for title, sentences in entry.context
     )
     kinds = named(type=entry.type, level=entry.level)
     question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kinds=kinds)
     return AnnotatedQuestion(question=question, distractors=distractors)
+
+
+def _facts(entry: HotpotQuestion, title: str, sentences: Sequence[str]) -> tuple[str, ...]:
+    """The supporting sentences of a paragraph; some questions name numbers that it doesn't have."""
+    numbers = sorted({number for named, number in entry.supporting_facts if named == title})
+    return tuple(filter(None, (sentences[number].strip() for number in numbers if 0 <= number < len(sentences))))
 
 
 def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:

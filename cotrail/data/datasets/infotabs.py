@@ -8,17 +8,20 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from cotrail.common.input_limits import MAX_RECORD_BYTES, read_whole
 from cotrail.common.json_files import decode
-from cotrail.common.text_files import opened
-from cotrail.common.tsv_files import rows
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole, rows
+from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.datasets import tables
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 COLUMNS = (("table_id",), ("hypothesis",), ("label",))

@@ -11,17 +11,17 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import (
+from cotrail.core.questions import Question, named
+from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     ContextParagraph,
+    FileFormat,
     ParagraphLookup,
+    QuestionForm,
     QuestionRecord,
     parted,
     spans_as_answer,
 )
-from cotrail.data.datasets.spec import FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
 FORMAT = FileFormat("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}))

@@ -14,12 +14,17 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
-from cotrail.common.validation import shown
-from cotrail.core.question_kinds import UNNAMED, named
-from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.common.refusals import shown
+from cotrail.core.questions import UNNAMED, GoldParagraph, Question, named
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 

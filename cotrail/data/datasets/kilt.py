@@ -12,12 +12,34 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import QuestionSort, named
-from cotrail.core.questions import Question
-from cotrail.data.datasets import fever_labels
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.spec import FileFormat, QuestionForm
+from cotrail.core.questions import Question, QuestionSort, named
+from cotrail.data.datasets.spec import AnnotatedQuestion, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord
 from cotrail.errors import DatasetError
+
+# FEVER's labels, and its claims as questions: of its own files, and of KILT's version of them.
+
+TWO_LABELS = {"SUPPORTS": "true", "REFUTES": "false"}
+"""The labels of KILT's version, as answers."""
+
+LABELS = {**TWO_LABELS, "NOT ENOUGH INFO": "not enough info"}
+
+TWO_LABELS_QUESTION = "Is the following claim true or false?"
+THREE_LABELS_QUESTION = "Is the following claim true or false, or is there not enough info?"
+
+
+def as_question(claim: str, prompt: str) -> str:
+    """Put what is asked before the claim; empty where the claim is."""
+    stripped = claim.strip()
+    return stripped and f"{prompt} {stripped}"
+
+
+def answer_of(label: str, labels: dict[str, str], place: str) -> str:
+    """The answer that stands for a label; DatasetError where there is no such label."""
+    if label not in labels:
+        choices = " or ".join(labels)
+        raise DatasetError(f"{place}: the label is {label!r}; correct it to {choices}, or take the line out")
+    return labels[label]
+
 
 SOURCE = "https://github.com/facebookresearch/KILT"
 """Where to get the files."""
@@ -75,14 +97,14 @@ def _check(record: KiltRecord, dataset: str, sort: QuestionSort, place: str) -> 
     # Copies in one table for all tasks have every field in each record, empty where the task has none.
     if dataset == "trex" and isinstance(record.meta, dict) and record.meta.get("template_questions"):
         raise DatasetError(f"{place}: it has template_questions, as records of zsRE have; name the dataset 'zsre'")
-    if sort == "long-form" and any((each.answer or "").strip() in fever_labels.LABELS for each in record.output):
+    if sort == "long-form" and any((each.answer or "").strip() in LABELS for each in record.output):
         raise DatasetError(f"{place}: its answer is a label of FEVER; name the dataset 'fever', or correct the record")
 
 
 def _question(record: KiltRecord, sort: QuestionSort, place: str) -> Question:
     answers = [answer for each in record.output if each.answer and (answer := each.answer.strip())]
     if sort == "fact-checking":
-        answers = [fever_labels.answer_of(label, fever_labels.TWO_LABELS, place) for label in answers]
+        answers = [answer_of(label, TWO_LABELS, place) for label in answers]
     titles = (each.title for output in record.output for each in output.provenance if each.title)
     return Question(
         id=str(record.id),
@@ -107,7 +129,7 @@ def _text(text: str, sort: QuestionSort) -> str:
     The names of relations are nouns ("author"), verbs ("educated at") and others, so no sentence suits all of them.
     """
     if sort == "fact-checking":
-        return fever_labels.as_question(text, fever_labels.TWO_LABELS_QUESTION)
+        return as_question(text, TWO_LABELS_QUESTION)
     if sort != "slot-filling":
         return text
     subject, _, relation = (part.strip() for part in text.rpartition(SEPARATOR))

@@ -11,11 +11,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, entries
-from cotrail.core.question_kinds import named
+from cotrail.core.questions import named
 from cotrail.data.datasets import hotpotqa_records
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 
@@ -42,7 +48,8 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
 
 
 def _annotated(entry: MoreHopQuestion) -> AnnotatedQuestion:
-    facts = tuple((step.paragraph_support_title, 0) for step in entry.question_decomposition)
+    # It names paragraphs, and none of their sentences.
+    facts = tuple((step.paragraph_support_title, -1) for step in entry.question_decomposition)
     answers = () if entry.answer is None else (entry.answer,)
     annotated = hotpotqa_records.annotated(replace(entry, supporting_facts=facts), answers)
     kinds = named(

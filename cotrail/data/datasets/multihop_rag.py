@@ -9,12 +9,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.corpora.documents import passages
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+    id_of,
+)
 from cotrail.errors import CorpusError, DatasetError
 
 

@@ -7,20 +7,21 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import Question
+from cotrail.core.questions import Question, named
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import flashrag, ircot_processed
-from cotrail.data.datasets.annotated import (
+from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     ContextParagraph,
+    DatasetSpec,
+    FileFormat,
     ParagraphLookup,
+    QuestionForm,
     QuestionRecord,
+    Scoring,
     parted,
 )
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
 from cotrail.errors import CorpusError, DatasetError
 
 _HOPS = re.compile(r"(\d)hop")

@@ -8,9 +8,16 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, id_of
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+    id_of,
+)
 from cotrail.errors import DatasetError
 
 

@@ -6,12 +6,18 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import Question
+from cotrail.core.questions import Question, named
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+    accepted_answers,
+)
 from cotrail.data.datasets.tables import records, written
 from cotrail.errors import DatasetError
 

@@ -29,8 +29,7 @@ from cotrail.data.datasets import (
     wikimultihop,
     zsre,
 )
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Scoring
 from cotrail.errors import UnknownNameError
 from cotrail.faithfulness.tasks import Task
 

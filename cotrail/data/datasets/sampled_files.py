@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.data.datasets.annotated import QuestionRecord
 from cotrail.data.datasets.loading import form_of, read_records
 from cotrail.data.datasets.sampling import drawn
+from cotrail.data.datasets.spec import QuestionRecord
 
 
 def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:

@@ -1,15 +1,110 @@
 """A dataset as one record: how its files are read, what its answers are scored by, and where it comes from."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
-from cotrail.core.question_kinds import QuestionSort
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph, Question, QuestionSort
 from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
 from cotrail.faithfulness.tasks import Task
+
+# What a dataset's answers and paragraphs are scored by.
+
+RuleName = Literal["hotpotqa", "squad", "drop", "kilt", "label"]
+"""The rules by which answers are scored: exact match and F1 of HotpotQA's script, of SQuAD's, of DROP's for several
+spans, and of KILT's; or whether a label is the right one. They are in `cotrail.evaluation.metrics.answer_scores`."""
+
+
+class Scoring(Struct, frozen=True):
+    """How a dataset's questions are scored.
+
+    rule: for its answers; long_answers: whether they are scored by ROUGE-L too.
+    any_script: whether texts may be in other scripts than Latin, so that paragraphs aren't compared by ASCII alone.
+    """
+
+    rule: RuleName
+    long_answers: bool = False
+    any_script: bool = False
+
+
+# Questions with everything else that their dataset annotates, as demonstrations need it.
+
+ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
+"""Looks up paragraphs of a corpus by their ids; missing ones are left out."""
+
+YES_OR_NO = {True: "yes", False: "no"}
+"""The answers of yes/no questions."""
+
+
+class AnnotatedQuestion(Struct, frozen=True, kw_only=True):
+    """A question and the rest of its record.
+
+    distractors: the paragraphs of its context that are neither gold nor pinned; empty where the dataset has none.
+    chain: the annotated sentences that lead to the answer, the last one stating it; empty where there are none.
+    """
+
+    question: Question
+    distractors: tuple[GoldParagraph, ...] = ()
+    chain: tuple[str, ...] = ()
+
+
+class QuestionRecord(Struct, frozen=True, kw_only=True):
+    """A question as a file holds it.
+
+    place: its position, e.g. `dev.jsonl, line 3`; raw: its bytes, a valid record of the same format.
+    """
+
+    place: str
+    raw: bytes
+    annotated: AnnotatedQuestion
+
+
+class ContextParagraph(Struct, frozen=True):
+    """A paragraph of a question's context, as MuSiQue's files and those of IRCoT's authors have it."""
+
+    title: str
+    paragraph_text: str
+    is_supporting: bool = False
+
+    def flagged(self) -> tuple[GoldParagraph, bool]:
+        """The paragraph, and whether it supports the answer."""
+        return GoldParagraph(title=self.title, text=self.paragraph_text), self.is_supporting
+
+
+def parted(
+    context: Iterable[tuple[GoldParagraph, bool]],
+) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
+    """Split a context into supporting and other paragraphs, each once and in order.
+
+    A paragraph that occurs twice is supporting if either occurrence is.
+    """
+    paragraphs: dict[GoldParagraph, bool] = {}
+    for paragraph, supporting in context:
+        paragraphs[paragraph] = paragraphs.get(paragraph, False) or supporting
+    return (
+        tuple(paragraph for paragraph, supporting in paragraphs.items() if supporting),
+        tuple(paragraph for paragraph, supporting in paragraphs.items() if not supporting),
+    )
+
+
+def id_of(*texts: str) -> str:
+    """The id of a question that is published without one: the SHA-256 of its text, and of what else tells it apart."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def accepted_answers(names: Iterable[str]) -> tuple[str, ...]:
+    """Answers any of which is right: stripped, each once, and without empty ones."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, names))))
+
+
+def spans_as_answer(spans: Sequence[str]) -> str:
+    """An answer as questions hold it: the text of a single span, or a JSON list of several."""
+    return spans[0] if len(spans) == 1 else msgspec.json.encode(spans).decode()
 
 
 class FileFormat(Struct, frozen=True):

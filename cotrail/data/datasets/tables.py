@@ -8,7 +8,7 @@ import msgspec
 
 from cotrail.common.json_files import decode, entries, is_list, is_object, lines
 from cotrail.common.refusals import refusal
-from cotrail.common.tsv_files import rows
+from cotrail.common.text_files import rows
 from cotrail.errors import DatasetError
 
 T = TypeVar("T")

@@ -11,11 +11,16 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
-from cotrail.core.question_kinds import named
-from cotrail.core.questions import Question
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.core.questions import Question, named
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 PROMPT_IDS = frozenset({"3", "7", "11", "16", "20", "21"})

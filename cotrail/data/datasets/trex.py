@@ -1,8 +1,7 @@
 """T-REx's files in KILT's form: facts of Wikidata (Elsahar et al. 2018)."""
 
 from cotrail.data.datasets import kilt
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec
+from cotrail.data.datasets.spec import DatasetSpec, Scoring
 
 SPEC = DatasetSpec(
     name="trex",

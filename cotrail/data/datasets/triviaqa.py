@@ -6,14 +6,20 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.input_limits import read_whole
 from cotrail.common.json_files import decode
-from cotrail.common.text_files import opened
+from cotrail.common.text_files import opened, read_whole
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.annotated import AnnotatedQuestion, ParagraphLookup, QuestionRecord, accepted_answers
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+    accepted_answers,
+)
 from cotrail.errors import DatasetError
 
 

@@ -15,9 +15,7 @@ from cotrail.common.json_files import decode, entries, lines
 from cotrail.data.corpora import json_streams
 from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import flashrag, hotpotqa_records, ircot_processed
-from cotrail.data.datasets.annotated import ParagraphLookup, QuestionRecord
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"

@@ -1,8 +1,7 @@
 """zsRE's files in KILT's form: relations that a model was never trained on (Levy et al. 2017)."""
 
 from cotrail.data.datasets import kilt
-from cotrail.data.datasets.scoring import Scoring
-from cotrail.data.datasets.spec import DatasetSpec
+from cotrail.data.datasets.spec import DatasetSpec, Scoring
 
 SPEC = DatasetSpec(
     name="zsre",

@@ -10,10 +10,9 @@ from typing import Any
 
 import msgspec
 
-from cotrail.common.input_limits import MAX_SMALL_FILE_BYTES
 from cotrail.common.placeholders import places
-from cotrail.common.storable_text import storable
-from cotrail.common.text_files import read_text
+from cotrail.common.printable_text import storable
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, read_text
 from cotrail.core.demonstrations import Demonstrations, whole_prompts
 from cotrail.errors import DemonstrationError
 

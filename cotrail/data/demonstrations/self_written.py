@@ -1,13 +1,99 @@
-"""Demonstrations that a model wrote itself, of questions unlike one another: Auto-CoT (Zhang et al., 2022)."""
+"""Demonstrations that a model wrote itself, of questions unlike one another: Auto-CoT (Zhang et al., 2022).
 
-from collections.abc import Sequence
+Clusters of texts by k-means, as Auto-CoT makes them of questions (Zhang et al., 2022, section 4).
+"""
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
 
 from msgspec import Struct
 
 from cotrail.core.answer_extraction import STEP_BY_STEP
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.data.demonstrations.clusters import clusters
 from cotrail.errors import DemonstrationError
+
+STARTS = 10
+"""How often centres are drawn; the clusters that lie closest around theirs are taken."""
+
+MOST_ROUNDS = 300
+"""Rounds from each start at most."""
+
+
+def clusters(similarities: Sequence[Sequence[float]], number: int, seed: int) -> tuple[tuple[int, ...], ...]:
+    """The members of each cluster, the nearest to its centre first; empty clusters are left out.
+
+    It is k-means of the texts' unit vectors, whose distances to the mean of any of them follow from the similarities.
+
+    similarities: n rows of n cosine similarities. number: k, at most n. seed: of the first centres.
+    """
+    import numpy
+
+    gram, draws = numpy.asarray(similarities, dtype=float), Random(seed)  # noqa: S311 - repeatable, not secret
+    settled = [_settled(gram, _drawn_centres(gram, number, draws)) for _ in range(STARTS)]
+    # min takes the first of equals.
+    distances = min(settled, key=lambda each: float(each.min(axis=1).sum()))
+    labels = distances.argmin(axis=1)
+    return tuple(_members(distances, labels, number))
+
+
+def _members(distances: "ndarray[Any, Any]", labels: "ndarray[Any, Any]", number: int) -> Iterator[tuple[int, ...]]:
+    for cluster in range(number):
+        members = [place for place, label in enumerate(labels) if label == cluster]
+        if members:
+            yield tuple(sorted(members, key=lambda place: (float(distances[place, cluster]), place)))
+
+
+def _drawn_centres(gram: "ndarray[Any, Any]", number: int, draws: Random) -> "ndarray[Any, Any]":
+    """The first centres, each a text, drawn by its squared distance to those before it (k-means++)."""
+    import numpy
+
+    centres = [draws.randrange(len(gram))]
+    while len(centres) < number:
+        nearest = _to_texts(gram, centres).min(axis=1).clip(min=0.0)
+        nearest[centres] = 0.0
+        steps = numpy.cumsum(nearest)
+        # Where all texts lie on a centre, those that are none come in their order.
+        left = [place for place in range(len(gram)) if place not in centres]
+        place = int(numpy.searchsorted(steps, draws.random() * steps[-1], side="right"))
+        centres.append(left[0] if steps[-1] <= 0 or place >= len(gram) else place)
+    return _to_texts(gram, centres)
+
+
+def _to_texts(gram: "ndarray[Any, Any]", centres: Sequence[int]) -> "ndarray[Any, Any]":
+    """The squared distance of each text to each of these texts."""
+    diagonal = gram.diagonal()
+    distances: ndarray[Any, Any] = diagonal[:, None] - 2 * gram[:, centres] + diagonal[centres]
+    return distances
+
+
+def _settled(gram: "ndarray[Any, Any]", distances: "ndarray[Any, Any]") -> "ndarray[Any, Any]":
+    """The squared distance of each text to each centre, once no text changes its cluster any more."""
+    labels = distances.argmin(axis=1)
+    for _ in range(MOST_ROUNDS):
+        distances = _to_means(gram, labels, distances.shape[1])
+        former, labels = labels, distances.argmin(axis=1)
+        if (labels == former).all():
+            break
+    return distances
+
+
+def _to_means(gram: "ndarray[Any, Any]", labels: "ndarray[Any, Any]", number: int) -> "ndarray[Any, Any]":
+    """The squared distance of each text to the mean of each cluster; without end to an empty one."""
+    import numpy
+
+    is_in = labels[:, None] == numpy.arange(number)
+    sizes = is_in.sum(axis=0)
+    shares = is_in / sizes.clip(min=1)
+    cross = gram @ shares
+    distances = gram.diagonal()[:, None] - 2 * cross + (shares * cross).sum(axis=0)
+    # Rounded, so that the order of sums on other machines makes no difference between equals.
+    finite: ndarray[Any, Any] = numpy.where(sizes > 0, distances.round(9), numpy.inf)
+    return finite
 
 
 class SolvedQuestion(Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrail.common.numbers import rounded
-from cotrail.core.ports.embedder import Comparison
+from cotrail.common.humanize import rounded
+from cotrail.core.ports.encoders import Comparison
 from cotrail.core.results import Embedded
 
 Vector: TypeAlias = NDArray[np.float32]

@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging
 
-from cotrail.core.ports.embedder import Comparison
+from cotrail.core.ports.encoders import Comparison
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.device_memory import in_batches

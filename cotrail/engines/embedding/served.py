@@ -1,16 +1,105 @@
-"""Embedders behind a server."""
+"""Embedders behind a server.
 
+The APIs of embedding servers: what is sent, and the embeddings in what comes back.
+"""
+
+import binascii
+from base64 import b64decode
 from collections.abc import Sequence
+from typing import Any, Protocol
 
-from cotrail.core.ports.embedder import Comparison
+import numpy as np
+from msgspec import Struct
+
+from cotrail.core.ports.encoders import Comparison
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, similarities, texts
-from cotrail.engines.embedding.embedding_server import EmbeddingServer
-from cotrail.engines.embedding.server_apis import EMBEDDING_APIS, vector_of
 from cotrail.engines.recent_results import RecentResults
-from cotrail.engines.server_calls import ServerCalls
-from cotrail.errors import BlockedError, ModelChangedError
+from cotrail.engines.server_calls import Metered, ServerCalls, by_index
+from cotrail.engines.text_servers import EmbeddingServer
+from cotrail.errors import BlockedError, ModelChangedError, StepError, TransientStepError
+
+Numbers = list[float] | str
+"""An embedding, of any length: numbers, or base64 of 32-bit ones, the lowest byte first."""
+
+
+class EmbeddingApi(Protocol):
+    """An API; form: that of its answers."""
+
+    form: Any
+
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
+        """The request for the embeddings of texts."""
+
+    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
+        """The embeddings of so many texts, in the texts' order; raises TransientStepError."""
+
+
+class _Embedding(Struct, frozen=True):
+    index: int
+    embedding: Numbers
+
+
+class _Embeddings(Metered, frozen=True, kw_only=True):
+    data: list[_Embedding]
+
+
+class OpenAIEmbeddings:
+    """OpenAI's `/embeddings`."""
+
+    form: Any = _Embeddings
+
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
+        """See `EmbeddingApi`."""
+        # Numbers are what all servers send unless told otherwise, and not all take the field.
+        encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
+        return {"model": server.model, "input": list(texts), **encoding, **_dimensions(server)}
+
+    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
+        """See `EmbeddingApi`."""
+        return by_index(((each.index, each.embedding) for each in answer.data), count)
+
+
+class TEIEmbeddings:
+    """`/embed` of Hugging Face's text-embeddings-inference."""
+
+    form: Any = list[list[float]]
+
+    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
+        """See `EmbeddingApi`."""
+        return {"inputs": list(texts), "normalize": True, **_dimensions(server)}
+
+    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
+        """See `EmbeddingApi`."""
+        return by_index(enumerate(answer), count)
+
+
+EMBEDDING_APIS: dict[str, EmbeddingApi] = {"openai": OpenAIEmbeddings(), "tei": TEIEmbeddings()}
+"""The APIs by the names that tables have for them."""
+
+
+def vector_of(numbers: Numbers) -> Vector:
+    """The embedding, of length 1. Raises StepError where it has no direction, TransientStepError."""
+    vector = _unpacked(numbers) if isinstance(numbers, str) else np.array(numbers, np.float64)
+    with np.errstate(all="ignore"):
+        length = np.linalg.norm(vector)
+    if not 0 < length < np.inf:
+        raise StepError("the server answered an embedding of zeros, or of what isn't numbers: look at its model")
+    return (vector / length).astype(np.float32)
+
+
+def _unpacked(text: str) -> Any:
+    try:
+        return np.frombuffer(b64decode(text, validate=True), "<f4").astype(np.float64)
+    except (binascii.Error, ValueError) as error:
+        raise TransientStepError(
+            f"the server answered an embedding that isn't 32-bit numbers in base64: {error}"
+        ) from None
+
+
+def _dimensions(server: EmbeddingServer) -> dict[str, Any]:
+    return {"dimensions": server.dimensions} if server.dimensions else {}
 
 
 class ServedEmbedder:
@@ -75,7 +164,7 @@ class ServedEmbedder:
         if server.dimensions and dimensions != server.dimensions:
             raise BlockedError(
                 f"{server.url} answers {dimensions} numbers a text, and the table of {server.model} asks for "
-                f"{server.dimensions}: take `dimensions` out of it, start the workers again and submit the run anew"
+                f"{server.dimensions}: take `dimensions` out of it, start the workers again and submit the run again"
             )
         self._dimensions = self._dimensions or dimensions
         if dimensions != self._dimensions:

@@ -1,5 +1,5 @@
 """Entailment models (natural language inference): whether a sentence follows from a text.
 
-`entailers` is their catalogue; `transformers`, `prompted` and `scripted` are the adapters of the port, and `labels`
-interprets a classifier's outputs.
+`entailers` is their catalogue, with a language model's own probabilities and the scripted one; `transformers` is the
+adapter of the port for classifiers, and `labels` interprets their outputs.
 """

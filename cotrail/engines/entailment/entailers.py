@@ -1,20 +1,155 @@
 """Catalogue of entailers: the built-in ones and the tables `[entailers.NAME]` of a user's `models.toml`."""
 
 import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cotrail.common.canonical_json import canonical
-from cotrail.core.ports.entailer import ENTAILER, Entailer
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, entailed
+from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, OpenModel, ScriptTable
 from cotrail.engines.entailment.labels import Label
-from cotrail.engines.entailment.prompted import PromptedEntailer, prompted_identity
-from cotrail.engines.entailment.scripted import ScriptedEntailer
+from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
+from cotrail.engines.model_identity import model_identity
 from cotrail.engines.optional_packages import Library
+from cotrail.engines.script_files import ScriptedEngine
+from cotrail.errors import PromptTooLongError
+
+# Scripted entailer: returns the judgements of a script.
+
+Probability = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Judgement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two probabilities; the rest is that of neutral."""
+
+    entailment: Probability = 0.0
+    contradiction: Probability = 0.0
+
+    def __post_init__(self) -> None:
+        if self.entailment + self.contradiction > 1:
+            raise ValueError("the probabilities add up to more than 1")
+
+    @property
+    def entailed(self) -> Entailed:
+        """All three probabilities."""
+        return entailed(self.entailment, 1 - self.entailment - self.contradiction, self.contradiction)
+
+
+class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a script file.
+
+    judgements: by a premise, and then by a hypothesis. A premise is named by its title, by its text, or by a piece of
+        its text: the first that has the hypothesis counts, and of several pieces the longest.
+    default: for pairs that the script doesn't contain.
+    """
+
+    judgements: dict[str, dict[str, Judgement]] = {}
+    default: Judgement = Judgement()
+
+    def judgement(self, premise: Paragraph, hypothesis: str) -> Judgement:
+        """The script's judgement of a hypothesis."""
+        pieces = sorted((name for name in self.judgements if name in premise.text), key=len, reverse=True)
+        candidates = (self.judgements.get(name, {}) for name in (premise.title, *pieces))
+        return next((each[hypothesis] for each in candidates if hypothesis in each), self.default)
+
+
+class ScriptedEntailer(ScriptedEngine[EntailmentScript]):
+    """Judges by a script."""
+
+    form = EntailmentScript
+
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
+        """See `Entailer`."""
+        return [self._script.judgement(pair.premise, pair.hypothesis).entailed for pair in pairs]
+
+
+# Entailment by a language model's own probabilities, where no entailment model is installed.
+#
+# The prompt follows GPT-3's (Brown et al. 2020, natural language inference), after six examples, two of each answer. A
+# language model prefers some answers for any question, so each answer's probability is divided by its probability
+# without a premise (contextual calibration, Zhao et al. 2021).
+#
+# In trials with SmolLM2-135M and made-up pairs, calibration ranked contradictions better, for any order of the
+# examples, and changed little else; models as small as this one hardly judge entailment at all.
+
+CHOICES = (" True", " Neither", " False")
+"""The answers for entailment, neutral and contradiction."""
+
+_OSLO = "Oslo\nOslo is the capital of Norway. It lies at the head of the Oslofjord."
+_CORVIN = "Corvin\nA corvin is a small boat with one sail, used by the fishermen of the Amber Sea."
+_TRAIN = "The Night Train\nThe Night Train is a novel of 1931 by the Danish writer Else Krag."
+
+EXAMPLES = (
+    (_TRAIN, "The Night Train is a film.", " False"),
+    (_CORVIN, "A corvin has one sail.", " True"),
+    (_OSLO, "Oslo was founded by a king.", " Neither"),
+    (_OSLO, "Oslo is the capital of Sweden.", " False"),
+    (_CORVIN, "Corvins are painted blue.", " Neither"),
+    (_OSLO, "Oslo is in Norway.", " True"),
+)
+
+FLOOR = 1e-6
+"""Lower bound of a probability without a premise; it limits what an unlikely answer can gain by a premise."""
+
+AT_ONCE = 8
+"""Pairs that are judged concurrently; models with fewer slots queue the others."""
+
+
+def prompted_identity(name: str, model: str) -> str:
+    """The identity of such an entailer: its prompt, and the identity of the language model."""
+    digest = hashlib.sha256(canonical([_prompt("premise", "hypothesis"), CHOICES])).hexdigest()
+    return f"{model_identity(name, digest)}+{model}"
+
+
+class PromptedEntailer:
+    """Asks a language model twice for each pair; a premise that is too long is cut at its end."""
+
+    def __init__(self, model: LanguageModel, name: str = "prompted") -> None:
+        self._model = model
+        self._identity = prompted_identity(name, model.identity)
+
+    @property
+    def identity(self) -> str:
+        """See `Entailer`."""
+        return self._identity
+
+    def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
+        """See `Entailer`; raises Interrupted as well."""
+        texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
+        distinct = list(dict.fromkeys(texts))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            judgements = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
+        return [judgements[pair] for pair in texts]
+
+    def _judge(self, premise: str, hypothesis: str) -> Entailed:
+        likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)
+        return entailed(*shares([with_it / max(without, FLOOR) for with_it, without in likely]))
+
+    def _probabilities(self, premise: str, hypothesis: str) -> tuple[float, ...]:
+        try:
+            return self._model.probabilities(_prompt(premise, hypothesis), CHOICES)
+        except PromptTooLongError:
+            if not premise:
+                raise
+            # Halved until it fits: the port doesn't count tokens.
+            return self._probabilities(premise[: len(premise) // 2], hypothesis)
+
+
+def _prompt(premise: str, hypothesis: str) -> str:
+    examples = [f"{_question(text, claim)}{answer}\n\n" for text, claim, answer in EXAMPLES]
+    return "".join(examples) + _question(premise, hypothesis)
+
+
+def _question(premise: str, hypothesis: str) -> str:
+    return f"{premise}\nQuestion: {hypothesis} True, False, or Neither?\nAnswer:"
 
 
 class Transformers(FolderTable, frozen=True, tag="transformers"):

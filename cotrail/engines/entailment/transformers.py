@@ -7,7 +7,7 @@ from threading import Lock
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from cotrail.core.ports.entailer import EntailmentPair, entailed
+from cotrail.core.ports.encoders import EntailmentPair, entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
 from cotrail.engines.device_memory import in_batches

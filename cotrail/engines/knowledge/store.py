@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import get_args
 
 from cotrail.common.nearest import unknown
-from cotrail.core.ports.knowledge import Knowledge, Source
+from cotrail.core.ports.retriever import Knowledge, Source
 from cotrail.core.table_sentences import Table
-from cotrail.engines.knowledge.database import About, Database, is_built
-from cotrail.engines.knowledge.source_files import ProgressCallback, ignore_progress
+from cotrail.engines.knowledge.database import About, Database, ProgressCallback, ignore_progress, is_built
 from cotrail.errors import InputError, UnknownNameError
 
 SOURCES: tuple[Source, ...] = get_args(Source)
@@ -56,7 +55,7 @@ class KnowledgeStore:
 
                 return WordNet(folder)
             case "conceptnet":
-                from cotrail.engines.knowledge.conceptnet.source import ConceptNet
+                from cotrail.engines.knowledge.conceptnet import ConceptNet
 
                 return ConceptNet(folder)
 
@@ -77,12 +76,11 @@ class KnowledgeStore:
 
                 return build_wikidata(files, folder, on_progress)
             case "conceptnet" if files:
-                from cotrail.engines.knowledge.conceptnet.building import build_conceptnet
+                from cotrail.engines.knowledge.conceptnet import build_conceptnet
 
                 return build_conceptnet(files, folder, on_progress)
             case "wordnet" if len(files) <= 1:
-                from cotrail.engines.knowledge.wordnet.building import build_wordnet
-                from cotrail.engines.knowledge.wordnet.database_files import shipped
+                from cotrail.engines.knowledge.wordnet.building import build_wordnet, shipped
 
                 return build_wordnet(files[0] if files else shipped(), folder)
         if source == TABLE:

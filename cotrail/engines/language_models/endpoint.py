@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.unusual_fields import unusual
+from cotrail.common.structs import unusual
 from cotrail.core.generation import HandsBack
 from cotrail.engines.language_models.thinking import Thinking, Thinks
 from cotrail.engines.server_address import ServerAddress
@@ -57,16 +57,13 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 ContextLength = Annotated[int, Meta(ge=1, examples=[8192])]
 
-_LATER = (
+_SELDOM_SET = (
     *("continues", "bos", "eos", "thinks", "thought_tokens", "effort", "template", "hands_back"),
     *("limit_field", "omits", "extra"),
 )
 
 VERSION = "/v1"
-"""End of an endpoint's path; servers offer what isn't OpenAI's protocol beside this part."""
-
-GEMINI_VERSION = "/v1beta"
-"""The same of Gemini's."""
+"""End of most endpoints' paths; servers offer what isn't OpenAI's protocol beside this part."""
 
 LEAST_BUDGET = 1024
 """The least budget of thoughts that Anthropic's API takes, in tokens."""
@@ -107,8 +104,8 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.url.endswith(self._version):
-            raise ValueError(f"the url doesn't end in {self._version}")
+        if self.url.endswith("/"):
+            raise ValueError("the url ends in a slash, which stands before what is asked for there: take it off")
         if self.continues and self.api == "completions":
             raise ValueError('continues is for api = "chat": a completion continues whatever stands last')
         if self.chat_template and self.api != "completions":
@@ -132,10 +129,9 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
             "api": self.api,
             "context": self.context,
         }
-        # What came later isn't in the digest where it is unset, so that older tables keep theirs.
         if source := self.chat_template_source:
             decides["chat_template"] = source
-        decides |= unusual(self, *_LATER)
+        decides |= unusual(self, *_SELDOM_SET)
         return hashlib.sha256(canonical(decides)).hexdigest()
 
     @property
@@ -155,8 +151,8 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def beside(self) -> str:
-        """The address without its version."""
-        return self.url.removesuffix(self._version)
+        """The address without its version, where it has one."""
+        return self.url.removesuffix(VERSION)
 
     @property
     def for_long_texts(self) -> str:
@@ -165,10 +161,6 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
             f"the list of models gives {self.model} a context of {self.context} tokens: give it the server's, or less "
             "where the server doesn't count tokens"
         )
-
-    @property
-    def _version(self) -> str:
-        return GEMINI_VERSION if self.api == "gemini" else VERSION
 
     @property
     def chat_template_source(self) -> str:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from cotrail.core.structured_output import Form
 from cotrail.engines.language_models.segments import control_pattern
-from cotrail.engines.language_models.thoughts import Marks, ThinkingText
+from cotrail.engines.language_models.thinking import Marks
+from cotrail.engines.language_models.worker_thoughts import ThinkingText
 
 _OPTIONS: dict[str, Any] = {
     # JSON in one line, spaced as most of it is; white space of any length could go on without end.

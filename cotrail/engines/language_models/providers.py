@@ -4,10 +4,98 @@ As of November 2026, from the providers' documentation; none of them was asked. 
 name comes first, and is where a model that needs other settings gets them.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+
+from cotrail.core.money import ModelPrice, Rates
+from cotrail.engines.language_models.endpoint import Endpoint, Price
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice as PublishedPrice
+    from genai_prices.types import TieredPrices
+
+# Prices of hosted models: those of their tables in `models.toml`, or else the published ones as of a day.
+
+PACKAGE = "genai-prices"
+
+BATCH = Decimal("0.5")
+"""What providers charge in batches of their published prices."""
+
+
+def price_of(endpoint: Endpoint, at: datetime, *, batch: bool = False) -> ModelPrice | None:
+    """The price of an endpoint's model at a time; None where it isn't known. No server is asked.
+
+    batch: the price in batches.
+    """
+    if endpoint.price is not None:
+        return _of_table(endpoint.price, batch=batch)
+    return _published(endpoint, at, batch=batch)
+
+
+def _of_table(price: Price, *, batch: bool) -> ModelPrice:
+    factor = _decimal(price.batch) if batch else Decimal(1)
+    rates = Rates(
+        input=_decimal(price.input) * factor,
+        output=_decimal(price.output) * factor,
+        cached=_decimal(price.input if price.cached is None else price.cached) * factor,
+        cache_written=_decimal(price.input if price.cache_written is None else price.cache_written) * factor,
+    )
+    return ModelPrice(rates=(rates,), source="models.toml")
+
+
+def _published(endpoint: Endpoint, at: datetime, *, batch: bool) -> ModelPrice | None:
+    """The price that genai-prices has of the model at its server's address; None where it has none, or isn't there."""
+    if find_spec("genai_prices") is None:
+        return None
+    from genai_prices import Usage, calc_price
+
+    try:
+        found = calc_price(
+            Usage(input_tokens=1), endpoint.model, provider_api_url=endpoint.url, genai_request_timestamp=at
+        ).model_price
+    except (LookupError, ValueError):
+        return None
+    if found.input_mtok is None or found.output_mtok is None:
+        return None
+    factor = BATCH if batch else Decimal(1)
+    rates = (_rates(found, above, factor) for above in sorted({0, *_tiers(found)}))
+    return ModelPrice(rates=tuple(rates), source=f"{PACKAGE} {version(PACKAGE)} as of {at:%Y-%m-%d}")
+
+
+def _rates(price: "PublishedPrice", above: int, factor: Decimal) -> Rates:
+    """The rates of prompts of more tokens than `above`."""
+    fresh = _at(price.input_mtok, above)
+    return Rates(
+        above=above,
+        input=fresh * factor,
+        output=_at(price.output_mtok, above) * factor,
+        cached=_at(price.cache_read_mtok, above, fresh) * factor,
+        cache_written=_at(price.cache_write_mtok, above, fresh) * factor,
+    )
+
+
+def _tiers(price: "PublishedPrice") -> Iterator[int]:
+    for each in (price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok):
+        yield from (tier.start for tier in getattr(each, "tiers", ()))
+
+
+def _at(price: "Decimal | TieredPrices | None", above: int, otherwise: Decimal = Decimal()) -> Decimal:
+    """A price where prompts have more tokens than `above`; `otherwise` where there is none."""
+    if price is None or isinstance(price, Decimal):
+        return otherwise if price is None else price
+    return [price.base, *(tier.price for tier in price.tiers if tier.start <= above)][-1]
+
+
+def _decimal(price: float) -> Decimal:
+    """The number as it was written."""
+    return Decimal(str(price))
+
 
 CONTEXT = 128_000
 """Tokens of a prompt and its continuation, which nearly all models of today take."""
@@ -45,15 +133,43 @@ _THINKS = {"thinks": "field"}
 _THINKS_ON = {**_THINKS, "hands_back": "all"}
 """For models that want the thoughts of former turns too, or write worse without them."""
 
+_OLDER_CLAUDES = (
+    *("claude-2", "claude-3", "claude-instant", "claude-haiku-4", "claude-sonnet-4"),
+    *("claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2025", "claude-opus-4-5", "claude-opus-4-6"),
+)
+"""Those that think only if they are asked to, and take a temperature."""
+
+_UNSAMPLED = {"omits": ["temperature", "top_p"]}
+
+_THINKING_AT_OPENROUTER = (
+    *("openai/o1", "openai/o3", "openai/o4", "openai/gpt-5", "openai/gpt-6", "openai/gpt-oss"),
+    *("anthropic/claude-fable", "anthropic/claude-mythos"),
+    *("anthropic/claude-opus-5", "anthropic/claude-sonnet-5", "anthropic/claude-haiku-5"),
+    *("google/gemini-2.5", "google/gemini-3", "google/gemini-4", "x-ai/grok-3-mini", "x-ai/grok-4", "x-ai/grok-5"),
+    *("deepseek/deepseek-r1", "deepseek/deepseek-v4", "qwen/qwq", "qwen/qwen3", "mistralai/magistral"),
+    *("moonshotai/kimi-k2-thinking", "z-ai/glm-4.5", "z-ai/glm-5", "minimax/minimax-m"),
+)
+
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
         table=_chat("https://api.openai.com/v1", "OPENAI_API_KEY", batch="openai"),
         families=(Family(names=("o1", "o3", "o4", "gpt-5", "gpt-6"), table={"api": "responses", "thinks": "hidden"}),),
     ),
-    "anthropic": Provider(table={"engine": "anthropic", "batch": "anthropic"}),
+    "anthropic": Provider(
+        table={"engine": "anthropic", "batch": "anthropic"},
+        families=(
+            Family(names=_OLDER_CLAUDES, table={}),
+            Family(names=("claude-opus-4-7", "claude-opus-4-8"), table=_UNSAMPLED),
+            # They think unless they are told not to, if they can be told at all, and take no budget.
+            Family(names=("claude",), table={**_UNSAMPLED, **_THINKS, "effort": "low"}),
+        ),
+    ),
     "gemini": Provider(
         table={"engine": "gemini"},
-        families=(Family(names=("gemini-2.5", "gemini-3"), table=_THINKS),),
+        families=(
+            Family(names=("gemini-1", "gemini-2.0", "gemini-pro", "gemini-flash-1", "gemma-2", "gemma-3"), table={}),
+            Family(names=("gemini", "gemma"), table=_THINKS),
+        ),
     ),
     "mistral": Provider(
         table=_chat(
@@ -68,7 +184,10 @@ PROVIDERS: Mapping[str, Provider] = {
     "deepseek": Provider(
         table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS_ON, thought_tokens=THOUGHT_TOKENS)
     ),
-    "openrouter": Provider(table=_chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")),
+    "openrouter": Provider(
+        table=_chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        families=(Family(names=_THINKING_AT_OPENROUTER, table=_THINKS),),
+    ),
     "together": Provider(table=_chat("https://api.together.xyz/v1", "TOGETHER_API_KEY")),
     "fireworks": Provider(table=_chat("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY")),
     "groq": Provider(table=_chat("https://api.groq.com/openai/v1", "GROQ_API_KEY")),
@@ -79,6 +198,10 @@ PROVIDERS: Mapping[str, Provider] = {
     "ollama": Provider(table=_chat("http://localhost:11434/v1", None)),
 }
 """All providers by name."""
+
+
+CACHE_MARKED = ("gpt-5.6", "gpt-5.7", "gpt-5.8", "gpt-5.9", "gpt-6", "gpt-7")
+"""OpenAI's models that cache prompts up to marks in them; to others such a mark is an unknown field."""
 
 
 def provided(name: str) -> dict[str, Any] | None:

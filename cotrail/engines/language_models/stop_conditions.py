@@ -6,6 +6,28 @@ from collections.abc import Callable
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
 from cotrail.core.generation import Ended, Until, before_stop
 
+# A text that is written piece by piece.
+
+
+class GrowingText:
+    """A text to which pieces are added, in time linear in the text: `text += piece` copies an attribute each time."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.characters = 0
+
+    def add(self, piece: str) -> None:
+        """Adds the next piece."""
+        self._pieces.append(piece)
+        self.characters += len(piece)
+
+    @property
+    def text(self) -> str:
+        """All that was written so far."""
+        self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+
 STOP_STRINGS: dict[Until, tuple[str, ...]] = {
     "sentence": (),
     "line": ("\n",),

@@ -1,13 +1,155 @@
 """How a model thinks before it writes its text, as its table in `models.toml` says."""
 
 import hashlib
+import re
+from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from cotrail.common.canonical_json import canonical
-from cotrail.common.unusual_fields import unusual
+from cotrail.common.structs import unusual
 from cotrail.core.generation import HandsBack, ThoughtsKind
+
+# The marks that families of models write around their thoughts and around their answers.
+
+LEFT_OVER = "<|end|>"
+"""What gpt-oss writes between its thought and the mark that closes it here."""
+
+
+class Marks(Struct, frozen=True):
+    """What stands before and behind a thought; nests: whether a thought may hold others between marks of their own."""
+
+    opening: str
+    closing: str
+    nests: bool = True
+
+    @property
+    def written(self) -> str:
+        """The closing mark with what a model writes around it."""
+        return f"{LEFT_OVER}{self.closing}" if self.closing.startswith("<|start|>") else f"\n{self.closing}\n\n"
+
+
+_FINAL = "<|start|>assistant<|channel|>final<|message|>"
+
+MARKS = (
+    Marks("<think>", "</think>"),  # DeepSeek-R1, Qwen3, GLM and most others
+    Marks("◁think▷", "◁/think▷"),  # Kimi
+    Marks("[THINK]", "[/THINK]"),  # Magistral
+    Marks("<thinking>", "</thinking>"),
+    Marks("<thought>", "</thought>"),  # Gemma 3 and Gemini's OpenAI layer
+    Marks("<seed:think>", "</seed:think>"),  # Seed-OSS
+    Marks("<|START_THINKING|>", "<|END_THINKING|>", nests=False),  # Command A
+    Marks("<|channel|>analysis<|message|>", _FINAL, nests=False),  # gpt-oss
+    Marks("<|channel|>commentary<|message|>", _FINAL, nests=False),  # what it says between calls of tools
+    Marks("<|channel>thought", "<channel|>", nests=False),  # Gemma 4
+)
+"""The marks of published models."""
+
+FRAMES = (
+    *(_FINAL, "<|channel|>final<|message|>", "<|start|>assistant", "<|return|>", LEFT_OVER),  # gpt-oss
+    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>"),  # Command A
+    "<turn|>",  # Gemma 4
+)
+"""What models write around their answers, and servers without a parser for the family pass on."""
+
+_BEFORE_QUOTED = frozenset(" \t\"'`\u201c\u2018«([")
+_BEHIND_QUOTED = frozenset(" \t\"'`\u201d\u2019»)].,;:!?")
+
+
+@cache
+def mark_pattern(marks: tuple[Marks, ...]) -> re.Pattern[str]:
+    """Matches any of these marks."""
+    return any_of(tuple(text for each in marks for text in (each.opening, each.closing)))
+
+
+@cache
+def any_of(texts: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches any of these texts; of two that begin alike the former."""
+    return re.compile("|".join(map(re.escape, texts)))
+
+
+@cache
+def beginnings(texts: tuple[str, ...]) -> frozenset[str]:
+    """All that these texts may begin with, but for themselves."""
+    return frozenset(text[:length] for text in texts for length in range(1, len(text)))
+
+
+def pending(read: str, begun: Collection[str]) -> int:
+    """How many characters at the end of a text may begin a mark; begun: the beginnings of all marks."""
+    longest = max(map(len, begun), default=0)
+    return next((length for length in range(min(len(read), longest), 0, -1) if read[-length:] in begun), 0)
+
+
+def begins_inside(prompt: str, marks: Sequence[Marks] = MARKS) -> bool:
+    """Return whether a prompt, as it is rendered, ends in an opening mark."""
+    end = prompt.rstrip()
+    return any(end.endswith(each.opening) for each in marks)
+
+
+def is_quoted(before: str, behind: str) -> bool:
+    """Return whether a mark between these characters stands among words of its line, as one that is spoken of does.
+
+    A mark that ends a thought stands behind its last word, or on a line of its own.
+    """
+    return before in _BEFORE_QUOTED and behind in _BEHIND_QUOTED
+
+
+def shown_thought(text: str) -> tuple[str, Literal["tags", "inside"]] | None:
+    """The mark by which a whole text shows that it begins with a thought, and where that opened; None if none does."""
+    for marks in MARKS:
+        if text.lstrip().startswith(marks.opening):
+            return marks.opening, "tags"
+        opened = text.find(marks.opening)
+        before = text if opened < 0 else text[:opened]
+        for match in any_of((marks.closing,)).finditer(before):
+            if not is_quoted(text[max(0, match.start() - 1) : match.start()], text[match.end() : match.end() + 1]):
+                return marks.closing, "inside"
+    return None
+
+
+class Unframed:
+    """Takes a text piece by piece, and returns it without the frames that models write around their answers.
+
+    White space between the first frame and the text is layout. stop: what the text is to end before; frames among
+    these stay, to be found.
+    """
+
+    def __init__(self, stop: Collection[str] = ()) -> None:
+        frames = tuple(frame for frame in FRAMES if frame not in stop)
+        self._pattern = any_of(frames)
+        self._beginnings = beginnings(frames)
+        self._rest = ""
+        self._met = self._begun = False
+
+    def feed(self, piece: str) -> str:
+        """Takes the next piece; returns what of it, and of what was held back, is text."""
+        read, place, text = self._rest + piece, 0, list[str]()
+        for match in self._pattern.finditer(read):
+            text.append(self._take(read[place : match.start()]))
+            self._met, place = True, match.end()
+        certain = len(read) - pending(read[place:], self._beginnings)
+        text.append(self._take(read[place:certain]))
+        self._rest = read[certain:]
+        return "".join(text)
+
+    def end(self) -> str:
+        """The rest of the text, once nothing more comes."""
+        rest, self._rest = self._rest, ""
+        return self._take(rest)
+
+    def _take(self, piece: str) -> str:
+        if self._met and not self._begun:
+            piece = piece.lstrip()
+        self._begun = self._begun or bool(piece.strip())
+        return piece
+
+
+def without_frames(text: str) -> str:
+    """A whole text without the frames in it."""
+    return any_of(FRAMES).sub("", text)
+
 
 Thinks = Literal["field", "tags", "inside", "hidden", "no"]
 """Where a model's thoughts are. `field`: in fields of their own. `tags`: in its text, between marks. `inside`: so too,

@@ -13,7 +13,10 @@ LONGEST_PART = 20_000
 
 
 class TokenCounts(Struct, frozen=True):
-    """Token counts of a generation, as in `Generated`; generated: with thoughts, of which `thought` is the number."""
+    """Token counts of a generation, as in `Generated`.
+
+    generated: with thoughts, of which `thought` is the number; thought_estimated: whether that is an estimate.
+    """
 
     prompt: int
     cached: int
@@ -23,6 +26,7 @@ class TokenCounts(Struct, frozen=True):
     thought: int = 0
     cache_written: int = 0
     estimated: bool = False
+    thought_estimated: bool = False
 
 
 class LlamaCppTimings(Struct, frozen=True):

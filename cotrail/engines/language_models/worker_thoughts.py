@@ -6,9 +6,111 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.thinking import NO_THOUGHT, Thinking, Thought
-from cotrail.engines.language_models.thoughts import MARKS, Marks, ThinkingText, ThoughtSplitter, begins_inside
+from cotrail.engines.language_models.stop_conditions import GrowingText
+from cotrail.engines.language_models.thinking import (
+    MARKS,
+    NO_THOUGHT,
+    Marks,
+    Thinking,
+    Thought,
+    Unframed,
+    begins_inside,
+)
+from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.errors import BlockedError
+
+# What a model in the worker writes, token by token: its thoughts, told from its text and bounded.
+
+MOST_CLOSINGS = 3
+"""How often a thought is closed for a model that thinks too long; a model that then opens another one is stopped."""
+
+MOST_LAYOUT = 8
+"""How many pieces of white space behind a thought don't count as text."""
+
+
+class ThinkingText:
+    """Takes what a model writes piece by piece, and tells its thoughts from its text.
+
+    splitter: None for a model that doesn't think, all of whose pieces are text.
+    most: the most tokens of its thoughts; thought_tokens: their number so far, with the marks around them.
+    text_tokens: the number of the others.
+    """
+
+    def __init__(self, splitter: ThoughtSplitter | None = None, most: int = 0) -> None:
+        self._splitter = splitter
+        self._unframed = Unframed()
+        self._most = most
+        self._closings = 0
+        self._layout = 0
+        self._text = GrowingText()
+        self.thought_tokens = 0
+        self.text_tokens = 0
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return self._text.text
+
+    @property
+    def thoughts(self) -> str:
+        """The thoughts so far."""
+        return self._splitter.thoughts if self._splitter else ""
+
+    @property
+    def has_text(self) -> bool:
+        """Return whether any of the text was written."""
+        return self._text.characters > 0
+
+    @property
+    def thinks(self) -> bool:
+        """Return whether a thought is open."""
+        return self._splitter is not None and self._splitter.thinks
+
+    @property
+    def is_overdue(self) -> bool:
+        """Return whether an open thought has reached its most tokens, so that `close` is to be called."""
+        if self._splitter is None or self._splitter.is_undecided:
+            return False
+        return self._splitter.thinks and self.thought_tokens >= self._most
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Return whether the model opens thoughts however often they are closed for it."""
+        return self.is_overdue and self._closings >= MOST_CLOSINGS
+
+    def take(self, piece: str, tokens: int = 1) -> str:
+        """Takes a piece of that many tokens; returns what it adds to the text."""
+        thought = self.thinks
+        text = self._unframed.feed(self._splitter.feed(piece)) if self._splitter else piece
+        if thought or self.thinks or self._is_layout(text):
+            self.thought_tokens += tokens
+        else:
+            self.text_tokens += tokens
+        self._text.add(text)
+        return text
+
+    def _is_layout(self, text: str) -> bool:
+        """Return whether a piece is only white space between a thought and the text."""
+        if text or self.text or not self.thought_tokens:
+            return False
+        self._layout += 1
+        return self._layout <= MOST_LAYOUT
+
+    def close(self) -> str:
+        """What closes the open thought, for the engine to write in the model's place; raises ValueError if none is."""
+        if self._splitter is None or not self._splitter.thinks:
+            raise ValueError("no thought is open")
+        self._closings += 1
+        closing = self._splitter.closing
+        self._text.add(self._unframed.feed(self._splitter.feed(closing)))
+        return closing
+
+    def end(self, *, cut: bool) -> str:
+        """The rest of the text once nothing more comes; cut: whether the model was stopped at its most tokens."""
+        text = self._unframed.feed(self._splitter.end(cut=cut)) + self._unframed.end() if self._splitter else ""
+        self._text.add(text)
+        return text
+
 
 THOUGHT_TOKENS = 2048
 """The most tokens of a thought where the model's table gives none, as long as that is no more than a quarter of the
@@ -91,7 +193,7 @@ def _check_undeclared(text: str) -> None:
         raise BlockedError(
             f"the model writes its thoughts into its text ({opened}), which its chat template doesn't say: set "
             'thinks = "tags" in its table in the list of models ("no" where this is no thought), start the workers '
-            "again and submit the run anew"
+            "again and submit the run again"
         )
 
 

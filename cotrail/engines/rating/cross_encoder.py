@@ -10,9 +10,9 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers.utils import logging
 
-from cotrail.common.numbers import rounded
+from cotrail.common.humanize import rounded
+from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.language_model import Profile
-from cotrail.core.ports.rater import DECIMALS, Rating, second_texts
 from cotrail.core.results import Rated
 from cotrail.engines.device_memory import in_batches
 from cotrail.engines.model_folders import loading

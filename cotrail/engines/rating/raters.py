@@ -1,16 +1,57 @@
 """Catalogue of raters: the built-in ones and the tables `[raters.NAME]` of a user's `models.toml`."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+from msgspec import Struct
+
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.encoders import RELEVANCE_RATER, Rater, Rating
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
-from cotrail.core.ports.rater import RELEVANCE_RATER, Rater
+from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.optional_packages import Library
-from cotrail.engines.rating.rerank_server import RerankServer
-from cotrail.engines.rating.scripted import ScriptedRater
+from cotrail.engines.script_files import ScriptedEngine
+from cotrail.engines.text_servers import RerankServer
+
+# Scripted rater: returns the scores of a script.
+
+
+class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of a script file.
+
+    scores: by a text, and then by another text, or a paragraph's title or text.
+    default: for pairs that the script doesn't contain.
+    """
+
+    scores: dict[str, dict[str, float]] = {}
+    default: float = 0.0
+
+
+class ScriptedRater(ScriptedEngine[RatingScript]):
+    """Scores by a script."""
+
+    form = RatingScript
+
+    def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
+        """See `Rater`."""
+        return [self._rated(each) for each in ratings]
+
+    def _rated(self, rating: Rating) -> Rated:
+        scores, default = self._script.scores.get(rating.text, {}), self._script.default
+
+        def score(paragraph: Paragraph) -> float:
+            return scores.get(paragraph.title, scores.get(paragraph.text, default))
+
+        return Rated(
+            scores=(
+                *(scores.get(each, default) for each in rating.others),
+                *(score(each) for each in rating.paragraphs),
+            )
+        )
 
 
 class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):

@@ -6,14 +6,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.numbers import rounded
+from cotrail.common.humanize import rounded
+from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.rate_limiter import RateLimiter
-from cotrail.core.ports.rater import DECIMALS, Rating, second_texts
 from cotrail.core.results import Rated
-from cotrail.engines.rating.rerank_server import RerankServer
 from cotrail.engines.recent_results import RecentResults
-from cotrail.engines.server_answers import Metered, by_index
-from cotrail.engines.server_calls import ServerCalls
+from cotrail.engines.server_calls import Metered, ServerCalls, by_index
+from cotrail.engines.text_servers import RerankServer
 from cotrail.errors import StepError
 
 MOST_REQUESTS = 1024

@@ -10,11 +10,49 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from cotrail.common import nearest
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
 from cotrail.errors import CorpusError, InputError, UnknownNameError
+
+# What the manifest of an index says.
+
+
+class Ranking(Struct, frozen=True, kw_only=True):
+    """What decides an index's results, beside its paragraphs.
+
+    analyzer: how texts are made comparable, such as the analyzer of words or the identity of an embedder.
+    k1, b: BM25's parameters, None for another ranking.
+    """
+
+    analyzer: str
+    k1: float | None = None
+    b: float | None = None
+
+
+class IndexManifest(Ranking, frozen=True, kw_only=True):
+    """Description of an index as it was built.
+
+    revision: the SHA-256 of the ranking, the settings if there are any, and all paragraphs with their ids, in order.
+    paragraphs: their number. created_by: the versions of the software that built it.
+    engine, format: the engine that searches it, empty for an index of others, and the revision of that engine's format.
+    settings: the index's own.
+    """
+
+    revision: str
+    paragraphs: int
+    created_by: dict[str, str]
+    engine: str = ""
+    format: int = 1
+    settings: dict[str, Any] = {}
+
+
+class FolderManifest(IndexManifest, frozen=True, kw_only=True):
+    """Manifest of an index in a folder; folder: the folder of its files inside the index's own."""
+
+    folder: str
+
 
 FILE_NAME = "manifest.json"
 _NAME = re.compile("([A-Za-z0-9][A-Za-z0-9._-]*~)?[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -1,14 +1,71 @@
 """Address, credentials and index settings of a search server."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
-from cotrail.common.redaction import Secrets
+from cotrail.common.log_formatting import Secrets
+from cotrail.common.refusals import refusal
 from cotrail.common.server_addresses import Address, read_address
-from cotrail.engines.retrieval.existing_index import ExistingIndex
+from cotrail.common.structs import dotted
+from cotrail.common.toml_files import read_toml
+from cotrail.core.paragraphs import Hit
+from cotrail.core.ports.retriever import numbered
+from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
+
+# What searches with BM25 have in common, for every engine.
+
+BUFFER_HITS = 100
+"""The number of best paragraphs that are searched for equal texts, as in IRCoT's released code."""
+
+
+class Bm25Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of a search.
+
+    field: what the query is compared with: title and text, or the title alone. distinct: paragraphs of the same text
+        count as one, see `best`.
+    """
+
+    field: Literal["all", "title"] = "all"
+    distinct: bool = False
+
+
+def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool) -> tuple[Hit, ...]:
+    """The best `count` of the hits that `ranked` returns for a number of hits.
+
+    distinct: paragraphs of the same text in any case count as one, which takes the place of the lowest of them
+        among the best `BUFFER`, as in IRCoT's released code (`retriever_server/elasticsearch_retriever.py`).
+    """
+    if not distinct:
+        return ranked(count)
+    last = {hit.paragraph.text.strip().lower(): hit for hit in ranked(max(count, BUFFER_HITS))}
+    return numbered(sorted(last.values(), key=lambda hit: hit.score, reverse=True)[:count])
+
+
+# An existing index that others fill, as `search.toml` describes it.
+
+
+class Fields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a document that hold the parts of its paragraph.
+
+    title, text: full-text fields. id: a field of type keyword, or `_id`. whole_title: a keyword field of whole titles,
+        without which titles can't be looked up. Dots lead into objects and to multi-fields.
+    """
+
+    title: str
+    text: str
+    id: str = "_id"
+    whole_title: str | None = None
+
+
+class ExistingIndex(Fields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An index, or an alias, that others fill and that is searched as a corpus."""
+
+    index: str
 
 
 class SearchServer(Struct, frozen=True, kw_only=True):
@@ -63,3 +120,43 @@ def check_node(url: str) -> Address:
     if address.query:
         raise ValueError("it has parameters, which the address of a search server can't have")
     return address
+
+
+# The file `search.toml`: settings of new indexes on the search server, and existing indexes that are corpora.
+
+RESERVED_SETTINGS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
+"""Settings of an index that decide results, or that building needs for itself."""
+
+
+class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of the file.
+
+    index: settings of the indexes that cotrail creates, by their dotted names without `index.`.
+    corpora: existing indexes by the names of their corpora.
+    """
+
+    index: dict[str, Any] = {}
+    corpora: dict[str, ExistingIndex] = {}
+
+
+def read_search_file(path: Path) -> SearchFile:
+    """The file's content, empty for a missing file; raises InputError where it is malformed."""
+    what = "the search settings"
+    try:
+        document = read_toml(path, what)
+    except FileNotFoundError:
+        return SearchFile()
+    except OSError as error:
+        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    try:
+        search_file = msgspec.convert(document, SearchFile)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"{what} {path} are malformed: {refusal(error, SearchFile, document)}; correct them"
+        ) from error
+    # TOML reads dotted names as nested tables.
+    settings = {name.removeprefix("index."): value for name, value in dotted(search_file.index)}
+    for name in settings:
+        if name.startswith(RESERVED_SETTINGS):
+            raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
+    return SearchFile(settings, {checked_name(name): index for name, index in search_file.corpora.items()})

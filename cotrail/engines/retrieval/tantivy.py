@@ -12,10 +12,10 @@ import tantivy
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
-from cotrail.engines.retrieval.analysis import ANALYZER, ANALYZERS, english, plain
-from cotrail.engines.retrieval.bm25 import Bm25Options, best
+from cotrail.engines.retrieval.analysis import ANALYZER, english, plain
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
-from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.search_server import Bm25Options, best
 
 K1, B = 1.2, 0.75
 """BM25's parameters; tantivy has them built in."""
@@ -97,14 +97,14 @@ class TantivyRetriever:
 
     def __init__(self, folder: Path, manifest: FolderManifest) -> None:
         self.manifest = manifest
-        if manifest.analyzer not in ANALYZERS:
+        if manifest.analyzer != ANALYZER:
             raise ValueError("it was built by another version of cotrail")
         index = _open(folder)
         self._searcher = index.searcher()
         if self._searcher.num_docs != manifest.paragraphs:
             raise ValueError("paragraphs are missing")
         self._schema = index.schema
-        self._analyzer = english(self.manifest.analyzer)
+        self._analyzer = english()
         self._decoder = msgspec.msgpack.Decoder(Paragraph)
 
     @property

@@ -1,25 +1,100 @@
 """The fate of a question's gold paragraphs: found, shown, used."""
 
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 
+from cotrail.common.printable_text import cut
 from cotrail.common.sentence_boundaries import sentences
+from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.evaluation.causes.answer_forms import is_label
-from cotrail.evaluation.causes.paragraph_use import ParagraphWords, uses
-from cotrail.evaluation.causes.plain_words import plain, stands_in
+from cotrail.evaluation.causes.plain_words import content, names_and_numbers, plain, stands_in
 from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.drop import published_spans
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted, fold_of, gold_key, paragraph_keys
+
+# Whether a chain of thought has something of a paragraph, by their words.
+
+LEAST_SHARED = 2
+"""How many words of a paragraph's own a sentence shares with it, where none of them is a name or a number."""
+
+
+class ParagraphWords(Struct, frozen=True):
+    """The words of a question, and on how many of the pages that were seen each word stands."""
+
+    asked: frozenset[str]
+    counts: Counter[str]
+
+    @classmethod
+    def of(cls, record: QuestionRecord) -> "ParagraphWords":
+        """Those of a question and of what its models saw of paragraphs; those of one title are one page."""
+        pages: dict[str, set[str]] = defaultdict(set)
+        for each in record.seen:
+            pages[each.paragraph.title or each.paragraph.text] |= content(each.paragraph.statement) & content(each.text)
+        return cls(content(record.question), Counter(chain.from_iterable(pages.values())))
+
+    def own(self, words: frozenset[str]) -> frozenset[str]:
+        """Those words of a paragraph that neither the question nor another page has."""
+        return frozenset(word for word in words - self.asked if self.counts[word] <= 1)
+
+
+def uses(
+    said: Sequence[str], states: Sequence[str], seen: Sequence[SeenParagraph], words: ParagraphWords
+) -> bool | None:
+    """Return whether what was said has something of what was shown of a paragraph; None where those words don't tell.
+
+    Where it has a published answer, that has to be said. Else a sentence has to name its title with another of its
+    words, or to have a name or a number that only its page has, or two other such words. Words of the question tell
+    nothing, and neither do those that were cut off.
+
+    states: the published answers that it has; seen: the paragraph each time that it was shown.
+    """
+    texts = [text for text in map(plain, said) if text]
+    if states:
+        return any(stands_in(plain(span), text) for span in states for text in texts)
+    told = [_Telling.of(each, words) for each in seen]
+    if not any(each.further for each in told):
+        return None
+    return any(each.is_in(text) for each in told for text in texts)
+
+
+class _Telling(Struct, frozen=True, kw_only=True):
+    """What tells that a sentence is from a paragraph; further: its words beyond its title's and the question's."""
+
+    title: str
+    further: frozenset[str]
+    own: frozenset[str]
+    own_names: frozenset[str]
+
+    @classmethod
+    def of(cls, seen: SeenParagraph, words: ParagraphWords) -> "_Telling":
+        paragraph, shown = seen.paragraph, content(seen.text)
+        title, own = title_of(paragraph), words.own(content(paragraph.statement) & shown)
+        names = names_and_numbers(paragraph.text) | frozenset(title.split())
+        further = (content(paragraph.text) & shown) - words.asked - frozenset(title.split())
+        return cls(title=title, further=further, own=own, own_names=own & names)
+
+    def is_in(self, text: str) -> bool:
+        said = frozenset(text.split())
+        if stands_in(self.title, text) and not self.further.isdisjoint(said):
+            return True
+        return not self.own_names.isdisjoint(said) or len(self.own & said) >= LEAST_SHARED
+
+
+def title_of(paragraph: Paragraph) -> str:
+    """The title in plain words, without what stands in brackets at its end to tell it from others."""
+    return plain(paragraph.title.partition(" (")[0])
 
 
 class GoldFate(Struct, frozen=True, kw_only=True):
     """What became of a gold paragraph.
 
     found: the search that first found it; seen: every time that a model saw it.
-    states: the published answers that it has; lost: one of them that no model saw, since its part was cut off.
+    states: the published answers that it has.
+    lost: what the question needs of it and no model saw, since that part was cut off: see `_lost`.
     used: whether the chain or the answer has something of it; None where nothing tells.
     """
 
@@ -118,16 +193,35 @@ def _fate(
     paragraphs = dict.fromkeys(each.paragraph for each in (*((found,) if found else ()), *seen))
     texts = dict.fromkeys(plain(f"{each.title} {each.text}") for each in (gold, *paragraphs))
     states = tuple(span for span in dict.fromkeys(answers_of(record)) if any(stands_in(plain(span), t) for t in texts))
-    shown = [plain(text) for text in dict.fromkeys(each.text for each in seen)]
-    lost = [span for span in states if not any(stands_in(plain(span), text) for text in shown)]
     return GoldFate(
         gold=gold,
         found=found,
         seen=seen,
         states=states,
-        lost=lost[0] if shown and len(lost) == len(states) > 0 else "",
+        lost=_lost(record, gold, states, seen) if seen else "",
         used=_used(record, states, seen, words),
     )
+
+
+def _lost(record: QuestionRecord, gold: GoldParagraph, states: Sequence[str], seen: Sequence[SeenParagraph]) -> str:
+    """What the question needs of a paragraph and no prompt shows, though it shows others of its parts; else empty.
+
+    That is every published answer that it has; each of its sentences that the dataset names as supporting; or, where it
+    names none, the title of another gold paragraph, to which this one leads.
+    """
+    shown = [plain(text) for text in dict.fromkeys(each.text for each in seen)]
+    texts = [plain(each.statement) for each in dict.fromkeys(each.paragraph for each in seen)]
+
+    def is_cut(part: str) -> bool:
+        return any(stands_in(part, text) for text in texts) and not any(stands_in(part, text) for text in shown)
+
+    if states and not any(stands_in(plain(span), text) for span in states for text in shown):
+        return states[0]
+    if gold.facts:
+        return next((cut(fact, LONGEST_NAME) for fact in gold.facts if is_cut(plain(fact))), "")
+    asked = plain(record.question)
+    titles = {each.title: plain(each.title.partition(" (")[0]) for each in record.gold if each.title != gold.title}
+    return next((title for title, words in titles.items() if not stands_in(words, asked) and is_cut(words)), "")
 
 
 def _used(
@@ -136,4 +230,4 @@ def _used(
     """Whether it is used; a bare answer without a chain tells that only of what has a published answer."""
     if not seen or not (states or record.sentences):
         return None
-    return uses(record.said, states, [each.paragraph for each in seen], words)
+    return uses(record.said, states, seen, words)

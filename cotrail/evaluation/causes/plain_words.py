@@ -1,29 +1,36 @@
 """Words of texts in one plain form, in which answers, titles and sentences are compared.
 
 Beyond what the scripts of datasets do (`cotrail.common.answer_normalization`), accents, the forms of numbers and of
-dates, and the names of units are alike: "21 km", "twenty-one kilometres" and "21.0 kilometers" are equal, and so are
-"1901-03-04" and "4 March 1901".
+dates, the names of units and usual abbreviations are alike: "21 km", "twenty-one
+kilometres" and "21.0 kilometers" are equal, and so are "1901-03-04" and "4 March 1901".
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
-from cotrail.common.combining_marks import few_marks
+from cotrail.common.printable_text import few_marks
 from cotrail.engines.knowledge.words import STOP_WORDS
 
 _MOST_CACHED = 2**12
 """Size of the cache of plain texts: the questions of a run find many paragraphs again, and each is looked at often."""
 
-_ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_WITHIN = re.compile(r"(?<!\d)[.'’]|[.'’](?!\d)")  # noqa: RUF001 - written for an apostrophe
-_WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
-_TOKEN = re.compile(r"[^\W_]+")
-_SYMBOLS = str.maketrans({"&": " and ", "%": " percent ", "$": " dollar ", "€": " euro ", "£": " pound "})
+_MOST_READ = 2**7
+"""The same of texts with the places of their words, which take much more room."""
 
-_MONTHS = (
+_WORD = re.compile(
+    r"(?P<date>(?<!\d)\d{4}-\d\d-\d\d(?!\d))|(?P<number>\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:s(?![^\W_]))?)|[&%$€£]"
+    r"|[^\W\d_]+(?:['’][^\W\d_]+|\.[^\W\d_](?![^\W\d_]))*"  # noqa: RUF001 - written for an apostrophe
+)
+"""A date or a number, a decade ("1990s") among them, a symbol, or letters: "U.S." and "O'Neil" are words."""
+
+_TOKEN = re.compile(r"[^\W_]+")
+_WITHIN = str.maketrans("", "", ".'’")  # noqa: RUF001
+_SYMBOLS: Mapping[str, str] = {"&": "and", "%": "percent", "$": "dollar", "€": "euro", "£": "pound"}
+
+MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
@@ -40,10 +47,12 @@ _NUMBERS: Mapping[str, int] = {
     **{word: value for value, word in enumerate(_SMALL)},
     **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
 }
-_UNITS: Mapping[str, tuple[str, ...]] = {
+_WRITTEN: Mapping[str, tuple[str, ...]] = {
     "kilometre": ("km", "kms", "kilometer", "kilometers", "kilometres"),
     "metre": ("m", "meter", "meters", "metres"),
+    "centimetre": ("cm", "centimeter", "centimeters", "centimetres"),
     "mile": ("mi", "miles"),
+    "inch": ("inches",),
     "foot": ("ft", "feet"),
     "kilogram": ("kg", "kgs", "kilograms", "kilogramme", "kilogrammes"),
     "percent": ("percentage",),
@@ -52,22 +61,89 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "pound": ("pounds", "gbp"),
     "year": ("years",),
     "day": ("days",),
+    "hour": ("hours",),
+    "minute": ("minutes",),
+    "junior": ("jr",),
+    "senior": ("sr",),
+    "saint": ("st",),
+    "mount": ("mt",),
+    "brothers": ("bros",),
+    "company": ("co",),
+    "corporation": ("corp",),
+    "incorporated": ("inc",),
+    "limited": ("ltd",),
+    "doctor": ("dr",),
+    "professor": ("prof",),
+    "gray": ("grey",),
+    "program": ("programme",),
+    "jewelry": ("jewellery",),
+    "aluminum": ("aluminium",),
 }
+UNITS = frozenset(
+    "kilometre metre centimetre mile foot inch kilogram percent dollar euro pound year day hour minute".split()  # noqa: SIM905
+)
+"""Units in their plain form."""
+
 _ALIKE: Mapping[str, str] = {
-    **{month[:3]: month for month in _MONTHS},
+    **{month[:3]: month for month in MONTHS},
     "sept": "september",
-    **{form: unit for unit, forms in _UNITS.items() for form in forms},
+    **{form: word for word, forms in _WRITTEN.items() for form in (word, *forms)},
 }
+_ENDINGS = (
+    *(("isation", "ization"), ("ising", "izing"), ("ised", "ized"), ("ise", "ize"), ("yse", "yze")),
+    *(("our", "or"), ("ours", "ors"), ("oured", "ored"), ("tre", "ter"), ("tres", "ters"), ("bre", "ber")),
+    *(("ogue", "og"), ("lled", "led"), ("lling", "ling"), ("ller", "ler"), ("ence", "ense")),
+)
+"""How British words end, and American ones."""
+
+_LEAST_STEM = 3
+"""Letters before such an ending: "our" and "hour" stay."""
 _ARTICLES = frozenset(("a", "an", "the"))
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
+
+
+class Word(NamedTuple):
+    """A word in its plain form, and where it stands in the text that was read."""
+
+    plain: str
+    start: int
+    end: int
+
+
+class Reading(NamedTuple):
+    """A text without accents, and its words. Articles are none, and the words of one number are one."""
+
+    text: str
+    words: tuple[Word, ...]
+
+    def is_capital(self, number: int) -> bool:
+        """Return whether the word of that number begins with a capital letter."""
+        return self.text[self.words[number].start].isupper()
+
+    def raw(self, number: int) -> str:
+        """The word of that number as it is written."""
+        return self.text[self.words[number].start : self.words[number].end]
+
+    def gap(self, number: int) -> str:
+        """What stands between the word of that number and the one before it; before the first one, a full stop."""
+        return self.text[self.words[number - 1].end : self.words[number].start] if number else "."
+
+
+@lru_cache(maxsize=_MOST_READ)
+def read(text: str) -> Reading:
+    """The text's words in their plain form, with their places."""
+    folded = text if text.isascii() else _without_accents(text)
+    return Reading(folded, tuple(_read(_WORD.finditer(folded))))
 
 
 @lru_cache(maxsize=_MOST_CACHED)
 def plain(text: str) -> str:
     """The text's words in their plain form, with one space between."""
-    folded = "".join(each for each in unicodedata.normalize("NFKD", few_marks(text)) if not unicodedata.combining(each))
-    dated = _ISO_DATE.sub(_written_date, folded.casefold().translate(_SYMBOLS))
-    return " ".join(_read(_WORD.findall(_WITHIN.sub("", _THOUSANDS.sub("", dated)))))
+    return " ".join(word.plain for word in read(text).words)
+
+
+def _without_accents(text: str) -> str:
+    return "".join(each for each in unicodedata.normalize("NFKD", few_marks(text)) if not unicodedata.combining(each))
 
 
 def stands_in(part: str, whole: str) -> bool:
@@ -82,7 +158,7 @@ def content(text: str) -> frozenset[str]:
 
 def is_number(word: str) -> bool:
     """Return whether a plain word is a number or a month."""
-    return word[0].isdigit() or word in _MONTHS
+    return word[0].isdigit() or word in MONTHS
 
 
 def names_and_numbers(text: str) -> frozenset[str]:
@@ -100,37 +176,53 @@ def _marked(text: str) -> Iterator[str]:
         end = match.end()
 
 
-def _written_date(match: re.Match[str]) -> str:
-    year, month, day = match.groups()
-    return f"{day} {_MONTHS[int(month) - 1]} {year}" if 1 <= int(month) <= len(_MONTHS) else match[0]
+def american(word: str) -> str:
+    """A plain word in American spelling."""
+    for british, american in _ENDINGS:
+        if word.endswith(british) and len(word) >= len(british) + _LEAST_STEM:
+            return word.removesuffix(british) + american
+    return word
 
 
-def _read(words: Iterable[str]) -> list[str]:
+def _read(matches: Iterable[re.Match[str]]) -> list[Word]:
     """The words without articles, numbers as digits, months and units in full."""
-    read: list[str] = []
+    read: list[Word] = []
     before = ""
-    for word in words:
-        if word in _NUMBERS:
-            _add_number(read, _NUMBERS[word], after_tens=before in _TENS)
-        elif word in _SCALES and read and _is_short_number(read[-1]):
-            read[-1] = _digits(str(float(read[-1]) * _SCALES[word]))
-        elif word[0].isdigit():
-            read.append(_digits(word))
+    for match in matches:
+        start, end = match.span()
+        word = (
+            match[0].casefold() if match.lastgroup else _SYMBOLS.get(match[0], match[0].casefold().translate(_WITHIN))
+        )
+        if match.lastgroup == "date":
+            read += [Word(each, start, end) for each in _written_date(word)]
+        elif match.lastgroup == "number":
+            read.append(Word(_digits(word.replace(",", "")), start, end))
+        elif word in _NUMBERS:
+            _add_number(read, Word(str(_NUMBERS[word]), start, end), after_tens=before in _TENS)
+        elif word in _SCALES and read and _is_short_number(read[-1].plain):
+            read[-1] = Word(_digits(str(float(read[-1].plain) * _SCALES[word])), read[-1].start, end)
         elif not (word in _ARTICLES or (word in _ORDINALS and before[:1].isdigit())):
-            read.append(_ALIKE.get(word, word))
+            read.append(Word(_ALIKE.get(word, word), start, end))
         before = word
     return read
 
 
-def _add_number(read: list[str], value: int, *, after_tens: bool) -> None:
-    if after_tens and 0 < value < len(_SMALL) // 2:
-        read[-1] = str(int(read[-1]) + value)
+def _add_number(read: list[Word], word: Word, *, after_tens: bool) -> None:
+    if after_tens and 0 < int(word.plain) < len(_SMALL) // 2:
+        read[-1] = Word(str(int(read[-1].plain) + int(word.plain)), read[-1].start, word.end)
     else:
-        read.append(str(value))
+        read.append(word)
+
+
+def _written_date(date: str) -> list[str]:
+    year, month, day = date.split("-")
+    if 1 <= int(month) <= len(MONTHS):
+        return [_digits(day), MONTHS[int(month) - 1], _digits(year)]
+    return [_digits(year), _digits(month), _digits(day)]
 
 
 def _is_short_number(word: str) -> bool:
-    return word[0].isdigit() and len(word) <= _MOST_DIGITS
+    return word[0].isdigit() and word[-1].isdigit() and len(word) <= _MOST_DIGITS
 
 
 def _digits(number: str) -> str:

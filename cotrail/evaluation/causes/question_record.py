@@ -1,10 +1,18 @@
 """What the causes of a wrong answer are told from: a question as its steps left it."""
 
+from functools import cached_property
+from typing import TypeVar
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import Scoring
+from cotrail.evaluation.causes.names_in_texts import Scene
+
+MOST_CHARACTERS, MOST_SENTENCES = 40_000, 1_000
+"""Of each text, and of a chain, that the rules read: what stands behind isn't looked at."""
 
 
 class FoundParagraph(Struct, frozen=True, kw_only=True):
@@ -38,7 +46,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
         return self.contradiction > max(self.entailment, 1 - self.entailment - self.contradiction)
 
 
-class QuestionRecord(Struct, frozen=True, kw_only=True):
+class QuestionRecord(Struct, frozen=True, kw_only=True, dict=True):
     """A question, what its dataset publishes of it, and what its run did.
 
     scoring: by which its paragraphs and answers are compared.
@@ -48,7 +56,7 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
     sentences: the question's chain of thought; reading: the sentences of the reader's own.
     searches: their number; found: what they found, in order; seen: what was in prompts, and what was read by extractors
         and entailers, in order.
-    ended_by: see `cotrail.core.ended_by`; trouble: why there is no answer, where there is none.
+    ended_by: see `cotrail.core.history`; trouble: why there is no answer, where there is none.
     unread: how many steps this version can't read.
     """
 
@@ -70,6 +78,11 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
     trouble: str = ""
     unread: int = 0
 
+    @cached_property
+    def scene(self) -> Scene:
+        """What its answers are given to: the question, and the gold paragraphs and those that were seen."""
+        return Scene(self.question, (*self.gold, *dict.fromkeys(each.paragraph for each in self.seen)))
+
     @property
     def short(self) -> str:
         """The answer as short as it is stated."""
@@ -79,3 +92,33 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
     def said(self) -> tuple[str, ...]:
         """All that was written for the answer: the chain, the reader's own and the answer."""
         return (*self.sentences, *self.reading, self.answer)
+
+
+def bounded(record: QuestionRecord) -> QuestionRecord:
+    """The question with the beginning of what is longer than the rules read."""
+    return replace(
+        record,
+        question=_cut(record.question),
+        answers=tuple(map(_cut, record.answers)),
+        gold=tuple(map(_beginning, record.gold)),
+        pinned=None if record.pinned is None else _beginning(record.pinned),
+        answer=_cut(record.answer),
+        stated=_cut(record.stated),
+        sentences=tuple(map(_cut, record.sentences[:MOST_SENTENCES])),
+        reading=tuple(map(_cut, record.reading[:MOST_SENTENCES])),
+        found=tuple(replace(each, paragraph=_beginning(each.paragraph)) for each in record.found),
+        seen=tuple(replace(each, paragraph=_beginning(each.paragraph), text=_cut(each.text)) for each in record.seen),
+        judgements=tuple(replace(each, paragraph=_beginning(each.paragraph)) for each in record.judgements),
+    )
+
+
+P = TypeVar("P", Paragraph, GoldParagraph)
+
+
+def _beginning(paragraph: P) -> P:
+    short = len(paragraph.text) <= MOST_CHARACTERS
+    return paragraph if short else replace(paragraph, text=_cut(paragraph.text))
+
+
+def _cut(text: str) -> str:
+    return text[:MOST_CHARACTERS]

@@ -1,134 +1,141 @@
-"""Which system to take: the best one, or a cheaper one that is shown to be about as good.
+"""Which system to take: the cheapest one that is shown to be about as good as any other.
 
-That no difference is shown says little with few questions, so it recommends nothing. A cheaper system is about as good
-where it is at most `MARGIN` behind the best with all that its interval leaves open: a test of non-inferiority
-(Piaggio et al. 2012, doi:10.1001/jama.2012.87802).
+That no difference is shown says little with few questions, so it recommends nothing. A system is about as good as any
+other where it is at most `MARGIN` behind each of them with all that the intervals leave open: a test of non-inferiority
+(Piaggio et al. 2012, doi:10.1001/jama.2012.87802) for each of the others, as which is the best in truth isn't known
+(Hsu 1984, "Constrained simultaneous confidence intervals for multiple comparisons with the best"). The intervals are
+those of all pairs together, so that a system that is more than `MARGIN` behind the best in truth is taken with a
+probability of `ALPHA` at most. Where no system is shown to be that good, nothing is decided.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import inf
 from statistics import fmean
 
 from msgspec import Struct
 
-from cotrail.evaluation.comparison.differences import ALPHA, SEED, holm
-from cotrail.evaluation.comparison.intervals import DifferenceInterval, difference_interval
-from cotrail.evaluation.comparison.power import questions_needed
-from cotrail.evaluation.comparison.sign_flips import sign_flip_test
+from cotrail.evaluation.comparison.differences import Difference, differences_of
+from cotrail.evaluation.comparison.pareto import PLACES, pareto_front
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 
 MARGIN = 0.02
 """The difference of scores that doesn't matter, as a share of the largest possible one."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A system that may be taken; scores: by the ids of the questions, the same ones for all. cost: of a question."""
+    """A system that may be taken; scores: by the ids of the questions, the same ones for all.
+
+    costs: of these questions; None where they aren't known.
+    """
 
     name: str
     scores: Mapping[str, float]
-    cost: float | None
+    costs: Sequence[float] | None
 
     @property
     def mean(self) -> float:
         """Its mean score."""
         return fmean(self.scores.values())
 
+    @property
+    def cost(self) -> float | None:
+        """The mean cost of a question."""
+        return fmean(self.costs) if self.costs else None
+
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where a candidate stands beside the best one.
+    """Where a candidate stands.
 
-    differences: how much less it scores than the best, by question; span: the most that this may be.
-    p_value: that of the difference, corrected for the comparisons of all candidates; None of the best itself.
+    cost: of a question on average; cost_interval: its 95 % interval, of Student's t as costs have no bound.
+    behind: how much less it scores than the candidate with the highest mean; None of that one itself.
+    most_behind: how much less it may score than any other, by the upper ends of the intervals, which hold together.
+    is_as_good: whether that is at most `MARGIN`.
     """
 
     name: str
     mean: float
     cost: float | None
-    differences: tuple[float, ...]
-    span: float
-    p_value: float | None
-
-    @property
-    def behind(self) -> float:
-        """How much less it scores than the best on average."""
-        return fmean(self.differences)
-
-    @property
-    def interval(self) -> DifferenceInterval | None:
-        """The 95 % interval of that."""
-        return difference_interval(self.differences, self.span)
+    cost_interval: ConfidenceInterval | None
+    behind: Difference | None
+    most_behind: float
+    is_as_good: bool
 
     @property
     def is_worse(self) -> bool:
-        """Whether the best candidate is shown to be better."""
-        return self.p_value is not None and self.p_value <= ALPHA
-
-    @property
-    def is_as_good(self) -> bool:
-        """Whether it is the best, or shown to be at most `MARGIN` behind."""
-        return self.p_value is None or self.most_behind <= MARGIN * self.span
-
-    @property
-    def most_behind(self) -> float:
-        """How much less it may score than the best, by the upper end of the 95 % interval."""
-        if interval := self.interval:
-            return interval.high
-        # All differences are equal; of questions that have others there is at most this share (the rule of three).
-        return self.behind + self.span * min(1.0, 3 / len(self.differences))
-
-    @property
-    def needed(self) -> int | None:
-        """The number of questions by which a difference like this one would be shown; see `questions_needed`."""
-        return questions_needed(self.differences)
+        """Whether the candidate with the highest mean is shown to be better."""
+        return self.behind is not None and self.behind.verdict == "better"
 
 
 class Recommendation(Struct, frozen=True, kw_only=True):
-    """The candidates, the best first, and the name of the one to take."""
+    """The candidates, those with the highest means first, and the name of the one to take.
+
+    chosen: None where nothing is decided. front: names of those that no other beats in quality and cost, the cheapest
+    first; empty where a cost isn't known.
+    """
 
     standings: tuple[Standing, ...]
-    chosen: str
+    chosen: str | None
+    front: tuple[str, ...]
 
     @property
-    def best(self) -> Standing:
-        """The candidate with the best mean."""
+    def highest(self) -> Standing:
+        """The candidate with the highest mean."""
         return self.standings[0]
 
     @property
-    def taken(self) -> Standing:
-        """The candidate to take."""
-        return next(each for each in self.standings if each.name == self.chosen)
+    def taken(self) -> Standing | None:
+        """The candidate to take; None where nothing is decided."""
+        return next((each for each in self.standings if each.name == self.chosen), None)
 
 
-def recommend(candidates: Sequence[Candidate], span: float = 1.0) -> Recommendation:
-    """Recommend one of at least one candidate.
+def recommend(
+    candidates: Sequence[Candidate], span: float = 1.0, lowest: float = 0.0, *, is_fixed: bool = True
+) -> Recommendation:
+    """Recommend one of at least one candidate, or none.
 
-    Which is the best is known from the scores only, so every pair counts as a comparison: their p-values are corrected
-    together (Holm), and the best is called better with a probability of 5 % at most where all are equal. Of those that
-    are about as good the cheapest is taken, or the best where any cost isn't known. span: the largest possible
-    difference of two scores.
+    Of those that are about as good as any other the cheapest is taken, or the one with the highest mean where any cost
+    isn't known. Where nothing scores more than the lowest possible score, there is nothing to take.
+    span: the largest possible difference of two scores. is_fixed: whether the number of questions was fixed beforehand;
+    otherwise the scores are in the order in which the questions were asked.
     """
-    ranked = sorted(candidates, key=lambda each: (-each.mean, _costs(each), each.name))
-    pairs = list(combinations(ranked, 2))
-    corrected = holm([sign_flip_test(_differences(*pair), SEED).p_value for pair in pairs])
-    of_best = {pair[1].name: p_value for pair, p_value in zip(pairs, corrected, strict=True) if pair[0] is ranked[0]}
-    standings = tuple(_standing(ranked[0], each, of_best.get(each.name), span) for each in ranked)
-    good = [each for each in standings if each.is_as_good]
-    known = all(each.cost is not None for each in good)
-    chosen = min(good, key=_costs) if known else standings[0]
-    return Recommendation(standings=standings, chosen=chosen.name)
+    ranked = sorted(candidates, key=lambda each: (-round(each.mean, PLACES), _costs(each), each.name))
+    places = list(combinations(range(len(ranked)), 2))
+    family = [_less(ranked[a], ranked[b]) for a, b in places]
+    pairs = dict(zip(places, differences_of(family, span, is_fixed=is_fixed), strict=True))
+    standings = tuple(_standing(ranked, place, pairs, span) for place in range(len(ranked)))
+    good = [each for each in standings if each.is_as_good and ranked[0].mean > lowest]
+    known = all(each.cost is not None for each in standings)
+    chosen = min(good, key=_costs if all(each.cost is not None for each in good) else standings.index, default=None)
+    front = pareto_front({each.name: (_costs(each), each.mean) for each in standings}) if known else ()
+    return Recommendation(standings=standings, chosen=chosen.name if chosen else None, front=front)
 
 
-def _standing(best: Candidate, other: Candidate, p_value: float | None, span: float) -> Standing:
+def _standing(
+    ranked: Sequence[Candidate], place: int, pairs: Mapping[tuple[int, int], Difference], span: float
+) -> Standing:
+    """Where the candidate at a place stands; pairs: how much more the first of two scores, by their places."""
+    ends = [_most(difference, place, pair, span) for pair, difference in pairs.items() if place in pair]
+    most, own = max(ends, default=0.0), ranked[place]
     return Standing(
-        name=other.name,
-        mean=other.mean,
-        cost=other.cost,
-        differences=tuple(_differences(best, other)),
-        span=span,
-        p_value=p_value,
+        name=own.name,
+        mean=own.mean,
+        cost=own.cost,
+        cost_interval=confidence_interval(own.costs, inf) if own.costs else None,
+        behind=pairs[0, place] if place else None,
+        most_behind=most,
+        is_as_good=most <= MARGIN * span,
     )
 
 
-def _differences(one: Candidate, other: Candidate) -> list[float]:
+def _most(difference: Difference, place: int, pair: tuple[int, int], span: float) -> float:
+    """How much less the candidate at a place may score than the other one of a pair."""
+    if difference.interval is None:
+        return span
+    return difference.interval.high if place == pair[1] else 0.0 - difference.interval.low
+
+
+def _less(one: Candidate, other: Candidate) -> list[float]:
     return [score - other.scores[key] for key, score in one.scores.items()]
 
 

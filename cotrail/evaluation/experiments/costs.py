@@ -17,7 +17,7 @@ _TOKENS = (
     Column("generated_tokens", "Tokens written", "count"),
 )
 DOLLARS = Column("dollars", "US dollars", "dollars")
-SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Time", "seconds"))
+SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Computed in", "seconds"))
 STEPS = (
     Column("steps", "Steps", "count"),
     Column("adopted", "of them adopted", "count"),
@@ -32,14 +32,18 @@ TOTALS = (
     Column("searches", "Searches", "count"),
     *_TOKENS,
     DOLLARS,
-    Column("model_seconds", "Time of model calls", "seconds"),
+    Column("model_seconds", "Model calls computed in", "seconds"),
     Column("executions", "Executions", "count"),
-    Column("seconds", "Time of all steps", "seconds"),
+    Column("seconds", "All steps computed in", "seconds"),
 )
 
 PER_QUESTION_NOTE = (
     "Calls, tokens and time are those of an answered question on average; steps are those of all questions. A step "
     "that was adopted counts with what it took when it was computed."
+)
+PER_ASKED_NOTE = (
+    "Calls, tokens, time and dollars are those of a question on average, of all that the scores are means of, and "
+    "steps are theirs. A step that was adopted counts with what it took when it was computed."
 )
 ADOPTED_NOTE = (
     "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
@@ -66,12 +70,26 @@ class Work(Struct, frozen=True, kw_only=True):
         return Work(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
 
+class QuestionCost(Struct, frozen=True, kw_only=True):
+    """What a question asked for; dollars: None where a price isn't known, or another run paid for steps of it."""
+
+    work: Work = Work()
+    dollars: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.work.prompt_tokens + self.work.generated_tokens
+
+
 class Cost(Struct, frozen=True, kw_only=True):
     """What a run asked for and what it spent.
 
     asked: all its steps, `adopted` and `made` together.
     adopted: those that another run computed, with what they took there; made: those that were computed for this run.
     limited: the number of questions that a limit ended.
+    lost_requests: those that providers lost with their batches and may have charged; lost_tokens: about how many they
+        read for these.
     spent: tokens and money of all calls of language models that were paid, those without an answer too.
     lost: the number of executions that ended without a result, by outcome; spent as well, and part of none of the
         others.
@@ -84,6 +102,8 @@ class Cost(Struct, frozen=True, kw_only=True):
     lost_seconds: float
     spent: Spent = NOTHING_SPENT
     limited: int = 0
+    lost_requests: int = 0
+    lost_tokens: int = 0
 
 
 def cost(made: Work, adopted: Work, lost: Mapping[str, int], lost_seconds: float, **further: Any) -> Cost:
@@ -100,25 +120,27 @@ def total(costs: Sequence[Cost]) -> Cost:
         lost_seconds=sum(each.lost_seconds for each in costs),
         spent=total_spent(each.spent for each in costs),
         limited=sum(each.limited for each in costs),
+        lost_requests=sum(each.lost_requests for each in costs),
+        lost_tokens=sum(each.lost_tokens for each in costs),
     )
 
 
 def spent(costs: Sequence[Cost], shared_by: int) -> dict[str, Value]:
     """Sum what several runs asked for, and divide it by `shared_by` questions; None where that is 0."""
-    all_of_them = total(costs)
-    sums = {each.name: getattr(all_of_them.asked, each.name) for each in SPENT_COLUMNS}
+    all_of_them, asked = total(costs), reduce(Work.__add__, (each.asked for each in costs), Work())
+    sums = {each.name: getattr(asked, each.name) for each in SPENT_COLUMNS}
     shares = {name: value / shared_by if shared_by else None for name, value in sums.items()}
     money = all_of_them.spent.dollars
     each = None if money is None or not shared_by else float(money / shared_by)
-    steps = {"steps": all_of_them.asked.steps, "adopted": all_of_them.adopted.steps}
+    steps = {"steps": asked.steps, "adopted": all_of_them.adopted.steps}
     return {**shares, "dollars": each, **steps, "limited": all_of_them.limited or None}
 
 
-def per_run(runs: Iterable[tuple[str, Cost | None, int]]) -> ReportTable | None:
-    """Average cost of an answered question, by run: its name, cost, and number of answered questions."""
-    rows = [TableRow(values={"run": name, **spent((each,), answered)}) for name, each, answered in runs if each]
+def per_run(runs: Iterable[tuple[str, Cost | None, int]], note: str = PER_QUESTION_NOTE) -> ReportTable | None:
+    """Average cost of a question, by run: its name, cost, and the number of questions that share it; note: which."""
+    rows = [TableRow(values={"run": name, **spent((each,), shared_by)}) for name, each, shared_by in runs if each]
     columns = (Column("run", "Run"), *SPENT_COLUMNS, DOLLARS, *STEPS)
-    return listing("costs", "What a question costs", columns, rows, notes=(PER_QUESTION_NOTE,))
+    return listing("costs", "What a question costs", columns, rows, notes=(note,))
 
 
 def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
-from cotrail.data.corpora.several import paragraphs_in, titled_in
+from cotrail.data.corpora.paragraph_ids import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
-from cotrail.data.demonstrations.files import in_form, read_demonstrations
-from cotrail.data.demonstrations.sets import RELEASED, listed_set
+from cotrail.data.demonstrations.sets import RELEASED, in_form, listed_set, read_demonstrations
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import located
 

@@ -1,17 +1,199 @@
 """A paper's experiments as one record: its file, the grid of its runs, and its tables and figures of their results."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct, to_builtins
 
+from cotrail.common.structs import merged, unusual
+from cotrail.core.budgets import NO_BUDGET, Budget
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.ports.language_model import Profile, Serving
+from cotrail.core.prompts import Prompt
+from cotrail.core.questions import GoldParagraph
 from cotrail.core.repeats import Repeat
-from cotrail.evaluation.experiments.experiment_file import Experiment
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
+from cotrail.evaluation.experiments.costs import Cost, QuestionCost
 from cotrail.evaluation.experiments.inputs import Inputs, RunKeys
-from cotrail.evaluation.experiments.recorded_runs import RecordedRun
-from cotrail.evaluation.experiments.stages import C, Stage
+from cotrail.evaluation.experiments.report_tables import ExperimentReport
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
+from cotrail.evaluation.metrics.metric import QuestionScores
+from cotrail.systems.parts.rules import Rules
 from cotrail.systems.spec import Needs
+
+# What all experiment files have.
+
+Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+ExperimentName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        max_length=200,
+        description="a name of letters, digits, dots, dashes and underscores (200 at most)",
+        examples=["main-results"],
+    ),
+]
+
+
+class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol"):
+    """Everything that determines the runs and their results; a paper adds what it varies, and its `datasets`.
+
+    models: those of `models.toml`; the default model if there are none.
+    settings: further settings of systems, by the system's name.
+    question_budget, run_budget: the most that a question of a run may take, and each run. serving: of every run.
+    """
+
+    name: ExperimentName
+    models: tuple[Any, ...] = ()
+    rules: Rules = "paper"
+    seed: Whole = 0
+    profile: Profile = "deterministic"
+    settings: dict[str, dict[str, Any]] = {}
+    question_budget: Budget = NO_BUDGET
+    run_budget: Budget = NO_BUDGET
+    serving: Serving = "live"
+
+    @property
+    def protocol(self) -> str:
+        """The paper that it follows, as files name it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models, in the order of the file."""
+        return self.models
+
+    def request(self, system: str, *settings: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
+        """A run's request: these keys, and those that the file gives to every run.
+
+        settings: of the run, over the file's; later ones win.
+        """
+        shared: dict[str, Any] = {"rules": self.rules, "seed": self.seed, "profile": self.profile}
+        later = unusual(self, "question_budget", "run_budget", "serving")
+        shared |= {name: to_builtins(each) for name, each in later.items()}
+        return {"system": system, **shared, "settings": reduce(merged, settings, self.settings.get(system, {})), **keys}
+
+
+# Runs as they are recorded, which a paper's results are read from.
+
+
+class ModelCall(Struct, frozen=True, kw_only=True):
+    """A finished call of a language model; prompt: as it was asked for, before it was cut to the model's context."""
+
+    prompt: Prompt
+    written: str
+
+
+class RecordedQuestion(Struct, frozen=True, kw_only=True):
+    """A question of a run as it stands.
+
+    answer: None if there is none (yet); scores: by the metrics of the run's dataset.
+    details: of the answer, in the type that the system names. chain: the sentences of its chain of thought, or of its
+        reader's; empty while it isn't finished.
+    paragraphs: all that its searches found, in their order.
+    cost: what its steps asked for so far. ended: whether it has an answer or failed.
+    asked: whether it has, or may yet; what was cancelled, or left over by a budget, is in no figure.
+    """
+
+    key: str
+    text: str
+    answers: tuple[str, ...]
+    answer: str | None
+    kinds: Mapping[str, str]
+    scores: QuestionScores
+    details: Struct | None = None
+    chain: tuple[str, ...] = ()
+    gold: tuple[GoldParagraph, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+    cost: QuestionCost = QuestionCost()
+    ended: bool = True
+    asked: bool = True
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """A run as it stands.
+
+    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: the names of its
+        corpora; None if nothing is retrieved.
+    questions: read while they are iterated over, once; size: how many they are, of which `unasked` were cancelled or
+        left over by a budget.
+    calls: by the name of a kind of action, the calls of each question that has any, by its key.
+    annotations: the chains that people have marked. ends: the number of questions by what ended them.
+    until: the rule by which it stops asking questions, empty where it has none.
+    pins: the identities of the engines of further roles, and the revisions of knowledge sources; see `Binding`.
+    """
+
+    id: str
+    system: str
+    settings: Any
+    dataset: str
+    model: str
+    corpus: str | None
+    questions: Iterable[RecordedQuestion]
+    calls: Callable[[str], Iterable[tuple[str, Sequence[ModelCall]]]]
+    annotations: tuple[AnnotatedChain, ...]
+    finished: int
+    cost: Cost
+    size: int = 0
+    unasked: int = 0
+    until: str = ""
+    ends: Mapping[str, int] = {}
+    pins: Mapping[str, str] = {}
+
+
+# Runs of experiments: a grid of cells, in stages.
+
+
+class ExperimentCell(Protocol):
+    """A run of an experiment, by what it varies."""
+
+    @property
+    def name(self) -> str:
+        """Name of the run in its experiment."""
+
+
+class GridCell(Struct, frozen=True, kw_only=True):
+    """A run of a grid: a system on a dataset with a model, as it is or varied."""
+
+    dataset: str
+    model: str
+    method: str
+    variation: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the run in its experiment, e.g. `strategyqa/gpt-3/rethinking/selection`."""
+        return "/".join(filter(None, (self.dataset, self.model, self.method, self.variation)))
+
+
+C = TypeVar("C", bound=ExperimentCell)
+
+
+class Stage(Struct, Generic[C], frozen=True, kw_only=True):
+    """Runs that can begin at once, and those that depend on their results.
+
+    choose: the best of the cells by the scores of their questions; then: the runs that follow it. None if none follow.
+    """
+
+    cells: tuple[C, ...]
+    choose: Callable[[Mapping[C, Sequence[QuestionScores]]], C] | None = None
+    then: Callable[[C], tuple[C, ...]] = lambda _: ()
+
+    @property
+    def planned(self) -> tuple[C, ...]:
+        """All of its runs, as if the first were the best."""
+        return (*self.cells, *self.then(self.cells[0])) if self.choose else self.cells
+
+    @property
+    def possible(self) -> tuple[C, ...]:
+        """Its runs whichever is the best."""
+        return (*self.cells, *(cell for best in self.cells for cell in self.then(best))) if self.choose else self.cells
+
+
+def at_once(cells: Iterable[C]) -> tuple[Stage[C], ...]:
+    """The only stage of an experiment in which no run depends on another's result."""
+    return (Stage(cells=tuple(cells)),)
+
 
 E = TypeVar("E", bound=Experiment)
 R = TypeVar("R")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from cotrail.common.nearest import refused_choice
-from cotrail.evaluation.experiments.experiment_file import Experiment
+from cotrail.evaluation.experiments.paper import Experiment
 
 PAPERS: dict[str, Any] = {
     "ircot": "cotrail.evaluation.experiments.ircot.paper",
@@ -23,9 +23,6 @@ Its type isn't named here, as reading a plan needs nothing of what a paper knows
 DEFAULT = "ircot"
 """The protocol of a file that names none."""
 
-FORMER = {"grid": "compare"}
-"""Former names of protocols, which files and recorded plans may have."""
-
 
 def paper_of(protocol: str) -> Any:
     """The `Paper` of that protocol; raises msgspec.ValidationError if there is none."""
@@ -36,9 +33,8 @@ def paper_of(protocol: str) -> Any:
 
 
 def protocol_of(described: Mapping[str, Any]) -> str:
-    """The protocol that a file or a stored plan names, by its name of today."""
-    protocol = str(described.get("protocol", DEFAULT))
-    return FORMER.get(protocol, protocol)
+    """The protocol that a file or a stored plan names, IRCoT's if it names none."""
+    return str(described.get("protocol", DEFAULT))
 
 
 def file_type(described: Mapping[str, Any]) -> Any:
@@ -55,12 +51,3 @@ def experiment_of(described: Mapping[str, Any]) -> Experiment:
     protocol = protocol_of(described)
     experiment: Experiment = msgspec.convert({**described, "protocol": protocol}, paper_of(protocol).file)
     return experiment
-
-
-def complete_plan(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan, as an earlier version recorded it, with the keys that experiments have had since by default."""
-    try:
-        experiment = experiment_of(plan["experiment"])
-    except (KeyError, msgspec.ValidationError):
-        return plan
-    return plan | {"experiment": msgspec.to_builtins(experiment)}

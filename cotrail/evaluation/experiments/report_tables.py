@@ -1,10 +1,85 @@
-"""Report tables as values, to be rendered for a terminal, a file or a program; scores are from 0 to 1."""
+"""Reports as values: charts, tables and whole reports, for a terminal, a file or a program to draw."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from cotrail.common.humanize import count
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, share_interval
+
+# Charts as values, for a program to draw: panels of bars or lines, with points out of 100.
+
+
+class ChartPoint(Struct, frozen=True, kw_only=True):
+    """A score in points out of 100; `answered` is that of `report_tables.Mean`.
+
+    low, high: the ends of its 95 % confidence interval over questions, where there is one.
+    runs: the names in the experiment of the runs that it was computed from.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    answered: bool = True
+    runs: tuple[str, ...] = ()
+
+
+def point_of(value: float, interval: "ConfidenceInterval | Interval | None", **fields: Any) -> ChartPoint:
+    """The point of a mean over questions, from 0 to 1, with its confidence interval where it has one."""
+    low, high = (100 * interval.low, 100 * interval.high) if interval else (None, None)
+    return ChartPoint(value=100 * value, low=low, high=high, **fields)
+
+
+def point_of_share(count: int, of: int, **fields: Any) -> ChartPoint:
+    """The point of a share of questions, with its confidence interval."""
+    return point_of(count / of, share_interval(count, of), **fields)
+
+
+Shade = Literal["light", "middle", "strong"]
+"""How much a system stands out: a baseline is light, what a paper is about strong."""
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    """A system's points, one per label; published: their source, empty for own results."""
+
+    system: str
+    shade: Shade
+    points: tuple[ChartPoint | None, ...]
+    published: str = ""
+
+
+class Panel(Struct, frozen=True, kw_only=True):
+    """One of several plots side by side."""
+
+    title: str
+    labels: tuple[str, ...]
+    series: tuple[Series, ...]
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """A chart; name: its file's name; axis, across: titles of the value axis, from 0 to 100, and of the label axis."""
+
+    name: str
+    title: str
+    axis: str
+    kind: Literal["bars", "lines"]
+    panels: tuple[Panel, ...]
+    across: str = ""
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any point has a confidence interval."""
+        return any(
+            point.low is not None
+            for panel in self.panels
+            for series in panel.series
+            for point in filter(None, series.points)
+        )
+
+
+# Report tables as values, to be rendered for a terminal, a file or a program; scores are from 0 to 1.
 
 Unit = Literal[
     "text",
@@ -161,7 +236,10 @@ def table_of(
         *_deviations([row.values[c.name] for row in cut_rows for c in columns if c.unit == "score"]),
     ]
     if not all(mean.answered for row in cut_rows for value in row.values.values() for mean in _means(value)):
-        about.append("* Some of these questions have no answer (yet): EM and F1 count them 0.")
+        about.append(
+            "* Some of these questions have no answer (yet): EM and F1 count them 0, and those nowhere that were never "
+            "asked."
+        )
     return ReportTable(name=name, title=title, columns=tuple(columns), rows=tuple(cut_rows), notes=tuple(about))
 
 
@@ -185,3 +263,50 @@ def _means(value: Value) -> Iterator[Mean]:
         yield value
     elif isinstance(value, EMAndF1):
         yield from (each for each in (value.em, value.f1) if each)
+
+
+# Report of an experiment: its tables and figures as values, which documents and displays show.
+
+NO_RESULTS = "No run of the experiment has results yet."
+
+
+class ReportedRun(Struct, frozen=True, kw_only=True):
+    """A run behind a report; name: in the experiment, or its id; facts: its configuration as names and values."""
+
+    name: str
+    id: str
+    state: str
+    facts: tuple[tuple[str, str], ...]
+
+    @property
+    def page(self) -> str:
+        """The file of its own page, relative to the report."""
+        return f"runs/{self.id}.html"
+
+    @property
+    def anchor(self) -> str:
+        """The id of its configuration on the report's page."""
+        return f"run-{self.id}"
+
+
+class ExperimentReport(Struct, frozen=True, kw_only=True):
+    """The results of an experiment beside the published ones.
+
+    subject: the protocol, models, datasets, and when it began; empty for runs that are only compared.
+    summary: how far it is, what the numbers are, and the source of the published ones.
+    tables: numbers unrounded, scores from 0 to 1.
+    runs: those behind tables and figures; plan: all that was decided before them, as names and values.
+    """
+
+    summary: str
+    tables: tuple[ReportTable, ...]
+    plots: tuple[Chart, ...] = ()
+    subject: str = ""
+    runs: tuple[ReportedRun, ...] = ()
+    plan: tuple[tuple[str, str], ...] = ()
+
+
+def completeness(runs: Sequence[bool]) -> str:
+    """How many runs have an answer to every question, in words; runs: whether each has."""
+    missing = runs.count(False)
+    return f"{count(missing, 'run')} with questions that have no answer (yet)" if missing else "all answered"

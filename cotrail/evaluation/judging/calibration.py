@@ -2,20 +2,77 @@
 
 Precision and recall are of the verdict that the rubric scores 1, in short "right": what share of the answers that the
 judge calls right are, and what share of the right ones it calls so.
+
+Labels of some answers also correct the share of right ones among all that the judge graded, by prediction-powered
+inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, https://arxiv.org/abs/2301.09633).
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import fsum, sqrt
+from statistics import NormalDist, fmean, pvariance
 
 from msgspec import Struct
 
 from cotrail.evaluation.judging.agreement import Kappa, Verdicts, cohens_kappa
-from cotrail.evaluation.judging.calibration_error import CalibrationError, calibration_error
 from cotrail.evaluation.judging.labels import Label
 from cotrail.evaluation.judging.shares import Share, share
+from cotrail.evaluation.metrics.confidence_intervals import LEVEL
+
+# Calibration error of stated confidence: how far it is from the share of what turned out right.
+#
+# As Humanity's Last Exam states it (Phan et al. 2025, arXiv:2501.14249), and BrowseComp after it (Wei et al. 2025,
+# arXiv:2504.12516): the root of the mean squared difference in bins of 100 (Hendrycks et al. 2019, arXiv:1812.04606).
+# The published script leaves the last bin out of its sum; here it counts.
+
+BIN = 100
+"""The number of statements in a bin, those that are left over being in the last one; fewer are one bin."""
+
+
+class Bin(Struct, frozen=True, kw_only=True):
+    """Statements of similar confidence: how many, their mean confidence, and the share that was right."""
+
+    statements: int
+    confidence: float
+    right: float
+
+
+class CalibrationError(Struct, frozen=True, kw_only=True):
+    """The error, from 0 to 1, with the bins that it is made of, by increasing confidence."""
+
+    error: float
+    bins: tuple[Bin, ...]
+
+
+def calibration_error(statements: Sequence[tuple[float, bool]], size: int = BIN) -> CalibrationError | None:
+    """The error of statements, each with its confidence (0 to 1) and whether it was right; None where there are none.
+
+    Statements of the same confidence are in the order in which they are given.
+    """
+    if not statements:
+        return None
+    ordered = sorted(statements, key=lambda statement: statement[0])
+    starts = range(0, max(len(ordered) // size, 1) * size, size)
+    ends = [*starts[1:], len(ordered)]
+    bins = tuple(_bin(ordered[start:end]) for start, end in zip(starts, ends, strict=True))
+    squares = fsum(each.statements * (each.confidence - each.right) ** 2 for each in bins)
+    return CalibrationError(error=sqrt(squares / len(ordered)), bins=bins)
+
+
+def _bin(statements: Sequence[tuple[float, bool]]) -> Bin:
+    return Bin(
+        statements=len(statements),
+        confidence=fmean(confidence for confidence, _ in statements),
+        right=fmean(right for _, right in statements),
+    )
+
 
 RIGHT, OTHER = "right", "not right"
 """What verdicts are called beside labels that only say whether an answer is correct."""
+
+
+LEAST_CORRECTED = 2
+"""Answers of which a variance is known."""
 
 
 class Confused(Struct, frozen=True, kw_only=True):
@@ -26,6 +83,23 @@ class Confused(Struct, frozen=True, kw_only=True):
     questions: int
 
 
+class CorrectedShare(Struct, frozen=True, kw_only=True):
+    """The share of right answers, by verdicts that labels correct.
+
+    judged: by the verdicts alone, over the `unlabelled` answers; correction: the mean of label less verdict, each 0 or
+        1, over the `compared` ones; value: both together.
+    low, high: of 95 %, for labels of answers that were drawn at random. All between 0 and 1 but the correction.
+    """
+
+    judged: float
+    correction: float
+    value: float
+    low: float
+    high: float
+    compared: int
+    unlabelled: int
+
+
 class Calibration(Struct, frozen=True, kw_only=True):
     """A judge beside people.
 
@@ -34,6 +108,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     agreement: of verdict and label, as the labels are; accuracy, precision, recall, f1: of "right".
     kappa: of verdict and label. confidence: the error of the confidence that the judge states in its verdicts; None
         where it states none, stated: on how many of the questions compared it does.
+    corrected: the share of right answers; None where fewer than two answers are compared, or have a verdict alone.
     """
 
     labelled: int
@@ -48,6 +123,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     confusion: tuple[Confused, ...]
     stated: int
     confidence: CalibrationError | None
+    corrected: CorrectedShare | None
 
 
 def calibration(
@@ -82,6 +158,34 @@ def calibration(
         ),
         stated=len(stated),
         confidence=calibration_error(stated),
+        corrected=corrected_share(
+            calls, [_is_right(verdict, scores) for key, verdict in verdicts.items() if key not in labels]
+        ),
+    )
+
+
+def corrected_share(compared: Sequence[tuple[bool, bool]], unlabelled: Sequence[bool]) -> CorrectedShare | None:
+    """The share of right answers from verdicts without a label, and from labels with their verdicts: right or not.
+
+    It is the mean of the verdicts without labels plus the mean error of those with one, and the variance of either
+    counts by its own number of answers (section 3.1, algorithm 1). None where one of both has fewer than two.
+    """
+    errors, calls = [label - verdict for label, verdict in compared], [float(each) for each in unlabelled]
+    if min(len(errors), len(calls)) < LEAST_CORRECTED:
+        return None
+    judged, correction = fmean(calls), fmean(errors)
+    width = NormalDist().inv_cdf((1 + LEVEL) / 2) * sqrt(
+        pvariance(calls) / len(calls) + pvariance(errors) / len(errors)
+    )
+    low, value, high = (min(max(judged + correction + side, 0.0), 1.0) for side in (-width, 0.0, width))
+    return CorrectedShare(
+        judged=judged,
+        correction=correction,
+        value=value,
+        low=low,
+        high=high,
+        compared=len(errors),
+        unlabelled=len(calls),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import UNSET, Struct, UnsetType
 
-from cotrail.common import tsv_files
+from cotrail.common import text_files
 from cotrail.common.json_files import decode, is_object, lines
 from cotrail.common.nearest import refused_choice
 from cotrail.errors import InputError
@@ -51,7 +51,7 @@ def _lines(path: Path) -> Iterator[tuple[str, _Line]]:
         for place, raw in lines(path, InputError):
             yield place, decode(raw, _Line, place, InputError)
     else:
-        for place, _, cells in tsv_files.rows(path, (("id",), ("verdict", "correct")), InputError):
+        for place, _, cells in text_files.rows(path, (("id",), ("verdict", "correct")), InputError):
             yield place, _of_cells(place, cells)
 
 

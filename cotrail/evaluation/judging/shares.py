@@ -8,7 +8,7 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, 
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A share with Wilson's interval of 95 %; value: None of no questions."""
+    """A share with its exact interval of 95 %; value: None of no questions."""
 
     value: float | None
     hits: int

@@ -10,9 +10,22 @@ from msgspec.structs import replace
 from cotrail.evaluation.judging.shares import Share, share
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.judge.rubric import Rubric
+from cotrail.systems.judge.system import CONTRADICTED, FAITHFUL, NO_CLAIMS, PARTLY, UNFAITHFUL
 
 PREFERENCES = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 """The scores of a run's own answer in a preference."""
+
+
+def scores_of(rubric: Rubric) -> Mapping[str, float]:
+    """The scores of the verdicts on answers by a rubric, the least where answers of the same verdict differ."""
+    match rubric.asks:
+        case "answer":
+            return rubric.scores
+        case "claims":
+            return dict.fromkeys((FAITHFUL, PARTLY, UNFAITHFUL, CONTRADICTED, NO_CLAIMS), 0.0) | {FAITHFUL: 1.0}
+        case "pair":
+            return PREFERENCES
 
 
 class Graded(Struct, frozen=True, kw_only=True):
@@ -37,6 +50,8 @@ class Tally(Struct, frozen=True, kw_only=True):
     questions: those that the mean is over: the judged ones, and those that the run never answered.
     without: others without a verdict, which count nowhere. verdicts: their shares of the judged ones.
     mean: None without questions; interval: of 95 %, None where all scores are the same and neither 0 nor 1.
+    least, most: the mean over those without a verdict, too, if each of them had the worst score of the rubric's, or the
+        best one; None without any question.
     """
 
     questions: int
@@ -46,6 +61,8 @@ class Tally(Struct, frozen=True, kw_only=True):
     verdicts: Mapping[str, Share]
     mean: float | None
     interval: ConfidenceInterval | None
+    least: float | None
+    most: float | None
 
 
 class ClaimTally(Struct, frozen=True, kw_only=True):
@@ -67,14 +84,17 @@ def tally(questions: Iterable[Graded], scores: Mapping[str, float]) -> Tally:
     questions = tuple(questions)
     said = [each.judgement.verdict for each in questions if each.judgement]
     known = [score for each in questions if (score := each.score) is not None]
+    without, worst, best = len(questions) - len(known), min(scores.values()), max(scores.values())
     return Tally(
         questions=len(known),
         judged=len(said),
         unanswered=len(known) - len(said),
-        without=len(questions) - len(known),
+        without=without,
         verdicts={verdict: share(each == verdict for each in said) for verdict in scores},
         mean=fmean(known) if known else None,
-        interval=confidence_interval(known, max(scores.values()), min(scores.values())),
+        interval=confidence_interval(known, best, worst),
+        least=fmean([*known, *[worst] * without]) if questions else None,
+        most=fmean([*known, *[best] * without]) if questions else None,
     )
 
 

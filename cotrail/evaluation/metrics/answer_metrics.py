@@ -1,10 +1,102 @@
 """The metrics of a question's answer."""
 
+from collections.abc import Callable, Sequence
+from operator import contains
+
+from cotrail.common.answer_normalization import normalized, rouge_l
+from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import tuning_f1
-from cotrail.evaluation.metrics.cover_em import cover_em, cover_em_words
-from cotrail.evaluation.metrics.crag import crag_score
-from cotrail.evaluation.metrics.long_answers import long_answer_score
+from cotrail.evaluation.metrics.drop import published_spans
 from cotrail.evaluation.metrics.metric import Metric
+
+# Cover exact match (cover-EM): whether an answer contains a published one, both normalized.
+#
+# Two definitions are in use, and they differ in both directions. By substring, "no" is in "I know" and "red fox" isn't
+# in "the fox is red"; by words, it is the other way round.
+
+Covers = Callable[[str, str], bool]
+"""Says whether a prediction covers a published span, both normalized; the span has a word at least."""
+
+
+def cover_em(prediction: str, answers: Sequence[str]) -> float | None:
+    """1 if a published answer is a substring of the prediction, else 0; None where none is published.
+
+    The metric of Search-in-the-Chain (section 4.1) and of Self-Ask, and FlashRAG's `acc`. Here an answer of several
+    spans (IIRC) must be covered in all of them, and one without words is covered by a prediction without words alone.
+    """
+    return _covered(contains, prediction, answers)
+
+
+def cover_em_words(prediction: str, answers: Sequence[str]) -> float | None:
+    """1 if the prediction has all words of a published answer, in any order, else 0; None where none is published.
+
+    The accuracy of UltraRAG and of R1-Searcher (its ACC_R). Several spans, and none, as in `cover_em`.
+    """
+    return _covered(_has_words, prediction, answers)
+
+
+def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float | None:
+    if not answers:
+        return None
+    said = normalized(prediction)
+    spans_of = (map(normalized, published_spans(answer)) for answer in answers)
+    return float(any(all(covers(said, span) if span else not said for span in spans) for spans in spans_of))
+
+
+def _has_words(prediction: str, span: str) -> bool:
+    return set(span.split()) <= set(prediction.split())
+
+
+# CRAG's three-valued score, as far as it needs no judge (facebookresearch/CRAG, `local_evaluation.py`).
+#
+# CRAG rewards saying that one doesn't know over being wrong. Its script asks a language model whether an answer that
+# isn't equal to a published one agrees with it; without that judge such an answer counts as wrong, so this is the
+# lowest that the score can be. The paper's perfect and acceptable answers (1 and 0.5) are told apart by people, and not
+# by the script.
+
+_UNKNOWN = "i don't know"
+"""What an answer that is missing says somewhere."""
+
+_FALSE_PREMISE = "invalid"
+"""What both answers say of a question whose premise is false, in whatever words."""
+
+
+def crag_score(prediction: str, answers: Sequence[str]) -> float | None:
+    """1 for a right answer, 0 for a missing one, -1 for any other; None where none is published.
+
+    Missing is an empty answer, and one that says "I don't know", with a typographic apostrophe too. Right is what
+    equals a published answer apart from case and outer white space, or what calls a question invalid whose answer does.
+    """
+    if not answers:
+        return None
+    said = _plain(prediction)
+    if not said or _UNKNOWN in said:
+        return 0.0
+    return 1.0 if any(_agree(said, _plain(answer)) for answer in answers) else -1.0
+
+
+def _agree(said: str, published: str) -> bool:
+    return said == published or (_FALSE_PREMISE in said and _FALSE_PREMISE in published)
+
+
+def _plain(text: str) -> str:
+    return text.strip().lower().replace("\u2019", "'")
+
+
+# ROUGE-L of long answers in free form, which share few exact words with a published one (ELI5).
+
+
+def long_answer_score(scoring: Scoring, prediction: str, answers: Sequence[str]) -> float | None:
+    """ROUGE-L with the nearest published answer, from 0 to 1; None where they aren't long, and where none is published.
+
+    Search-in-the-Chain doesn't say which ROUGE-L it reports; this is rouge-score's. KILT's `eval_downstream.py` takes
+    the best over the answers too, but computes it by the package `rouge`, which neither lower-cases nor removes
+    punctuation, so its figures aren't comparable with these.
+    """
+    if not scoring.long_answers or not answers:
+        return None
+    return max(rouge_l(prediction, answer) for answer in answers)
+
 
 METRICS = (
     Metric(

@@ -1,12 +1,104 @@
 """Exact match and F1 of answers, with the arithmetic of the datasets' official evaluation scripts."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
-from cotrail.data.datasets.scoring import RuleName, Scoring
-from cotrail.evaluation.metrics.accuracy import verdict_scores
-from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, published_spans
-from cotrail.evaluation.metrics.em_f1 import AnswerScores
-from cotrail.evaluation.metrics.word_overlap import hotpotqa_scores, kilt_scores, musique_scores
+from msgspec import Struct
+
+from cotrail.common.answer_normalization import normalized
+from cotrail.data.datasets.spec import RuleName, Scoring
+from cotrail.evaluation.metrics.drop import (
+    FULL_OVERLAP,
+    NO_OVERLAP,
+    AnswerScores,
+    drop_scores,
+    predicted_spans,
+    published_spans,
+)
+from cotrail.faithfulness.tasks import VERDICTS
+
+# Exact match and word overlap of two answers, as the official scripts of HotpotQA, MuSiQue and KILT compute them.
+#
+# The scripts: `hotpot_evaluate_v1.py` (hotpotqa/hotpot), which `2wikimultihop_evaluate_v1.1.py`
+# (Alab-NII/2wikimultihop) follows, `evaluate_v1.0.py` (StonyBrookNLP/musique) and `kilt/eval_downstream.py`
+# (facebookresearch/KILT).
+
+_VERDICTS = {"yes", "no", "noanswer"}
+
+
+def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
+    """HotpotQA's scores: yes, no and noanswer score 0 against anything else, even if they share words."""
+    predicted, gold = normalized(prediction), normalized(answer)
+    if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
+        return NO_OVERLAP
+    return _overlap(predicted, gold)
+
+
+def musique_scores(prediction: str, answer: str) -> AnswerScores:
+    """MuSiQue's and SQuAD 2's scores: an answer without words matches another such answer, and nothing else."""
+    predicted, gold = normalized(prediction), normalized(answer)
+    if not predicted and not gold:
+        return FULL_OVERLAP
+    return _overlap(predicted, gold)
+
+
+def kilt_scores(prediction: str, answer: str) -> AnswerScores:
+    """KILT's scores: an empty prediction scores 0; other texts without words match exactly and overlap in nothing."""
+    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else NO_OVERLAP
+
+
+def _overlap(predicted: str, gold: str) -> AnswerScores:
+    if predicted and predicted == gold:
+        return FULL_OVERLAP
+    em = float(predicted == gold)
+    words, gold_words = predicted.split(), gold.split()
+    if set(words).isdisjoint(gold_words):
+        return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
+    shared = (Counter(words) & Counter(gold_words)).total()
+    precision, recall = shared / len(words), shared / len(gold_words)
+    return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)
+
+
+# Accuracy of answers that are labels: yes/no (StrategyQA), true/false (INFOTABS), FEVER's two or three.
+
+
+class Accuracy(Struct, frozen=True, kw_only=True):
+    """Counts over `of` answers: right ones, and unclear ones, which are neither of the two words.
+
+    Unclear answers are wrong. The adjusted accuracy of the released code of Rethinking with Retrieval counts them half.
+    """
+
+    right: int
+    unclear: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """The accuracy, from 0 to 1."""
+        return self.right / self.of
+
+    @property
+    def adjusted(self) -> float:
+        """The adjusted accuracy, from 0 to 1."""
+        return (self.right + self.unclear / 2) / self.of
+
+
+def verdict_scores(prediction: str, answer: str) -> AnswerScores:
+    """Score 1 if the prediction is that label, apart from case and punctuation, else 0."""
+    return FULL_OVERLAP if normalized(prediction) == normalized(answer) else NO_OVERLAP
+
+
+def is_unclear(prediction: str, answer: str) -> bool:
+    """Return whether the prediction is neither of the two words that answers can be; False for free-text answers."""
+    words = next((words for words in VERDICTS.values() if normalized(answer) in words), None)
+    return words is not None and normalized(prediction) not in words
+
+
+def accuracy(judgements: Iterable[tuple[bool, bool]]) -> Accuracy:
+    """The accuracy over answers; judgements: for each whether it is right, and whether it is unclear."""
+    pairs = tuple(judgements)
+    return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))
+
 
 ScoringRule = Callable[[str, str], AnswerScores]
 """Scores a prediction against one published answer."""

@@ -1,6 +1,6 @@
 """Confidence sequences of means: intervals that hold at every number of questions at once.
 
-A confidence interval keeps its promise for a number of questions that was fixed beforehand. Whoever looks again and
+A confidence interval keeps its promise for a number of questions that was fixed beforehand. Someone who looks again and
 again, and stops as soon as the interval is narrow or excludes 0, breaks it. A confidence sequence keeps it at all
 looks together: with a probability of 95 % none of its intervals misses the mean, whenever and why ever one stops.
 

@@ -9,7 +9,7 @@ from rapidfuzz import fuzz
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph, Question
-from cotrail.data.datasets.annotated import ParagraphLookup
+from cotrail.data.datasets.spec import ParagraphLookup
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 
 ParagraphsOfTitle = Callable[[str], Iterable[Paragraph]]

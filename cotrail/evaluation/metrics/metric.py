@@ -1,6 +1,6 @@
 """A metric of questions as one record, and what metrics are computed from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isinf
 from typing import Literal
@@ -9,17 +9,22 @@ from msgspec import Struct
 
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.questions import GoldParagraph
-from cotrail.data.datasets.scoring import Scoring
+from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.em_f1 import AnswerScores
-from cotrail.evaluation.metrics.rankings import Judged
+from cotrail.evaluation.metrics.drop import AnswerScores
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     ComparedParagraphs,
+    Judged,
     SupportScores,
     compared_paragraphs,
     judged_of,
     support_of,
 )
+
+# Scores by the names of metrics, for what only passes them on.
+
+QuestionScores = Mapping[str, float | None]
+"""Scores of one question by the names of the metrics; None where the dataset publishes nothing to compare with."""
 
 
 class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
@@ -30,6 +35,7 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
     pinned: the passage that the question is about, see `support_scores`.
     stated: the span that an answer of several sentences states, if any: exact match and F1 are its.
     answering: whether the run has answers; an empty one of a run that has none isn't scored.
+    searching: whether it searches for paragraphs; one that doesn't has missed none.
     """
 
     scoring: Scoring
@@ -40,6 +46,7 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
     pinned: GoldParagraph | None = None
     stated: str = ""
     answering: bool = True
+    searching: bool = True
 
     @property
     def written(self) -> str:
@@ -124,5 +131,7 @@ class Metric(MetricFacts, frozen=True, kw_only=True):
 
     def value(self, question: ScoredQuestion) -> float | None:
         """The value for a question, finished or not."""
+        if self.of == "paragraphs" and not question.searching:
+            return None
         score = self.score(question)
         return 0.0 if self.of == "answer" and question.answer is None and score is not None else score

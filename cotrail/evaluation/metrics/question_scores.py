@@ -1,28 +1,37 @@
 """Scores of a question by every metric, and their means over a run and over its kinds of questions."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
 from statistics import fmean
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import GoldParagraph
+from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
-from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
+from cotrail.evaluation.metrics.metric import Metric, MetricFacts, QuestionScores, ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.metrics.scores import QuestionScores
 
 CAVEAT = (
-    "EM, F1, precision and recall are means over the questions that publish what they need; a question without an "
-    "answer counts 0 for its answer, and for its paragraphs with what it has collected. The 95 % confidence intervals "
-    "are over questions: Wilson's where each scores 0 or 1, Student's t otherwise, and none where all have the same "
-    "other score."
+    "EM, F1, precision and recall are means over the questions that publish what they need. A question without an "
+    "answer counts 0 for its answer, and for its paragraphs with what it has collected; one that was never asked, as a "
+    "budget or a person ended the run, counts nowhere. The 95 % confidence intervals are over questions: Clopper and "
+    "Pearson's where each scores 0 or 1, Gaffke's for other scores. Numbers of things have Student's t, which misses "
+    "more often than it says where few questions have most of them."
 )
 
+LEFT_OVER_CAVEAT = (
+    "Where a rule, a budget or a person ended a run, the number of questions wasn't fixed beforehand: there the "
+    "intervals are confidence sequences (Waudby-Smith & Ramdas 2024), which hold wherever a run ends if the order of "
+    "the questions doesn't depend on them, and are wider. Numbers of things have none."
+)
 
-Interval = Callable[[Metric, Sequence[float]], ConfidenceInterval | None]
-
+IntervalOf = Callable[[MetricFacts, Sequence[float]], ConfidenceInterval | None]
+"""Computes the interval of a metric's mean from the questions' scores."""
 
 Columns = Mapping[str, Sequence[float | None]]
 
@@ -47,18 +56,18 @@ def question_scores(question: ScoredQuestion) -> QuestionScores:
     return {name: metric.value(question) for name, metric in METRICS.items()}
 
 
-def usual_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterval | None:
+def usual_interval(metric: MetricFacts, scores: Sequence[float]) -> ConfidenceInterval | None:
     """The interval of a metric's mean over a number of questions that was fixed beforehand."""
     return confidence_interval(scores, metric.highest, metric.lowest)
 
 
-def mean_scores(scores: Sequence[QuestionScores], interval: Interval = usual_interval) -> MeanScores:
+def mean_scores(scores: Sequence[QuestionScores], interval: IntervalOf = usual_interval) -> MeanScores:
     """The means over these questions; interval: how those of the means are computed."""
     return _means(_columns(scores), range(len(scores)), interval)
 
 
 def kinded_means(
-    scored: Sequence[KindedScores], interval: Interval = usual_interval
+    scored: Sequence[KindedScores], interval: IntervalOf = usual_interval
 ) -> tuple[MeanScores, dict[str, dict[str, MeanScores]]]:
     """The means over these questions, and over those of each kind, by the name of that sort of kinds.
 
@@ -81,7 +90,7 @@ def _columns(scores: Sequence[QuestionScores]) -> Columns:
     return dict(zip(METRICS, columns, strict=False))
 
 
-def _means(columns: Columns, places: Sequence[int], interval: Interval) -> MeanScores:
+def _means(columns: Columns, places: Sequence[int], interval: IntervalOf) -> MeanScores:
     """The means over the questions at these places."""
     known = {
         name: [value for value in map(column.__getitem__, places) if value is not None]
@@ -96,3 +105,96 @@ def _means(columns: Columns, places: Sequence[int], interval: Interval) -> MeanS
 
 def _by_size(parts: Mapping[str, Sequence[int]]) -> list[str]:
     return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
+
+
+# Scoring of recorded questions by the metrics of their run's dataset.
+
+
+class Scorable(Protocol):
+    """What scores take of a recorded question; see `ScoredQuestion`. paragraphs: the collected ones."""
+
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def answer(self) -> str | None: ...  # noqa: D102
+    @property
+    def answers(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def gold(self) -> tuple[GoldParagraph, ...]: ...  # noqa: D102
+    @property
+    def pinned(self) -> GoldParagraph | None: ...  # noqa: D102
+    @property
+    def stated(self) -> str: ...  # noqa: D102
+    @property
+    def paragraphs(self) -> tuple[Paragraph, ...]: ...  # noqa: D102
+
+
+class ScoredRun(Protocol):
+    """What scores take of a recorded run."""
+
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def system_version(self) -> int: ...  # noqa: D102
+    @property
+    def settings(self) -> dict[str, Any]: ...  # noqa: D102
+    @property
+    def dataset(self) -> str: ...  # noqa: D102
+    @property
+    def searches(self) -> bool: ...  # noqa: D102
+
+
+class Answering(Protocol):
+    """A system, as far as scores need it."""
+
+    @property
+    def judges(self) -> bool: ...  # noqa: D102
+    def answers_with(self, settings: Mapping[str, Any]) -> bool: ...  # noqa: D102
+
+
+CANCELLED = "cancelled"
+"""The status of a question that a person, a rule or a budget ended before it was answered: it has no scores."""
+
+FindRecorded = Callable[[str, int], Answering | None]
+Score = Callable[[Scorable], QuestionScores]
+
+
+def scorer(run: ScoredRun, find_recorded: FindRecorded, metrics: Iterable[str] = METRICS) -> Score:
+    """What scores the questions of a run by these metrics.
+
+    find_recorded: `cotrail.systems.registry.recorded_system`.
+    """
+    system, scoring = find_recorded(run.system, run.system_version), scoring_of(run.dataset)
+    answering = system is None or system.answers_with(run.settings)
+    named = {name: _shared(METRICS[name]) for name in metrics}
+    if system is not None and system.judges:  # a verdict isn't an answer
+        return lambda _: dict.fromkeys(named)
+
+    def scored(question: Scorable) -> QuestionScores:
+        if question.status == CANCELLED:
+            return dict.fromkeys(named)
+        asked = ScoredQuestion(
+            scoring=scoring,
+            answer=question.answer,
+            answers=question.answers,
+            collected=question.paragraphs,
+            gold=question.gold,
+            pinned=question.pinned,
+            stated=question.stated,
+            answering=answering,
+            searching=run.searches,
+        )
+        return {name: value(asked) for name, value in named.items()}
+
+    return scored
+
+
+def _shared(metric: Metric) -> Callable[[ScoredQuestion], float | None]:
+    """The metric's value, equal ones as one object: means look at those of many questions again and again."""
+    values: dict[float | None, float | None] = {}
+
+    def value(question: ScoredQuestion) -> float | None:
+        found = metric.value(question)
+        return values.setdefault(found, found)
+
+    return value

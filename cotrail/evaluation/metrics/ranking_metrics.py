@@ -3,7 +3,7 @@
 from functools import partial
 
 from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
-from cotrail.evaluation.metrics.rankings import ndcg, recall_at, reciprocal_rank
+from cotrail.evaluation.metrics.supporting_paragraphs import ndcg, recall_at, reciprocal_rank
 
 NDCG_CUT = 10
 """The paragraphs that NDCG looks at, as in BEIR and BrowseComp-Plus."""

@@ -11,7 +11,10 @@ METRICS: dict[str, Metric] = {
         *ranking_metrics.METRICS,
     )
 }
-"""The metrics by name."""
+"""The metrics by name; extensions add to them."""
+
+BUILT_IN = frozenset(METRICS)
+"""The names of those that every process knows."""
 
 
 def main_metrics() -> tuple[Metric, ...]:

@@ -2,7 +2,7 @@
 
 The interval is the confidence sequence of the questions in their order, which is random, so that stopping by it keeps
 its promise (`cotrail.evaluation.metrics.confidence_sequences`). After how many questions a rule stops follows from
-their scores alone: whoever looks, and how often, finds the same number.
+their scores alone: anyone who looks, however often, finds the same number.
 """
 
 import re
@@ -17,7 +17,8 @@ from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence, narrower_after
-from cotrail.evaluation.metrics.metric import Metric
+from cotrail.evaluation.metrics.metric import Metric, MetricFacts
+from cotrail.evaluation.metrics.question_scores import IntervalOf, usual_interval
 from cotrail.evaluation.metrics.registry import METRICS
 
 SHORT_NAMES = {
@@ -73,7 +74,17 @@ def rule_of(provenance: Mapping[str, Any]) -> StopRule | None:
     return parse_rule(provenance[UNTIL]) if UNTIL in provenance else None
 
 
-def sequence_interval(metric: Metric, scores: Sequence[float]) -> ConfidenceInterval | None:
+def until(provenance: Mapping[str, Any]) -> str:
+    """The rule by which a run stops asking questions, as it was written; empty where it asks all."""
+    return str(provenance.get(UNTIL, ""))
+
+
+def interval_of(*, is_fixed: bool) -> IntervalOf:
+    """What computes a mean's interval: the usual one where the number of questions was fixed beforehand."""
+    return usual_interval if is_fixed else sequence_interval
+
+
+def sequence_interval(metric: MetricFacts, scores: Sequence[float]) -> ConfidenceInterval | None:
     """The interval of a metric's mean that holds at every stop; None for a number without a bound."""
     return None if metric.is_count else confidence_sequence(scores, metric.highest, metric.lowest)
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from cotrail.audit.asked_questions import AskedQuestions
+from cotrail.common.canonical_json import shortened
 from cotrail.common.humanize import count
-from cotrail.common.short_digests import shortened
-from cotrail.core.budgets import RUN, Budget
-from cotrail.core.ended_by import LIMIT, UNTIL, shown_ends
+from cotrail.core.budgets import RUN, Budget, Budgets
+from cotrail.core.history import LIMIT, UNTIL, shown_ends
 from cotrail.evaluation.plans.plan import Plan
 
 PARTS = {"asked": "texts", "answers": "published answers", "gold": "gold paragraphs"}
@@ -34,10 +34,11 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     questions: their number and digests, computed from their rows as they are.
     unended, blocked, failed, cancelled: how many of its questions are, cancelled by a person; unasked: how many of
         those had no step begun.
-    ends: how many questions ended by what (`cotrail.core.ended_by`).
+    ends: how many questions ended by what (`cotrail.core.history`).
     retried: questions that had failed and were opened again.
     taken_over: steps that a fork has from its origin.
     corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on this machine.
+    budgets: those of today, which a person may have raised; None where that isn't known.
     """
 
     questions: AskedQuestions
@@ -51,6 +52,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     taken_over: int = 0
     corpora: Mapping[str, str | None] = {}
     compared: tuple[ComparedRun, ...] = ()
+    budgets: Budgets | None = None
 
 
 def deviations(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
@@ -78,9 +80,12 @@ def remarks(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
     return tuple(text for is_so, text in said if is_so)
 
 
-def unplanned(plan: Plan | None, metrics: Collection[str], runs: Collection[str]) -> tuple[str, ...]:
+def unplanned(
+    plan: Plan | None, metrics: Collection[str], runs: Collection[str], deciding: str = ""
+) -> tuple[str, ...]:
     """What is shown and wasn't planned: metrics by name, and the runs that this one is compared with, by id.
 
+    deciding: the metric that decides the comparison, if there is one.
     plan: with ids in place of the names of runs; None where the run was submitted before plans were recorded, which
         says nothing of what was intended.
     """
@@ -89,7 +94,10 @@ def unplanned(plan: Plan | None, metrics: Collection[str], runs: Collection[str]
     named = plan.comparison.runs if plan.comparison else ()
     others = tuple(run for run in dict.fromkeys(runs) if run not in named)
     unmeasured = tuple(name for name in dict.fromkeys(metrics) if name not in plan.metrics)
+    compares_by = plan.comparison.metric if plan.comparison else ""
+    decides_otherwise = deciding not in ("", compares_by) and compares_by
     return (
+        *([f"the plan compares by {compares_by}, and {deciding} decides here"] if decides_otherwise else []),
         *(f"the plan doesn't report {name}" for name in unmeasured),
         *(f"the plan makes no comparison with {run}" for run in others),
     )
@@ -119,6 +127,12 @@ def _of_questions(plan: Plan, facts: RunFacts) -> Iterator[str]:
 
 
 def _of_ends(plan: Plan, facts: RunFacts) -> Iterator[str]:
+    for of in ("question", "run") if facts.budgets is not None else ():
+        planned, now = getattr(plan.budgets, of), getattr(facts.budgets, of)
+        for name in Budget.__struct_fields__:
+            limit, before = getattr(now, name), getattr(planned, name)
+            if limit is not None and before is not None and limit != before:
+                yield f"the {of} budget of {name} was raised to {limit:,g}, and {before:,g} was planned"
     size = count(facts.questions.count, "question")
     others = {end: number for end, number in facts.ends.items() if _is_rule(end) and not _is_planned(plan, end)}
     if others:

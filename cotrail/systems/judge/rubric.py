@@ -2,13 +2,17 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.common.nearest import unknown
 from cotrail.common.placeholders import places
+from cotrail.common.refusals import refusal
+from cotrail.common.toml_files import read_toml
+from cotrail.errors import InputError, UnknownNameError
 
 Name = Annotated[str, Meta(min_length=1, max_length=60)]
 
@@ -18,11 +22,14 @@ BUILT_IN = ("correct", "browsecomp-plus", "frames", "simpleqa", "crag", "faithfu
 PREFERENCES = {"first": 1.0, "second": 0.0, "tie": 0.5}
 """The verdicts on two answers with the score of the first one."""
 
-_PLACES = {
+_PLACES_OF = {
     "answer": ("{question}", "{answers}", "{answer}", "{sentences}", "{paragraphs}"),
     "claims": ("{question}", "{paragraphs}", "{claim}"),
     "pair": ("{question}", "{answers}", "{first}", "{second}"),
 }
+PLACES = frozenset(place for places in _PLACES_OF.values() for place in places)
+"""All places that words may have."""
+
 _NEEDED = {"answer": ("{answer}",), "claims": ("{paragraphs}", "{claim}"), "pair": ("{first}", "{second}")}
 _OF_CLAIMS = ("{question}", "{answer}", "{sentences}")
 
@@ -83,7 +90,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("a final answer is extracted where one answer is graded alone")
         if self.asks == "claims" and self.confidence:
             raise ValueError("verdicts on claims have no confidence")
-        _check_places("words", self.words, _PLACES[self.asks], _NEEDED[self.asks])
+        _check_places("words", self.words, _PLACES_OF[self.asks], _NEEDED[self.asks])
         if self.claims:
             _check_places("claims", self.claims, _OF_CLAIMS, ())
 
@@ -112,3 +119,30 @@ def built_in(name: str) -> Rubric:
     """The rubric of that name that comes with cotrail."""
     file = files("cotrail.systems.judge") / "rubrics" / f"{name}.toml"
     return msgspec.toml.decode(file.read_bytes(), type=Rubric)
+
+
+# Rubrics by what people name: a built-in one, or a file of their own.
+
+
+def find_rubric(given: str) -> Rubric:
+    """The built-in rubric of that name, or the one in that TOML file; raises UnknownNameError, InputError."""
+    if given in BUILT_IN:
+        return built_in(given)
+    path = Path(given)
+    if path.suffix == ".toml" or path.is_file():
+        return _read(path)
+    raise UnknownNameError(f"{unknown('rubric', given, BUILT_IN)}; or name a TOML file of your own")
+
+
+def _read(path: Path) -> Rubric:
+    try:
+        values: dict[str, Any] = read_toml(path, "the rubric")
+    except OSError as error:
+        raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
+    try:
+        rubric = msgspec.convert(values, Rubric)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the rubric {path}: {refusal(error, Rubric, values)}; correct it") from error
+    if rubric.name in BUILT_IN and rubric != built_in(rubric.name):
+        raise InputError(f"the rubric {path} isn't the built-in {rubric.name!r}: give it a name of its own")
+    return rubric

@@ -3,21 +3,51 @@
 import math
 import re
 import unicodedata
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
+from cotrail.common.humanize import Positive
 from cotrail.core.actions.extract import Extract
 from cotrail.core.actions.generate import Read
 from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.extractor import EXTRACTOR
+from cotrail.core.ports.encoders import EXTRACTOR
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Asked, Prompt, Shown, user
 from cotrail.core.results import Extracted, Generated
 from cotrail.core.system import Part, expect
-from cotrail.systems.parts.document_reader_settings import DocumentReaderSettings
+
+# The settings of readers of single documents.
+
+Reader = Literal["model", "extractor"]
+Confidence = Literal["probability", "document"]
+Readings = Literal["document", "any"]
+
+
+class DocumentReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reader of single documents."""
+
+    reader: Reader = "model"
+    """Who reads the answer to a query from its document: the run's language model by a short prompt, or the run's
+    extractor."""
+
+    confidence: Confidence = "probability"
+    """How sure the language model is of what it read: by the `probability` of its words; or, for models that tell none
+    or think, sure where its answer stands in the `document`."""
+
+    readings: Readings = "document"
+    """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
+    recorded, and the document has no answer then."""
+
+    max_answer_tokens: Positive = 32
+    """The most tokens of a reader's answer."""
+
+    max_paragraph_words: Positive = 350
+    """A document is cut to this many words where the model is shown it."""
+
 
 UNANSWERABLE = "unanswerable"
 
@@ -113,7 +143,7 @@ def confidence(log_probabilities: tuple[float, ...]) -> float:
 
 def _reading(reply: Generated) -> Reading:
     text = reply.text.strip().removesuffix(".").strip("\"'")
-    # Records of former versions have thoughts in a text's first line.
+    # Thoughts that nothing marks as such for the model stay in its text.
     is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
     return Reading(
         text=text if is_answer else "",

@@ -1,12 +1,102 @@
 """Prompt settings, and the passages and instructions that stand in the prompts of all systems."""
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
+import msgspec
 from msgspec import Struct
 
-from cotrail.core.demonstrations import Drop
+from cotrail.common.placeholders import split
+from cotrail.core.demonstrations import AnswerForm, Drop, Shots
 from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.prompts import Piece
 from cotrail.core.questions import GoldParagraph, Question
+
+# The words of a system's prompts: files of the package, which a run may replace by its own.
+
+Filling = str | Piece | Iterable[str | Piece]
+"""What is put in a place: a text or a piece, or several."""
+
+
+@cache
+def own_words(system: str) -> Mapping[str, str]:
+    """The words of a system's prompts by name: the files `NAME.txt` of its folder in `cotrail/systems/words`.
+
+    Recorded runs replay by the words of the version that they pin: who changes these files counts the version up.
+    """
+    folder = files("cotrail.systems") / "words" / system
+    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".txt")}
+    return MappingProxyType({name.removesuffix(".txt"): texts[name].strip("\n") for name in sorted(texts)})
+
+
+def chosen_words(shots: Shots, own: Mapping[str, str], name: str) -> str:
+    """The words of the prompt of that name: those that the run brings, or else the system's own."""
+    brought = {each.id: each.question for each in shots[AnswerForm.PROMPT].items} if AnswerForm.PROMPT in shots else {}
+    return brought.get(name, own[name])
+
+
+def filled(words: str, **values: Filling) -> tuple[str | Piece, ...]:
+    """The words with these values in the places of their names; places without a value stay as they stand.
+
+    What a value holds is never looked at, so that a question may have brackets of its own.
+    """
+    return tuple(piece for part in split(words) for piece in _filled(part, values) if piece != "")
+
+
+def _filled(part: str, values: Mapping[str, Filling]) -> Iterable[str | Piece]:
+    name = part[1:-1]
+    if part != f"{{{name}}}" or name not in values:
+        return (part,)
+    value = values[name]
+    return (value,) if isinstance(value, str | Piece) else value
+
+
+def worded(shots: Shots, own: Mapping[str, str], name: str, **values: Filling) -> tuple[str | Piece, ...]:
+    """The pieces of the prompt of that name; see `chosen_words` and `filled`."""
+    return filled(chosen_words(shots, own, name), **values)
+
+
+# Settings with other defaults than the type that systems share.
+
+SettingsT = TypeVar("SettingsT", bound=Struct)
+
+
+def with_defaults(settings: type[SettingsT], **defaults: Any) -> type[SettingsT]:
+    """The settings with these defaults; a default that is settings itself brings its own type, and so its defaults."""
+    types = {field.name: field.type for field in msgspec.structs.fields(settings)}
+    fields = [
+        (name, type(value) if isinstance(value, Struct) else types[name], value) for name, value in defaults.items()
+    ]
+    made = msgspec.defstruct(
+        settings.__name__, fields, bases=(settings,), frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
+    return cast("type[SettingsT]", made)
+
+
+# Fields of a request that are short for settings of its system, and where systems have these.
+
+SHORT: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "reader": (("reading", "reader"),),
+    "retrieval_count": (("retrieval", "retrieval_count"), ("retrieval_count",), ("search", "count")),
+    "max_sentences": (("max_sentences",),),
+    "task": (("task",),),
+    "chains": (("chains",),),
+    "variant": (("variant",),),
+}
+"""The fields, each with the paths where systems have it; the first counts."""
+
+
+def short_path(field: str, settings: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Where a system with these settings has what the field is short for; None where it has no such setting."""
+    return next((path for path in SHORT[field] if _has(settings, path)), None)
+
+
+def _has(tree: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    head, *rest = path
+    return head in tree and (not rest or _has(tree[head], tuple(rest)))
 
 
 class PromptSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

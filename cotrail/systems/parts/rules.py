@@ -44,7 +44,7 @@ def released_retrieval(*, instructed: bool) -> dict[str, Any]:
     """The settings by which searches follow the released code of IRCoT."""
     return {
         "retrieval": {"duplicates": "released", "distinct_texts": True, "pinned": "released"},
-        "pages": {"scope": "after", "max_tokens": released_tokens(instructed=instructed)},
+        "pages": {"scope": "after", "found": "released", "max_tokens": released_tokens(instructed=instructed)},
     }
 
 

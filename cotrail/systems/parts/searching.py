@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive
 from cotrail.core.actions.open import Open
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.paragraphs import Paragraph

@@ -1,29 +1,128 @@
-"""ProbTree: a question's tree, answered from below by the likeliest of several answers (Cao et al., 2023)."""
+"""ProbTree: a question's tree, answered from below by the likeliest of several answers (Cao et al., 2023).
 
-from collections.abc import Iterable, Sequence
+Candidates for the answer to a question, as chains of thought state them (Cao et al., 2023, section 3.2).
+
+The decomposition of a question into a tree, as a model writes it (Cao et al., 2023, section 3.1).
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.common.printable_text import storable
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, plain
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.in_parallel import in_parallel
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.answers import mean_score
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
-from cotrail.systems.parts.steps import last_step
-from cotrail.systems.parts.words import own_words, worded
-from cotrail.systems.probtree.candidates import NOT_KNOWN, candidate
-from cotrail.systems.probtree.decomposition import tree_of
-from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source
+from cotrail.systems.parts.steps import in_parallel, last_step
+from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source, has_references
 from cotrail.systems.spec import Needs, SystemSpec
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"\s*")
+
+
+class Parts(Struct, frozen=True):
+    """The questions that a question is decomposed into, and the mean log probability of their list."""
+
+    questions: tuple[str, ...]
+    score: float
+
+
+NO_PARTS = Parts((), UNKNOWN)
+
+
+def tree_of(question: str, written: Generated, most: int) -> tuple[Node, ...]:
+    """The tree under a question, in post-order, of at most so many nodes.
+
+    The question's own parts are those under it, or else the first ones, since a model may copy it with a difference.
+    """
+    parts = parts_in(written)
+    nodes: list[Node] = []
+    room = most - 1
+
+    def plant(asked: str, own: Parts, above: frozenset[str]) -> int:
+        nonlocal room
+        above |= {asked}
+        if has_references(asked) or len(own.questions) > room or above & set(own.questions):
+            own = NO_PARTS
+        room -= len(own.questions)
+        children = tuple(plant(each, parts.get(each, NO_PARTS), above) for each in own.questions)
+        score = own.score if children else None
+        nodes.append(Node(number=len(nodes), question=asked, children=children, decomposition=score))
+        return len(nodes) - 1
+
+    plant(question, parts.get(question, next(iter(parts.values()), NO_PARTS)), frozenset())
+    return tuple(nodes)
+
+
+def parts_in(written: Generated) -> Mapping[str, Parts]:
+    """The parts of each question that a text names, before its JSON ends or breaks off."""
+    return {
+        storable(name.strip()): Parts(_questions(value), UNKNOWN if score is None else score)
+        for name, value, start, end in _entries(written.text)
+        for score in (mean_score(written, start, end),)
+    }
+
+
+def _questions(value: Any) -> tuple[str, ...]:
+    """The questions in a list; none where it holds anything else."""
+    asked = value if isinstance(value, list) else ()
+    texts = tuple(storable(each.strip()) for each in asked if isinstance(each, str))
+    return texts if all(texts) and len(texts) == len(asked) else ()
+
+
+def _entries(text: str) -> Iterator[tuple[str, Any, int, int]]:
+    """The names and values of the first JSON object in a text, and where each value begins and ends."""
+    place, separator = text.find("{"), "{"
+    while place >= 0 and text[place : place + 1] == separator:
+        try:
+            name, place = _DECODER.raw_decode(text, _behind_space(text, place + 1))
+            place = _behind_space(text, place)
+            if not isinstance(name, str) or text[place : place + 1] != ":":
+                return
+            start = _behind_space(text, place + 1)
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return
+        yield name, value, start, end
+        place, separator = _behind_space(text, end), ","
+
+
+def _behind_space(text: str, place: int) -> int:
+    match = _SPACE.match(text, place)
+    return match.end() if match else place
+
+
+NOT_KNOWN = "Unknown"
+STATEMENT = "So the answer is:"
+
+
+def candidate(source: Source, written: Generated) -> Candidate:
+    """The answer that a chain states, with the mean log probability of what stands before the statement.
+
+    It is unknown where the chain was cut off, states nothing or says so.
+    """
+    reasons, stated, behind = written.text.rpartition(STATEMENT)
+    text = behind.strip().partition("\n")[0].strip().removesuffix(".").rstrip()
+    if not stated or not text or written.ended == "length" or NOT_KNOWN in text:
+        return Candidate(source=source, text="", score=UNKNOWN, chain=written.text.strip())
+    score = mean_score(written, 0, len(reasons.rstrip())) if reasons.strip() else None
+    return Candidate(source=source, text=text, score=UNKNOWN if score is None else score, chain=written.text.strip())
+
 
 OWN = own_words("probtree")
 
@@ -49,7 +148,7 @@ class ProbTreeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_tokens: Positive = 256
     """The most tokens of a chain of thought; one that is cut off counts as unknown."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    temperature: Temperature = 0.0
     """The temperature; the paper has no sampling."""
 
     sources: Sources = "both"
@@ -69,15 +168,14 @@ class ProbTreeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def probtree(question: Question, shots: Shots, settings: ProbTreeSettings) -> System:
     """Decompose the question into a tree, and answer its questions from below, by the likeliest answer to each."""
-    tree, limit = GrowingTree(question.text), ""
+    tree = GrowingTree(question.text)
     answering = Answering(question, tree, shots, settings)
-    try:
+    with Limited() as end:
         written = expect((yield answering.decomposing()), Generated)
         tree.grow(tree_of(question.text, written, settings.max_questions))
         while tree.root.answer is None:
             yield from in_parallel(answering.answer(node) for node in tree.ready)
-    except LimitReached as reached:
-        limit = reached.limit
+    if end.limit:
         yield from answering.last()
     answered = tuple(tree.answered(range(len(tree.nodes))))
     return Answer(
@@ -85,7 +183,7 @@ def probtree(question: Question, shots: Shots, settings: ProbTreeSettings) -> Sy
         sentences=tuple(f"{node.asked} {answer.text}".strip() for node, answer in answered),
         paragraphs=tuple(tree.paragraphs),
         details=QuestionTree(nodes=tuple(tree.nodes)),
-        limit=limit,
+        limit=end.limit,
     )
 
 

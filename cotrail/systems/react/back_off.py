@@ -6,19 +6,18 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.lines import lines
+from cotrail.core.system import Answer, Part, System
+from cotrail.systems.parts.answers import behind, lines
+from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import texts_of
-from cotrail.systems.parts.words import chosen_words, own_words, worded
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.steps import texts_before, texts_of
 from cotrail.systems.react import react as acting
 from cotrail.systems.react.react import STEPS, ReActSettings, react
 from cotrail.systems.spec import Needs, SystemSpec
@@ -35,7 +34,7 @@ class BackOffSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     chains: Annotated[int, Meta(ge=1, le=100)] = 21
     """The chains of thought that vote (n)."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    temperature: Temperature = 0.7
     """The temperature at which chains are sampled."""
 
     max_chain_tokens: Positive = 256
@@ -61,19 +60,18 @@ def react_self_consistency(question: Question, shots: Shots, settings: BackOffSe
     acted = yield from react(question, shots, settings.react)
     if acted.text or acted.limit not in ("", STEPS):
         return acted
-    try:
+    with Limited() as end:
         voted = yield from self_consistency(question, shots, settings)
-    except LimitReached as reached:
-        return replace(acted, limit=reached.limit)
-    return voted.answer(acted.paragraphs)
+        return voted.answer(acted.paragraphs)
+    return voted_by(texts_before(end)).answer(acted.paragraphs, end.limit)
 
 
 def self_consistency_react(question: Question, shots: Shots, settings: BackOffSettings) -> System:
     """Have the majority of chains of thought answer, and where fewer than half of them agree, ReAct."""
-    try:
+    with Limited() as end:
         voted = yield from self_consistency(question, shots, settings)
-    except LimitReached as reached:
-        return Answer(text="", limit=reached.limit)
+    if end.limit:
+        return voted_by(texts_before(end)).answer(limit=end.limit)
     if voted.votes.agree:
         return voted.answer()
     acted = yield from react(question, shots, settings.react)
@@ -96,6 +94,11 @@ def self_consistency(question: Question, shots: Shots, settings: BackOffSettings
         )
         for number in range(settings.chains)
     )
+    return voted_by(chains)
+
+
+def voted_by(chains: tuple[str, ...]) -> Voted:
+    """The vote of these chains."""
     return Voted(chains=chains, votes=majority(behind(chain, "\nAnswer:") or "" for chain in chains))
 
 

@@ -1,21 +1,148 @@
 """ReAct: thoughts and actions in turn, until an action gives the answer (Yao et al., 2023, section 3)."""
 
-from typing import Annotated
+from msgspec import Struct
+from msgspec.structs import replace
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
-from cotrail.core.actions.generate import Reason
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.core.actions.open import Open
+from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Asked, Prompt, Written, plain
+from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, plain
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, Part, System
-from cotrail.systems.parts.most import Most, words_in
-from cotrail.systems.parts.steps import text_of
-from cotrail.systems.parts.words import chosen_words, own_words, worded
-from cotrail.systems.react.environment import Page, PageSettings, observed, parsed
+from cotrail.core.results import Retrieved
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.systems.parts.limits import Limited, Most, words_in
+from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.searching import query_words
+from cotrail.systems.parts.steps import text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
+
+# The environment in which ReAct acts: pages that are opened and looked through (Yao et al., 2023, section 3.1).
+
+ACTIONS = ("search", "lookup", "finish", "think")
+
+
+class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Pages that are opened by their titles."""
+
+    similar: Positive = 5
+    """The most titles that are told where there is no page of the title searched for."""
+
+    sentences: Positive = 5
+    """The sentences of an opened page that are shown."""
+
+    observation_words: Positive = 350
+    """What is shown of a page is cut to this many words."""
+
+    corpus: str = ""
+    """Which of the run's corpora has the pages; the first unless given."""
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """The open page, and how far it has been looked through.
+
+    keyword: what was looked up last, None where nothing was; told: how many sentences with it have been shown.
+    """
+
+    title: str = ""
+    sentences: tuple[str, ...] = ()
+    keyword: str | None = None
+    told: int = 0
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """What an action shows, and the page that is open then.
+
+    quoted: whether the text is the page's own; paragraphs: those that were opened.
+    """
+
+    text: str
+    page: Page
+    quoted: bool = False
+    paragraphs: tuple[Paragraph, ...] = ()
+
+    def piece(self, words: int, yields: int) -> Text | Shown:
+        """The observation in a prompt; words: what is the page's is cut to so many; yields: see `Text`."""
+        if not self.quoted:
+            return Text(self.text, yields=yields)
+        passage = passage_of(self.text, self.page.title)
+        return Shown(paragraph=passage, form="{text}", words=words, yields=yields)
+
+
+def parsed(action: str) -> tuple[str, str]:
+    """An action's name and argument; where it is none that there is, an empty name and all of its text.
+
+    The first letter may be a capital, and the closing bracket is the text's last character.
+    """
+    said = action.strip()
+    said = said[:1].lower() + said[1:]
+    for name in ACTIONS:
+        if said.startswith(f"{name}[") and said.endswith("]"):
+            return name, said[len(name) + 1 : -1]
+    return "", said
+
+
+def observed(name: str, argument: str, page: Page, settings: PageSettings) -> Part[Observation]:
+    """Carry out an action other than `finish`."""
+    match name:
+        case "search":
+            return (yield from searched(argument, page, settings))
+        case "lookup":
+            return looked_up(argument, page)
+        case "think":
+            return Observation(text="Nice thought.", page=page)
+    return Observation(text=f"Invalid action: {argument}", page=page)
+
+
+def searched(entity: str, page: Page, settings: PageSettings) -> Part[Observation]:
+    """Open the page of this title; where there is none, the former page stays open and similar titles are told."""
+    title = query_words(entity)
+    similar: tuple[str, ...] = ()
+    found = yield from opened(title, settings)
+    if not found:
+        similar = yield from similar_titles(title, settings)
+        # A page is found whatever the case of its title, as Wikipedia finds it.
+        found = yield from opened(next((each for each in similar if each.lower() == title.lower()), ""), settings)
+    if not found:
+        return Observation(text=f"Could not find {entity}. Similar: {list(similar)}.", page=page)
+    sentences = sentences_of(found)
+    begins = " ".join(sentences[: settings.sentences])
+    return Observation(text=begins, page=Page(title=found[0].title, sentences=sentences), quoted=True, paragraphs=found)
+
+
+def opened(title: str, settings: PageSettings) -> Part[tuple[Paragraph, ...]]:
+    """The paragraphs of exactly this title; none without one."""
+    if not title:
+        return ()
+    return expect((yield Open(title=title, corpus=settings.corpus)), Retrieved).paragraphs
+
+
+def similar_titles(title: str, settings: PageSettings) -> Part[tuple[str, ...]]:
+    """The titles most like this one, the best first."""
+    if not title:
+        return ()
+    search = Retrieve(query=title, count=settings.similar, field="title", corpus=settings.corpus)
+    found = expect((yield search), Retrieved).paragraphs
+    return tuple(dict.fromkeys(each.title for each in found))
+
+
+def sentences_of(page: tuple[Paragraph, ...]) -> tuple[str, ...]:
+    """The sentences of a page as the authors' environment has them: what stands between ". ", and a full stop."""
+    lines = (line for paragraph in page for line in paragraph.text.splitlines())
+    return tuple(f"{each.strip()}." for line in lines for each in line.strip().split(". ") if each.strip())
+
+
+def looked_up(keyword: str, page: Page) -> Observation:
+    """The next sentence of the open page that has the keyword, in whatever case."""
+    told = page.told if keyword == page.keyword else 0
+    results = [each for each in page.sentences if keyword.lower() in each.lower()]
+    looked_through = replace(page, keyword=keyword, told=min(told + 1, len(results)))
+    if told >= len(results):
+        return Observation(text="No more results.\n", page=looked_through)
+    text = f"(Result {told + 1} / {len(results)}) {results[told]}"
+    return Observation(text=text, page=looked_through, quoted=True)
+
 
 OWN = own_words("react")
 
@@ -34,17 +161,17 @@ class ReActSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_tokens: Positive = 100
     """The most tokens of a thought and its action."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.0
+    temperature: Temperature = 0.0
     """The temperature of thoughts and actions."""
 
 
 def react(question: Question, shots: Shots, settings: ReActSettings) -> System:
     """Have the model think and act in turn: search for a page, look a word up in it, or finish."""
     prompt = opening(question, shots)
-    page, limit = Page(), STEPS
+    page = Page()
     thoughts: tuple[str, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
-    try:
+    with Limited(STEPS) as end:
         for number in range(1, settings.steps + 1):
             thought, action = yield from think_and_act(prompt, number, settings)
             thoughts += (thought,)
@@ -56,9 +183,7 @@ def react(question: Question, shots: Shots, settings: ReActSettings) -> System:
             # The last observations stay longest where not all fit.
             shown = seen.piece(settings.pages.observation_words, yields=settings.steps - number + 1)
             prompt = acted(prompt, number, thought, action).append(f"\nObservation {number}: ", shown, "\n")
-    except LimitReached as reached:
-        limit = reached.limit
-    return Answer(text="", sentences=thoughts, paragraphs=paragraphs, limit=limit)
+    return Answer(text="", sentences=thoughts, paragraphs=paragraphs, limit=end.limit)
 
 
 def opening(question: Question, shots: Shots) -> Prompt:
@@ -81,10 +206,7 @@ def think_and_act(prompt: Prompt, number: int, settings: ReActSettings) -> Part[
 
 def write(prompt: Prompt, stop: str, settings: ReActSettings) -> Part[str]:
     """What the model writes before a string, stripped."""
-    step = Reason(
-        prompt=prompt, max_tokens=settings.max_tokens, until="stop", stop=(stop,), temperature=settings.temperature
-    )
-    return (yield from text_of(step)).strip()
+    return (yield from text_of(until_stop(prompt, (stop,), settings))).strip()
 
 
 def acted(prompt: Prompt, number: int, thought: str, action: str | None = None) -> Prompt:

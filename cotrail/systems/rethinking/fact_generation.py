@@ -1,8 +1,14 @@
 """Variant II of Rethinking with Retrieval: fact generation (section 5.3 and appendix A.4).
 
 The paper has a separate trained model for each step; here the run's language model takes all of them.
+
+Entities of a sentence, which a question may ask for: names, numbers, dates, quotations (appendix A.4).
+
+The paper takes the entities of a trained model. These are found by their spelling: dates and numbers, text in double
+quotation marks, and words that begin with a capital letter, with the small words between them.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -11,18 +17,137 @@ from msgspec.structs import replace
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.results import Entailed
 from cotrail.core.system import Part
-from cotrail.faithfulness.scores import Evidence, Scores, Thresholds
-from cotrail.faithfulness.weighing import ChosenFact
-from cotrail.systems.parts.reader_settings import ReaderSettings
+from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, Thresholds
+from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.steps import all_of, texts_of
-from cotrail.systems.rethinking.entities import Entity, entities
-from cotrail.systems.rethinking.fact_questions import UNKNOWN, entity_question
 from cotrail.systems.rethinking.settings import RethinkingSettings
+
+# The questions of fact generation, and the demonstrations of asking and answering them (appendix A.4).
+
+UNKNOWN = "unknown"
+"""The answer where a paragraph doesn't hold one."""
+
+
+def entity_question(fact: str, entity: str) -> str:
+    """The prompt for a question about a part of a sentence."""
+    return f"Which question about this sentence has the answer '{entity}'? {fact}"
+
+
+def _asking(fact: str, entity: str, question: str) -> Demonstration:
+    return Demonstration(id=question, paragraphs=(), question=entity_question(fact, entity), answer=question)
+
+
+def _reading(paragraph: Paragraph, question: str, answer: str) -> Demonstration:
+    return Demonstration(id=question, paragraphs=(paragraph,), question=question, answer=answer)
+
+
+ENTITY_QUESTIONS = Demonstrations(
+    items=(
+        _asking("Reykjavik is the capital of Iceland.", "Reykjavik", "Which city is the capital of Iceland?"),
+        _asking("Lake Geneva is 310 metres deep.", "310", "How many metres deep is Lake Geneva?"),
+        _asking("Lake Geneva is 310 metres deep.", "Lake Geneva", "Which lake is 310 metres deep?"),
+        _asking("Carmen was composed by Georges Bizet.", "Georges Bizet", "Who composed Carmen?"),
+        _asking("Carmen was composed by Georges Bizet.", "Carmen", "Which opera was composed by Georges Bizet?"),
+        _asking("The Danube flows into the Black Sea.", "Black Sea", "Which sea does the Danube flow into?"),
+        _asking("Mária Telkes was born in Budapest in 1900.", "Budapest", "Where was Mária Telkes born?"),
+        _asking("Mária Telkes was born in Budapest in 1900.", "1900", "When was Mária Telkes born?"),
+    )
+)
+"""Demonstrations of questions about one part or another of a sentence."""
+
+SPANS = Demonstrations(
+    items=(
+        _reading(
+            Paragraph(
+                id="lake-geneva",
+                title="Lake Geneva",
+                text="Lake Geneva lies north of the Alps and is shared between Switzerland and France. It is 310 "
+                "metres deep, and Lausanne and Geneva are on its shores.",
+            ),
+            "How many metres deep is Lake Geneva?",
+            "310",
+        ),
+        _reading(passage_of("Mária Telkes was born in Budapest in 1900."), "When was Mária Telkes born?", "1900"),
+        _reading(
+            Paragraph(
+                id="carmen",
+                title="Carmen",
+                text="Carmen is an opera in four acts by the French composer Georges Bizet. It was first performed in "
+                "Paris in 1875.",
+            ),
+            "Who composed Carmen?",
+            "Georges Bizet",
+        ),
+        _reading(passage_of("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
+    )
+)
+"""Demonstrations of answers by the words of a paragraph."""
+
+
+class Entity(Struct, frozen=True):
+    """A part of a sentence; `start` is the place of its first character."""
+
+    text: str
+    start: int
+
+    def replaced(self, sentence: str, text: str) -> str:
+        """The sentence with another text in place of the entity, capitalised at the beginning of the sentence."""
+        replacement = text[:1].upper() + text[1:] if self.start == 0 else text
+        return sentence[: self.start] + replacement + sentence[self.start + len(self.text) :]
+
+
+_SMALL = (
+    "A|An|The|This|That|These|Those|It|Its|He|His|She|Her|They|Their|There|We|Our|You|Your|I|My|One|Some|Many|Most|"
+    "All|Both|Each|Every|No|Not|In|On|At|By|For|From|Of|To|With|As|And|Or|But|If|So|Thus|When|While|Where|Who|What|"
+    "Which|Why|How|After|Before|During|Since|Until|Is|Are|Was|Were|Has|Have|Had|Do|Does|Did|Can|Could|Will|Would|"
+    "However|Therefore|Although|Because|Also|According|Only"
+)
+"""Words that begin no name, though a sentence may begin with them."""
+
+_UPPER = "".join(letter for letter in map(chr, range(0x530)) if letter.isupper())
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\.?)"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
+_YEAR = r"(?:,? \d{3,4}\b)"
+_FIGURES = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_INITIALS = rf"(?:[{_UPPER}]\.){{1,20}}+(?=\s\w)"
+_NAME = rf"(?:{_INITIALS}|[{_UPPER}][\w&-]*+(?:['\u2019](?=\w)(?!s\b)[\w&-]*+)*)"
+_BETWEEN = r"(?:of the|of|de la|de|del|da|di|du|la|le|van der|van|von|bin|al|the)"
+
+_ENTITY = re.compile(
+    "|".join(
+        (
+            rf"\b{_MONTH} {_DAY}{_YEAR}?",
+            rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}?",
+            rf"\b{_MONTH}{_YEAR}",
+            rf"\b{_FIGURES} ?(?:BCE|BC|CE|AD)\b|\bAD {_FIGURES}",
+            rf"[$€£]?\b{_FIGURES}(?: (?:hundred|thousand|million|billion|trillion)\b|%|(?:st|nd|rd|th|s)\b)?",
+            r"\"[^\"]+\"|“[^”]{1,300}”",
+            rf"(?<![\w\u2019'-])(?!(?:{_SMALL})(?![\w-])){_NAME}(?: (?:{_BETWEEN} )?{_NAME})*",
+        )
+    )
+)
+"""Alternatives by precedence: of two that begin at one place the upper one matches."""
+
+MOST_ENTITIES = 100
+"""The most entities of a sentence: each becomes a question, which shows the whole sentence."""
+
+
+def entities(sentence: str) -> tuple[Entity, ...]:
+    """The first entities of the sentence in their order, each text once, at its first place."""
+    first: dict[str, Entity] = {}
+    for match in _ENTITY.finditer(sentence):
+        first.setdefault(match[0], Entity(match[0], match.start()))
+        if len(first) == MOST_ENTITIES:
+            break
+    return tuple(first.values())
 
 
 class _Draft(Struct, frozen=True, kw_only=True):

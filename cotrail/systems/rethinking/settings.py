@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from cotrail.common.numbers import Positive
-from cotrail.faithfulness.scores import FUNCTIONS, Function, Thresholds
+from cotrail.common.humanize import Positive
 from cotrail.faithfulness.tasks import Task
-from cotrail.systems.parts.reader_settings import ReaderSettings
-from cotrail.systems.parts.task_settings import SampledSettings
+from cotrail.faithfulness.weighing import FUNCTIONS, Function, Thresholds
+from cotrail.systems.parts.reading import ReaderSettings
+from cotrail.systems.parts.tasks import SampledSettings
 
 KnowledgeSource = Literal["corpus", "evidence", "wikidata", "wordnet", "conceptnet", "table"]
 """A source of evidence: the paragraphs of the corpus, those that the dataset names as evidence (section 5.3), or one of

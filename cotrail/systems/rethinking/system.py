@@ -1,4 +1,7 @@
-"""Rethinking with Retrieval: faithful inference over sampled chains of thought (He et al., 2022)."""
+"""Rethinking with Retrieval: faithful inference over sampled chains of thought (He et al., 2022).
+
+The last step of the variants: the answer inferred from supporting facts (section 5.3 and appendix A.5).
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain as concatenated
@@ -6,30 +9,74 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from cotrail.core.actions.generate import Read
+from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.embedder import EMBEDDER
-from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.ports.inferrer import INFERRER
-from cotrail.core.ports.knowledge import Source
+from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
+from cotrail.core.ports.language_model import INFERRER
+from cotrail.core.ports.retriever import Source
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.system import Answer, LimitReached, System
+from cotrail.core.results import Generated
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.rules import facts, prediction
-from cotrail.faithfulness.scores import Evidence
 from cotrail.faithfulness.sentences import sentences
-from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.parts.chains import sample_chains
+from cotrail.faithfulness.weighing import Evidence, Weighing
+from cotrail.systems.parts.chains import sample_chains, voted
+from cotrail.systems.parts.limits import Limited
+from cotrail.systems.parts.prompting import shown
+from cotrail.systems.parts.reading import reader_prompt
 from cotrail.systems.parts.rules import released_chains
-from cotrail.systems.parts.task_settings import DEFAULTS_1
-from cotrail.systems.parts.voting import voted
-from cotrail.systems.rethinking.evidence import find_evidence
-from cotrail.systems.rethinking.fact_generation import generate_facts
-from cotrail.systems.rethinking.fact_questions import ENTITY_QUESTIONS, SPANS
-from cotrail.systems.rethinking.fact_selection import select_facts
-from cotrail.systems.rethinking.inferring import infer_answer
+from cotrail.systems.parts.steps import texts_before
+from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task_question
+from cotrail.systems.rethinking.evidence import find_evidence, select_facts
+from cotrail.systems.rethinking.fact_generation import ENTITY_QUESTIONS, SPANS, generate_facts
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs, SystemSpec
+
+
+def infer_answer(question: Question, facts: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:
+    """The answer by the settings' way of inferring; facts: the supporting ones."""
+    if settings.inference == "reader":
+        prompt, max_tokens = _reader_prompt(question, facts, shots, settings), settings.reading.max_tokens
+    else:
+        prompt, max_tokens = _bare_prompt(question, facts, settings), settings.reading.max_answer_tokens
+    model = INFERRER.name if settings.infers_elsewhere else MODEL
+    reading = Read(prompt=prompt, max_tokens=max_tokens, until=settings.until, model=model)
+    text = expect((yield reading), Generated).text
+    if settings.inference == "reader":
+        text = settings.reading.answer_in(text)
+    return task_answer(text, settings)
+
+
+def _reader_prompt(question: Question, facts: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Prompt:
+    """The reader's: `cot` continues the facts, as the beginning of a chain; `direct` is shown them as a paragraph."""
+    continues = settings.reading.reader == "cot"
+    task_form = replace(question, text=task_question(question, settings.task))
+    shown_facts = () if continues else _passage(facts)
+    return reader_prompt(
+        task_form,
+        shown(question, shown_facts),
+        shots,
+        settings.reading,
+        settings.prompting,
+        sentences=facts if continues else (),
+        layout=settings.prompt_layout,
+    )
+
+
+def _bare_prompt(question: Question, facts: tuple[str, ...], settings: RethinkingSettings) -> Prompt:
+    """Without demonstrations: as zero-shot prompting does, or in UnifiedQA's form."""
+    if settings.inference == "unifiedqa":
+        settings = replace(settings, layout="unifiedqa")
+    opening = "" if settings.inference == "unifiedqa" else OPENINGS[settings.task]
+    return task_prompt(question, Demonstrations(), settings, opening, _passage(facts))
+
+
+def _passage(facts: tuple[str, ...]) -> tuple[Paragraph, ...]:
+    return (passage_of(" ".join(facts)),) if facts else ()
 
 
 def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -> System:
@@ -38,12 +85,12 @@ def rethinking(question: Question, shots: Shots, settings: RethinkingSettings) -
     A variant then selects or generates supporting facts in place of the best chain's, and infers the answer from them.
     The paragraphs of the answer are the evidence of the best chain, then that of the others.
     """
-    chains = yield from sample_chains(question, shots, settings)
-    try:
+    chains: tuple[str, ...] = ()
+    with Limited() as end:
+        chains = yield from sample_chains(question, shots, settings)
         return (yield from _weighed(question, chains, shots, settings))
-    except LimitReached:
-        # Without the evidence for all of their facts, the chains count alike.
-        return voted(chains, settings)
+    # Without the evidence for all of their facts, the chains count alike.
+    return voted(chains or texts_before(end), settings)
 
 
 def _weighed(question: Question, chains: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> System:
@@ -124,7 +171,7 @@ def needs(settings: RethinkingSettings) -> Needs:
 
 SPEC = SystemSpec(
     name="rethinking",
-    version=2,
+    version=1,
     title="Rethinking with retrieval",
     paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
     ablations={
@@ -139,6 +186,4 @@ SPEC = SystemSpec(
     states_answer=True,
     details=Weighing,
 )
-
-# Version 1 had every prompt in IRCoT's layout and read texts of one line.
-SPECS = (SPEC.former(1, **DEFAULTS_1, evidence="pages"), SPEC)
+SPECS = (SPEC,)

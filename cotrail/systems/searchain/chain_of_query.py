@@ -61,16 +61,13 @@ def read_chain(
     round: int,  # noqa: A002
     most: int,
     answers: AnswerRule = "tag",
-    final_is_last: bool = False,
 ) -> ChainOfQuery:
     """Read a model's message, whatever it is.
 
     round: for the violations; most: how many queries count.
-    final_is_last: whether no answers are read behind a final content, and the last one counts even if it is empty, as
-        in version 1 of the system.
     """
     text = message.rpartition(_THOUGHT)[2]  # without the thoughts that a reasoning model writes before it
-    parser = _Parser(text, final_is_last=final_is_last)
+    parser = _Parser(text)
     if len(text) < len(message):
         parser.record("text outside", message)
     for tag, following in parser.sections():
@@ -111,9 +108,8 @@ class _DraftPair(Struct):
 class _Parser:
     """The parser of a message, with what it has found so far."""
 
-    def __init__(self, message: str, *, final_is_last: bool) -> None:
+    def __init__(self, message: str) -> None:
         self.message = message
-        self.final_is_last = final_is_last
         self.final = ""
         self.rest: list[str] = []
         self.violations: list[tuple[What, str]] = []
@@ -125,7 +121,7 @@ class _Parser:
         end = _end(self.message)
         if end < len(self.message):
             self.record("cut", self.message[end:])
-        tags = list(_tags(self.message, end, final_is_last=self.final_is_last))
+        tags = list(_tags(self.message, end))
         if tags and tags[-1].kind == "question" and any(tag.kind != "question" for tag in tags):
             end = tags.pop().start
             self.record("further example", self.message[end:])
@@ -176,7 +172,7 @@ class _Parser:
             self.violations.append((what, quoted(text)))
 
     def _end_with(self, final: str) -> None:
-        if final or self.final_is_last:
+        if final:
             if self.final:
                 self.record("text outside", self.final)
             self.final = final
@@ -268,7 +264,7 @@ _TAGS_BEGUN = ("query", "answer", "unsolved query", "final content")
 _CUT = re.compile(r"\A[*_`#\s]*+(?:query|answer|unsolved query|final content)\s*\d*[*_`]*", re.IGNORECASE)
 
 
-def _tags(message: str, end: int, *, final_is_last: bool) -> Iterator[_Tag]:
+def _tags(message: str, end: int) -> Iterator[_Tag]:
     """The tags in their order, up to a question behind others, with which a further example begins."""
     is_begun = is_final = False
     unanswered: set[int] = set()
@@ -278,14 +274,14 @@ def _tags(message: str, end: int, *, final_is_last: bool) -> Iterator[_Tag]:
         if not _is_tag(match, begins=line is not None):
             continue
         # The final content may speak of answers, and refer to [Query 1] without asking it.
-        is_open = not final_is_last and line is not None and number in unanswered
+        is_open = line is not None and number in unanswered
         if is_final and (not match["colon"] or (kind == "answer" and not is_open)):
             continue
         is_strict = line == match.start() and _STRICT.fullmatch(match[0]) is not None
         yield _Tag(kind, number, match.start() if line is None else line, match.end(), is_strict)
         if is_begun and kind == "question":
             return
-        is_begun, is_final = is_begun or kind != "question", kind == "final" or (is_final and final_is_last)
+        is_begun, is_final = is_begun or kind != "question", kind == "final"
         if number is not None:
             (unanswered.add if kind == "query" else unanswered.discard)(number)
 

@@ -1,12 +1,12 @@
 """Settings of Search-in-the-Chain."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from cotrail.common.numbers import Positive
-from cotrail.core.question_kinds import QuestionSort
-from cotrail.systems.parts.document_reader_settings import DocumentReaderSettings, Readings
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.core.questions import QuestionSort
+from cotrail.systems.parts.document_reading import DocumentReaderSettings
 from cotrail.systems.searchain.chain_of_query import AnswerRule
 
 Answers = Literal["short", "long"]
@@ -77,11 +77,8 @@ class SearChainSettings(DocumentReaderSettings, frozen=True, kw_only=True, forbi
     max_final_tokens: Positive = 512
     """The most tokens of the final content."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = None
+    temperature: Temperature | None = None
     """The temperature of chains and final content; the run's unless given. The reader's is always 0."""
-
-    is_first: ClassVar[bool] = False
-    """Whether these are settings of version 1 of the system."""
 
     @property
     def reads(self) -> bool:
@@ -92,16 +89,3 @@ class SearChainSettings(DocumentReaderSettings, frozen=True, kw_only=True, forbi
     def has_long_answers(self) -> bool:
         """Return whether answers are compared with their documents as long ones."""
         return (self.answers or ("long" if self.questions == "long-form" else "short")) == "long"
-
-
-class SearChainSettings1(SearChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Version 1 of the system.
-
-    It read no answers behind a final content; left nodes without an answer out of the path and the queries that were
-    asked; and asked for marks without tracing too, which it didn't resolve.
-    """
-
-    readings: Readings = "any"
-    stop: tuple[str, ...] = ()
-
-    is_first: ClassVar[bool] = True

@@ -1,4 +1,9 @@
-"""Search-in-the-Chain: chains of queries that retrieval verifies and completes (Xu et al., 2023, algorithm 1)."""
+"""Search-in-the-Chain: chains of queries that retrieval verifies and completes (Xu et al., 2023, algorithm 1).
+
+Whether an answer is consistent with what was read from its document (Search-in-the-Chain, section 3.2).
+
+Messages of the model, verbatim, and the last one, which traces the path (Search-in-the-Chain, section 3.2).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,40 +11,138 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from cotrail.common.answer_normalization import normalized
+from cotrail.common.answer_normalization import contained, normalized, rouge_l
 from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.demonstrations import Shots
+from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.embedder import EMBEDDER
-from cotrail.core.ports.entailer import ENTAILER
-from cotrail.core.ports.rater import DUPLICATE_RATER
+from cotrail.core.ports.encoders import DUPLICATE_RATER, EMBEDDER, ENTAILER
 from cotrail.core.ports.role import EngineRole
+from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
-from cotrail.core.results import Embedded, Rated, Retrieved
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
+from cotrail.core.results import Embedded, Generated, Rated, Retrieved
+from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.document_reading import Reading, read_document, reader_capabilities, reader_engines
-from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.searching import query_words
-from cotrail.systems.searchain.bounds import most
+from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.searchain.chain_of_query import read_chain
-from cotrail.systems.searchain.marks import stated, without_marks
-from cotrail.systems.searchain.prompts import PROMPT, chain_prompt, feedback, own_prompt
-from cotrail.systems.searchain.reading import differs
-from cotrail.systems.searchain.settings import SearChainSettings, SearChainSettings1
-from cotrail.systems.searchain.tracing import cite, note_end, trace, write
+from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
+from cotrail.systems.searchain.prompts import (
+    PROMPT,
+    chain_prompt,
+    feedback,
+    final_prompt,
+    marked_parts,
+    own_prompt,
+    parts_by_answers,
+    stated_finally,
+    without_marks,
+)
+from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
 from cotrail.systems.spec import Needs, SystemSpec
+
+# The most steps that Search-in-the-Chain takes by its settings.
+
+_COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
+
+
+def most(question: Question, settings: SearChainSettings) -> tuple[Most, ...]:  # noqa: ARG001
+    """See `SystemSpec`: every query of every chain is searched for and read, and stays in the conversation."""
+    rounds = settings.rounds if settings.retrieve else 1
+    told = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(own_prompt(settings).split())
+    form = AnswerForm.PROMPT
+    chains = Most(kind="reason", times=rounds, output=settings.max_chain_tokens, words=told, form=form)
+    final = Most(kind="reason", times=1, output=settings.max_final_tokens, words=told, form=form)
+    steps = (chains, *([final] if settings.tracing else ()))
+    return (*steps, *_looked_up(rounds * settings.max_queries, settings)) if settings.retrieve else steps
+
+
+def _looked_up(queries: int, settings: SearChainSettings) -> tuple[Most, ...]:
+    """The steps that look up so many queries."""
+    kinds = ["retrieve", *([_COMPARING_KINDS[settings.duplicates]] if settings.duplicates in _COMPARING_KINDS else ())]
+    words, output = settings.max_paragraph_words, settings.max_answer_tokens
+    reads = Most(kind="read", times=queries, output=output, words=words)
+    if settings.reads and settings.reader == "extractor":
+        kinds.append("extract")
+    searches = tuple(Most(kind=kind, times=queries) for kind in kinds)
+    return (*searches, reads) if settings.reads and settings.reader == "model" else searches
+
+
+def write(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Part[Generated]:
+    """The model's next message, as far as the most tokens reach or to a stop string."""
+    return expect((yield _message(chat, max_tokens, settings)), Generated)
+
+
+def _message(chat: Prompt, max_tokens: int, settings: SearChainSettings) -> Reason:
+    return Reason(
+        prompt=chat, max_tokens=max_tokens, until="stop", stop=settings.stop, temperature=settings.temperature
+    )
+
+
+def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa: A002
+    """Record where a message was cut off, by the token limit or before a further example."""
+    if message.ended == "length":
+        tree.record(round, "cut", message.text[-MOST_CHARACTERS:])
+    if message.ended == "stop":
+        tree.record(round, "further example", message.stop)
+
+
+def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
+    """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
+    path = tuple(tree.path.values())
+    chat = chat.add(final_prompt(question, tree.pairs, settings))
+    message = expect((yield from last_step(_message(chat, settings.max_final_tokens, settings))), Generated)
+    turn = tree.rounds + 1
+    chain = read_chain(message.text, round=turn, most=settings.max_queries)
+    if chain.final is None:
+        tree.record(turn, "no final content", message.text)
+    note_end(message, turn, tree)
+    final = chain.final or chain.rest
+    cite(final, turn, dict(enumerate(path, start=1)), tree)
+    if final and not tree.marks:
+        tree.record(turn, "no marks", final)
+        tree.marks = parts_by_answers(final, path)
+    return final
+
+
+def cite(final: str, round: int, cited: Mapping[int, Node], tree: GrowingTree) -> None:  # noqa: A002
+    """Have the tree take the marks of a final content; cited: the nodes by the numbers of marks."""
+    tree.marks, unknown = marked_parts(final, cited)
+    for mark in unknown:
+        tree.record(round, "unknown mark", mark)
+
+
+MOST_COMPARED_WORDS = 1000
+"""How many words of either text ROUGE-L compares: its time grows with the product of the lengths."""
+
+
+def differs(extracted: str, answer: str, document: Paragraph, settings: SearChainSettings) -> bool:
+    """Return whether the model's answer to a query isn't consistent with the document retrieved for it.
+
+    extracted: what the reader read from the document; where that is nothing, nothing contradicts the answer.
+    """
+    if not normalized(extracted):
+        return False
+    if settings.has_long_answers:
+        return rouge_l(_cut(answer), _cut(document.text)) <= settings.alpha
+    return not contained(extracted, answer)
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split()[:MOST_COMPARED_WORDS])
 
 
 def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
     """Have the model write chains until retrieval corrects and completes no node, then the final content."""
-    tree = GrowingTree(keeps_unanswered=not settings.is_first)
+    tree = GrowingTree()
     chat = chain_prompt(question, shots, settings)
     root: Node | None = None
-    try:
+    with Limited() as end:
         while tree.rounds < settings.rounds:
             if root is not None:
                 chat = chat.add(feedback(question, root, tree.document_of(root), settings))
@@ -50,23 +153,20 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
                 round=tree.rounds + 1,
                 most=settings.max_queries,
                 answers=settings.node_answers,
-                final_is_last=settings.is_first,
             )
             nodes = tree.grow(chain, root)
             note_end(message, tree.rounds, tree)
             root = (yield from traverse(nodes, tree, settings)) if settings.retrieve else None
             if root is None:
                 break
-        limit = "" if root is None else "rounds"
-    except LimitReached as reached:
-        limit = reached.limit
+        end.limit = "" if root is None else "rounds"
     traced = (yield from trace(chat, question, tree, settings)) if settings.tracing and tree.path else ""
-    if not traced and settings.retrieve and not settings.is_first:
+    if not traced and settings.retrieve:
         cite(tree.final.text, tree.final.round, tree.cited(tree.final), tree)
     if not traced and not tree.final.text and chain.pairs:
         tree.record(tree.rounds, "no final content", message.text)
     # A model that leaves out the tag has answered all the same.
-    return answer(traced or tree.final.text or chain.rest, tree, settings, limit)
+    return answer(traced or tree.final.text or chain.rest, tree, settings, end.limit)
 
 
 class LookUp(Struct, frozen=True):
@@ -172,7 +272,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
             nodes=tuple(tree.nodes),
             path=tuple(node.number for node in path),
             final=final,
-            stated=stated(final),
+            stated=stated_finally(final),
             marks=tree.marks,
             oddities=tuple(tree.violations),
             rounds=tree.rounds,
@@ -216,7 +316,7 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
 
 SPEC = SystemSpec(
     name="searchain",
-    version=2,
+    version=1,
     title="SearChain",
     paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
     ablations={
@@ -232,5 +332,4 @@ SPEC = SystemSpec(
     details=Tree,
     most=most,
 )
-
-SPECS = (replace(SPEC, version=1, settings=SearChainSettings1), SPEC)
+SPECS = (SPEC,)

@@ -64,7 +64,7 @@ class Tree(Struct, frozen=True, kw_only=True):
 
     nodes: of all rounds, in the order in which they were written.
     path: R of Algorithm 1: the numbers of the nodes that were looked at, in their order; of equal queries the last
-        takes the place of the first. Version 1 of the system left out those without an answer.
+        takes the place of the first.
     final: the final content as the model wrote it, with its marks; stated: what stands in it behind "answer is", empty
         where nothing does.
     marks: the parts of the final content with their nodes.
@@ -107,8 +107,7 @@ class GrowingTree:
     final: the final content of the last chain that has any; rounds: how many chains there are.
     """
 
-    def __init__(self, *, keeps_unanswered: bool) -> None:
-        self._keeps_unanswered = keeps_unanswered
+    def __init__(self) -> None:
         self._numbered: dict[int, Node] = {}
         self.nodes: list[Node] = []
         self.path: dict[str, Node] = {}
@@ -162,7 +161,7 @@ class GrowingTree:
         self.nodes[node.number] = node
         if document is not None:
             self.documents[document.digest] = document
-        if not node.duplicate and (self._keeps_unanswered or (node.source is not None and node.accepted)):
+        if not node.duplicate:
             self.path[_key(node.query)] = node
 
     def cited(self, final: "FinalContent") -> Mapping[int, Node]:

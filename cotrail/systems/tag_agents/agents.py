@@ -4,11 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
-from cotrail.systems.parts.answers import between, boxed
-from cotrail.systems.parts.defaults import with_defaults
-from cotrail.systems.parts.searching import SearchSettings
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.core.actions.generate import Reason
+from cotrail.core.demonstrations import Shots
+from cotrail.core.paragraphs import Paragraph
+from cotrail.core.prompts import Piece, Prompt, Text
+from cotrail.systems.parts.answers import between, boxed, first_between
+from cotrail.systems.parts.prompting import Filling, own_words, with_defaults, worded
+from cotrail.systems.parts.searching import SearchSettings, shown
 
 ANSWER = "<answer>", "</answer>"
 TEXT = "\\text{"
@@ -40,11 +45,15 @@ class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     unanswered: str = ""
     """The answer where the model gives none."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.0
+    temperature: Temperature | None = 0.0
     """The temperature; the run's where it is left out."""
 
     explored: Positive = 10
     """How often an explorer writes for one search, at most."""
+
+    explores: Literal["shown", "read"] = "shown"
+    """An explorer is `shown` the reasoning and the pages that it opens; or, as by the authors' code, it has an intent,
+    pages are `read` for it, it is told of what it asked for before, and it has to report in the end."""
 
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Only the likeliest tokens that together have this probability are drawn."""
@@ -60,9 +69,12 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     """A published agent.
 
     words: the folder of its prompts. layout: whether these are turns of a conversation, or plain text.
-    query: what stands around a query; nested: where it begins if that is opened twice. cleaned: characters that are no
-        part of a query. ends_answer: whether the end of an answer ends what is written.
-    found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them.
+    query: what stands around a query; nested: where it begins if that is opened twice. cleaned: what is put in place of
+        what in it. ends_answer: whether the end of an answer ends what is written.
+    queryless: what a closing tag without a query leads to, and one without an opening tag: a search that finds nothing,
+        where there is an opening tag, and else the end; words that say so, in either case; or the end.
+    found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them;
+        none_found: what stands there where nothing was.
     answer: the answer in all that the model wrote, None where it states none.
     retries: whether the model is told where it neither searches nor answers, and goes on; else it has ended.
     reads: who reads the paragraphs, so that the agent is shown only what that finds in them: a further prompt, or an
@@ -83,7 +95,9 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     layout: Literal["turns", "plain"] = "turns"
     nested: Literal["first", "last"] = "first"
     gap: str = ""
-    cleaned: str = ""
+    none_found: str = ""
+    cleaned: tuple[tuple[str, str], ...] = ()
+    queryless: Literal["searched", "told", "end"] = "searched"
     ends_answer: bool = True
     retries: bool = False
     reads: Literal["", "documents", "explorer"] = ""
@@ -97,12 +111,13 @@ class TagAgent(Struct, frozen=True, kw_only=True):
         return (self.query[1], ANSWER[1]) if self.ends_answer else (self.query[1],)
 
     def query_in(self, text: str) -> str | None:
-        """The query with which a text ends that was ended by the query's closing tag; None where none was opened."""
+        """The query with which a text ends that was ended by the query's closing tag; None where it is no query."""
         opened = self.query[0]
-        _, is_open, query = text.partition(opened) if self.nested == "first" else text.rpartition(opened)
-        if not is_open:
-            return None
-        return query.translate(dict.fromkeys(map(ord, self.cleaned))).strip()
+        _, is_open, behind = text.partition(opened) if self.nested == "first" else text.rpartition(opened)
+        for removed, put in self.cleaned:
+            behind = behind.replace(removed, put)
+        query = behind.strip() if is_open else None
+        return query if self.queryless == "searched" else query or ("" if self.queryless == "told" else None)
 
     def has_ended(self, text: str, query: str | None, queries: Sequence[str]) -> bool:
         """Return whether nothing follows what was written; queries: those that were searched for before."""
@@ -123,8 +138,8 @@ def closed_answer(text: str) -> str | None:
 
 def boxed_in_answer(text: str) -> str | None:
     """The result that the first answer boxes (`re_search.py`)."""
-    _, is_open, behind = text.partition(ANSWER[0])
-    return boxed(behind.partition(ANSWER[1])[0]) if is_open else None
+    answer = first_between(text, *ANSWER)
+    return None if answer is None else boxed(answer)
 
 
 def boxed_text(text: str) -> str | None:
@@ -185,6 +200,7 @@ RESEARCH = TagAgent(
     document="{title}\n{text}",
     gap="\n\n",
     nested="last",
+    queryless="told",
     ends_answer=False,
     answer=boxed_in_answer,
 )
@@ -202,7 +218,9 @@ R1_SEARCHER = TagAgent(
     document="({number}){title} {text}\n",
     layout="plain",
     nested="last",
-    cleaned="\"'\t",
+    cleaned=(('"', ""), ("'", ""), ("\t", " "), ("...", "")),
+    queryless="end",
+    none_found="None",
     answer=tagged_answer,
 )
 
@@ -244,8 +262,66 @@ WEBTHINKER = TagAgent(
     document=SEARCH_O1.document,
     ends_answer=False,
     answer=boxed_text,
+    released={"explores": "read"},
     reads="explorer",
     repeats="end",
 )
 
 AGENTS = (SEARCH_R1, RESEARCH, R1_SEARCHER, ZEROSEARCH, SEARCH_O1, WEBTHINKER)
+
+
+# An agent as it is set up for a question: its record, its words and its settings, and how it has the model write.
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """What is put behind what was written, the queries that were searched for, and the paragraphs that were found."""
+
+    pieces: tuple[Piece, ...]
+    queries: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+
+
+class SetUp(Struct, frozen=True, kw_only=True):
+    """An agent with what a run brings."""
+
+    agent: TagAgent
+    shots: Shots
+    settings: TagAgentSettings
+
+    def words(self, name: str, **values: Filling) -> tuple[str | Piece, ...]:
+        """The pieces of its prompt of that name."""
+        return worded(self.shots, own_words(self.agent.words), name, **values)
+
+    def message(self, prompt: Prompt, stop: tuple[str, ...] = ()) -> Reason:
+        """What the model writes next."""
+        settings = self.settings
+        return Reason(
+            prompt=prompt,
+            max_tokens=settings.max_tokens,
+            until="stop",
+            stop=stop,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            repetition_penalty=settings.repetition_penalty,
+        )
+
+    def documents(self, paragraphs: tuple[Paragraph, ...], yields: int = 1) -> tuple[Piece, ...]:
+        """The paragraphs in the agent's form, or its words for none."""
+        tokens, pieces = self.settings.found_tokens, list[Piece]()
+        if not paragraphs and self.agent.none_found:
+            pieces.append(Text(self.agent.none_found, tokens=tokens))
+        for each in shown(paragraphs, self.agent.document, self.settings.search):
+            if pieces and self.agent.gap:
+                pieces.append(Text(self.agent.gap, tokens=tokens))
+            pieces.append(replace(each, yields=yields, tokens=tokens))
+        return tuple(pieces)
+
+    def between_tags(self, *pieces: Piece) -> tuple[Piece, ...]:
+        """These between the tags of what was found, all cut together where the settings limit their tokens."""
+        before, behind = (Text(each, tokens=self.settings.found_tokens) for each in self.agent.found)
+        return (before, *pieces, behind)
+
+    def told(self, name: str) -> Text:
+        """The words of that name, which have no places, as one piece."""
+        return Text("".join(map(str, self.words(name))))

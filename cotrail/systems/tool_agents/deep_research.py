@@ -9,25 +9,33 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Shots
 from cotrail.core.prompts import Asked, Prompt, Turn, Written, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
-from cotrail.core.system import Answer, LimitReached, Part, System, expect
-from cotrail.systems.parts.asking_on import going_on
-from cotrail.systems.parts.most import Most
+from cotrail.core.system import Answer, Part, System, expect
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.prompting import Filling, own_words, worded
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.parts.words import Filling, own_words, worded
+from cotrail.systems.parts.steps import going_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.bounds import most_looped
-from cotrail.systems.tool_agents.loop import MOST_CALLS, Bounds, Drawn, Looped, Way, tool_loop
-from cotrail.systems.tool_agents.tool_agent import TOOLS, stated
+from cotrail.systems.tool_agents.loop import (
+    MOST_CALLS,
+    Bounds,
+    Calls,
+    Drawn,
+    Looped,
+    Way,
+    calling,
+    calling_needs,
+    most_looped,
+    tool_loop,
+)
+from cotrail.systems.tool_agents.tool_agent import TOOLS, labelled
 from cotrail.systems.tool_agents.tools import AgentTool, Observed, described
-from cotrail.systems.tool_agents.ways import Calls, calling, calling_needs
 
 OWN = own_words("deep_research")
 
@@ -70,19 +78,17 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
     """Have a supervisor start researchers until it knows enough, then a report answer the question."""
     asked = Asked(question.text)
     brief, led = "", Looped(chat=Prompt(turns=(user(asked),)))
-    try:
+    with Limited() as end:
         brief = yield from wrote(shots, "brief", settings.max_tokens, question=asked)
         led = yield from supervised(asked, brief, shots, settings)
-        limit = led.limit
-    except LimitReached as reached:
-        limit = reached.limit
+        end.limit = led.limit
     # Behind the first turn, what a model wrote and stands in no turn of the supervisor's is a researcher's.
     told = [piece for turn in led.chat.turns[1:] if turn.role != "assistant" for piece in turn.pieces]
     findings = [each for piece in told if isinstance(piece, Written) for each in (piece, "\n\n")]
     words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
     report = Read(prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_tokens, until="end")
     text = yield from last_text(report)
-    return Answer(text=stated(text), sentences=(text,), paragraphs=led.paragraphs, limit=limit)
+    return Answer(text=labelled(text), sentences=(text,), paragraphs=led.paragraphs, limit=end.limit)
 
 
 def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSettings) -> Part[Looped]:
@@ -114,7 +120,8 @@ def researched(
     bounds, drawn = Bounds(turns=settings.turns), Drawn(max_tokens=settings.max_tokens)
     looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, search)
     asked = going_on(looped.chat, *worded(shots, OWN, "compress", topic=arguments.topic))
-    findings = yield Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end")
+    reason = Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end", calls=not looped.limit)
+    findings = yield reason
     return Observed((Written(expect(findings, Generated).text, yields=yields),), looped.paragraphs)
 
 

@@ -1,17 +1,25 @@
 """The loop of tool-calling agents: the model writes, its calls are carried out, and it reads what they found."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import gt
+from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.calls import Call, numbered
+from cotrail.core.calls import Call, Tool, numbered, split_calls
+from cotrail.core.demonstrations import Shots
+from cotrail.core.generation import Capability
 from cotrail.core.paragraphs import Paragraph
-from cotrail.core.prompts import Prompt, assistant
+from cotrail.core.prompts import Piece, Prompt, Written, assistant, tool
 from cotrail.core.results import Generated
-from cotrail.core.system import LimitReached, Part, expect
-from cotrail.systems.parts.in_parallel import in_parallel
+from cotrail.core.system import Part, expect
+from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.prompting import worded
 from cotrail.systems.parts.searching import SearchSettings
+from cotrail.systems.parts.steps import going_on, in_parallel
 from cotrail.systems.tool_agents.tools import Observed, Tools, refused
 
 Told = Sequence[tuple[Call, Observed]]
@@ -40,13 +48,15 @@ class Way(Struct, frozen=True, kw_only=True):
 class Bounds(Struct, frozen=True, kw_only=True):
     """Where a loop ends at the latest: messages, searches and tokens of the conversation; None for no bound.
 
-    calls: those of one message that are carried out.
+    calls: those of one message that are carried out. prompt: tokens of a prompt beyond which nothing that is written to
+        it counts, but for the first one; so the length is known with all that tools said.
     """
 
     turns: int
     calls: int = MOST_CALLS
     searches: int | None = None
     tokens: int | None = None
+    prompt: int | None = None
 
     def reached(self, turns: int, searches: int, tokens: int) -> str:
         """The name of the bound that this reaches; empty where it reaches none."""
@@ -55,6 +65,10 @@ class Bounds(Struct, frozen=True, kw_only=True):
         if self.searches is not None and searches >= self.searches:
             return "searches"
         return "turns" if turns >= self.turns else ""
+
+    def is_too_long(self, prompt_tokens: int, turns: int) -> bool:
+        """Return whether what was written to a prompt of so many tokens, after so many turns, doesn't count."""
+        return self.prompt is not None and turns > 0 and prompt_tokens > self.prompt
 
 
 class Drawn(Struct, frozen=True, kw_only=True):
@@ -93,30 +107,40 @@ def tool_loop(
 
     shorten: the conversation with which the next turn begins, where that isn't the whole one.
     """
-    text, paragraphs, turns, searches, tokens, limit = "", tuple[Paragraph, ...](), 0, 0, 0, ""
-    try:
-        while not limit:
+    text, paragraphs, turns, searches, tokens = "", tuple[Paragraph, ...](), 0, 0, 0
+    calls: tuple[Call, ...] = ()
+    observed: dict[int, Observed] = {}
+    with Limited() as end:
+        while not end.limit:
             chat = chat.add(assistant(way.begins)) if way.begins else chat
             written = yield from message(chat, way, drawn)
+            if bounds.is_too_long(written.prompt_tokens, turns):
+                end.limit = CONTEXT
+                break
             text, tokens = written.text, written.prompt_tokens + written.generated_tokens
-            calls = numbered(way.calls(written), turns)
+            calls, observed = numbered(way.calls(written), turns), {}
             turns += 1
             # Servers refuse a turn without words or calls.
             if text.strip() or calls:
                 chat = chat.wrote(text, calls if written.calls else (), written.carried)
             if not calls:
                 break
-            told = yield from carried_out(calls, tools, search, bounds, yields=max(bounds.turns - turns, 0) + 1)
-            chat = way.told(chat, told)
-            paragraphs += tuple(paragraph for _, each in told for paragraph in each.paragraphs)
+            yields = max(bounds.turns - turns, 0) + 1
+            running = (_carried_out(call, tools, search, yields) for call in calls[: bounds.calls])
+            yield from in_parallel(running, observed)
+            chat = way.told(chat, told_of(calls, observed, bounds))
+            paragraphs += shown_by(observed)
             searches += sum(call.name in tools and tools[call.name].searches for call in calls)
-            limit = bounds.reached(turns, searches, tokens)
-            if shorten is not None and not limit:
+            calls = ()
+            end.limit = bounds.reached(turns, searches, tokens)
+            if shorten is not None and not end.limit:
                 so_far = Looped(chat=chat, text=text, turns=turns, tokens=tokens, paragraphs=paragraphs)
                 chat = yield from shorten(so_far)
-    except LimitReached as reached:
-        limit = reached.limit
-    return Looped(chat=chat, text=text, turns=turns, tokens=tokens, paragraphs=paragraphs, limit=limit)
+    # Servers refuse a conversation in which a call has no answer.
+    if calls:
+        chat = way.told(chat, told_of(calls, observed, bounds))
+        paragraphs += shown_by(observed)
+    return Looped(chat=chat, text=text, turns=turns, tokens=tokens, paragraphs=paragraphs, limit=end.limit)
 
 
 def message(chat: Prompt, way: Way, drawn: Drawn) -> Part[Generated]:
@@ -132,13 +156,18 @@ def message(chat: Prompt, way: Way, drawn: Drawn) -> Part[Generated]:
     return expect((yield reason), Generated)
 
 
-def carried_out(
-    calls: tuple[Call, ...], tools: Tools, search: SearchSettings, bounds: Bounds, yields: int
-) -> Part[Told]:
-    """What the tools say that were called, all of them at once; of what can't be carried out, why."""
-    observed = yield from in_parallel(_carried_out(call, tools, search, yields) for call in calls[: bounds.calls])
-    too_many = Observed((f"At most {bounds.calls} calls are carried out at once; this one wasn't.",))
-    return tuple(zip(calls, (*observed, *[too_many] * (len(calls) - len(observed))), strict=True))
+def told_of(calls: tuple[Call, ...], observed: Mapping[int, Observed], bounds: Bounds) -> Told:
+    """Each call with what its tool says, or why it wasn't carried out: it was one too many, or a budget was used up."""
+    too_many = f"At most {bounds.calls} calls are carried out at once; this one wasn't."
+    return tuple(
+        (call, observed.get(place, Observed((too_many if place >= bounds.calls else "Not carried out: limit.",))))
+        for place, call in enumerate(calls)
+    )
+
+
+def shown_by(observed: Mapping[int, Observed]) -> tuple[Paragraph, ...]:
+    """The paragraphs that tools showed, in the order of their calls."""
+    return tuple(paragraph for place in sorted(observed) for paragraph in observed[place].paragraphs)
 
 
 def _carried_out(call: Call, tools: Tools, search: SearchSettings, yields: int) -> Part[Observed]:
@@ -146,3 +175,133 @@ def _carried_out(call: Call, tools: Tools, search: SearchSettings, yields: int) 
         return Observed((problem,))
     used = tools[call.name]
     return (yield from used.run(call.read(used.arguments), search, yields))
+
+
+OPENED, CLOSED = "<tool_call>", "</tool_call>"
+RESPONSE, RESPONSE_CLOSED = "<tool_response>", "</tool_response>"
+# The ways in which models call tools: calls that the engine reads, and calls that the system reads in a text.
+
+ANSWER = "<answer>", "</answer>"
+UNREADABLE = Call(name="", arguments="")
+"""What was meant as a call and can't be read, such as JSON that is cut off."""
+
+_OPENED, _CLOSED = re.compile(OPENED), re.compile(CLOSED)
+_CALL = re.compile(r"<tool_call>(?:.*?</tool_call>|.*)", re.DOTALL)
+"""A call, or the rest of a text behind one that doesn't end: no further one ends either."""
+
+
+def own_calls(written: Generated) -> tuple[Call, ...]:
+    """The calls that the engine read, or the one that it couldn't."""
+    return written.calls or ((UNREADABLE,) if OPENED in written.text else ())
+
+
+def told_by_id(chat: Prompt, told: Told) -> Prompt:
+    """A turn of the tool's for each call; what wasn't a call is answered by the user."""
+    if not chat.turns[-1].calls:
+        return going_on(chat, *(piece for _, each in told for piece in each.pieces))
+    return chat.add(*(tool(call.id, *each.pieces) for call, each in told))
+
+
+def tagged_calls(written: Generated) -> tuple[Call, ...]:
+    """The calls between tags, in their order; none where there aren't as many closing tags as opening ones."""
+    text = written.text
+    return _calls_in(text) if text.count(OPENED) == text.count(CLOSED) else ()
+
+
+def paired_calls(written: Generated) -> tuple[Call, ...]:
+    """The same, and none where a closing tag stands before the opening one of its number, as by the code of ReCall."""
+    opened, closed = ([each.start() for each in tag.finditer(written.text)] for tag in (_OPENED, _CLOSED))
+    return () if any(map(gt, opened, closed)) else tagged_calls(written)
+
+
+def first_tagged_call(written: Generated) -> tuple[Call, ...]:
+    """The first call between tags, unless the message answers, as by the code of Tongyi DeepResearch."""
+    if ANSWER[0] in written.text and ANSWER[1] in written.text:
+        return ()
+    return _calls_in(written.text)[:1]
+
+
+def told_together(chat: Prompt, told: Told) -> Prompt:
+    """One turn of the user's with a block for each call."""
+    blocks = [(f"{RESPONSE}\n", *each.pieces, f"\n{RESPONSE_CLOSED}") for _, each in told]
+    gapped: list[str | Piece] = [piece for block in blocks for piece in ("\n", *block)]
+    return going_on(chat, *gapped[1:])
+
+
+def told_with_calls(chat: Prompt, told: Told) -> Prompt:
+    """The same, where each block has its call as it was written, as by the code of ReCall."""
+    asked = (each[len(OPENED) : -len(CLOSED)].strip() for each in _whole_calls(chat.written[-1]))
+    blocks = (
+        (RESPONSE, Written(call), "\n", *each.pieces, f"\n{RESPONSE_CLOSED}\n")
+        for call, (_, each) in zip(asked, told, strict=True)
+    )
+    return going_on(chat, *(piece for block in blocks for piece in block))
+
+
+def schemas(tools: Sequence[Tool]) -> str:
+    """The tools as a prompt shows them: a function's JSON a line."""
+    functions = (
+        {"name": each.name, "description": each.description, "parameters": msgspec.json.decode(each.parameters)}
+        for each in tools
+    )
+    return "\n".join(msgspec.json.encode({"type": "function", "function": each}).decode() for each in functions)
+
+
+def _calls_in(text: str) -> tuple[Call, ...]:
+    return tuple(map(_read, _whole_calls(text)))
+
+
+def _whole_calls(text: str) -> Iterator[str]:
+    return (match[0] for match in _CALL.finditer(text) if match[0].endswith(CLOSED))
+
+
+def _read(text: str) -> Call:
+    _, calls = split_calls(text)
+    return calls[0] if calls else UNREADABLE
+
+
+Calls = Literal["own", "tagged"]
+"""Whether a model calls tools in its own way, as its provider or its chat template has it, or as it is told to."""
+
+
+class Calling(Struct, frozen=True, kw_only=True):
+    """How a model calls tools, those that are shown to it in its own way, and the words that show them in a text."""
+
+    way: Way
+    tools: tuple[Tool, ...] = ()
+    words: tuple[str | Piece, ...] = ()
+
+
+def calling(calls: Calls, tools: Sequence[Tool], shots: Shots, own: Mapping[str, str]) -> Calling:
+    """How these tools are called; own: the words of the system, of which `tagged` shows tools."""
+    if calls == "own":
+        return Calling(way=NATIVE, tools=tuple(tools))
+    return Calling(way=TAGGED, words=("\n\n", *worded(shots, own, "tagged", tools=schemas(tools))))
+
+
+def calling_needs(calls: Calls) -> frozenset[Capability]:
+    """What calling tools asks of a model."""
+    return frozenset({"turns", "tools"} if calls == "own" else {"turns"})
+
+
+NATIVE = Way(calls=own_calls, told=told_by_id)
+FIRST_TAGGED = Way(calls=first_tagged_call, told=told_together, stop=(f"\n{RESPONSE}", RESPONSE))
+
+
+TAGGED = Way(calls=tagged_calls, told=told_together)
+PAIRED = Way(calls=paired_calls, told=told_with_calls)
+
+# The most steps that loops of tool calls take.
+
+OPENING_STEPS = 2
+"""Titles that are opened for one call: the one that is named, and the one that is most like it."""
+
+
+def most_looped(turns: int, max_tokens: int, search: SearchSettings) -> tuple[Most, ...]:
+    """The messages of a loop first, then the steps of its tools."""
+    words = turns * (max_tokens + MOST_CALLS * search.most_words)
+    return (
+        Most(kind="reason", times=turns, output=max_tokens, words=words),
+        Most(kind="retrieve", times=turns * MOST_CALLS, in_turn=turns),
+        Most(kind="open", times=OPENING_STEPS * turns * MOST_CALLS, in_turn=OPENING_STEPS * turns),
+    )

@@ -3,24 +3,21 @@ r"""ReCall (Chen et al., 2025): reasoning with calls of functions between tags, 
 The loop is that of the authors' code, `src/re_call/inference/re_call.py`.
 """
 
-from typing import Annotated
+from msgspec import Struct
+from msgspec.structs import replace
 
-from msgspec import Meta, Struct
-
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.demonstrations import Shots
 from cotrail.core.prompts import Asked, Prompt, system, user
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import boxed
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.parts.words import own_words, worded
 from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.bounds import most_looped
-from cotrail.systems.tool_agents.loop import Bounds, Drawn, tool_loop
+from cotrail.systems.tool_agents.loop import PAIRED, Bounds, Drawn, Way, most_looped, schemas, tool_loop
 from cotrail.systems.tool_agents.tools import SEARCH
-from cotrail.systems.tool_agents.ways import schemas, tagged
 
 OWN = own_words("recall")
 TOOLS = {SEARCH.tool.name: SEARCH}
@@ -39,11 +36,11 @@ class ReCallSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     begins: str = "<think>"
     """With what each message begins; empty for models that aren't trained on it."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.0
+    temperature: Temperature | None = 0.0
     """The temperature of messages."""
 
 
-def recall(question: Question, shots: Shots, settings: ReCallSettings) -> System:
+def recall(question: Question, shots: Shots, settings: ReCallSettings, way: Way = PAIRED) -> System:
     r"""Have the model think and call functions between tags until a message calls none; the answer is in `\boxed{}`."""
     shown = schemas([each.tool for each in TOOLS.values()])
     chat = Prompt(
@@ -54,7 +51,8 @@ def recall(question: Question, shots: Shots, settings: ReCallSettings) -> System
     )
     drawn = Drawn(max_tokens=settings.max_tokens, temperature=settings.temperature)
     bounds = Bounds(turns=settings.turns)
-    looped = yield from tool_loop(chat, TOOLS, tagged(settings.begins), bounds, drawn, settings.search)
+    way = replace(way, begins=settings.begins)
+    looped = yield from tool_loop(chat, TOOLS, way, bounds, drawn, settings.search)
     # What the last message boxes counts also where it calls functions, as by the authors' code.
     text = boxed(looped.text) or ""
     return Answer(text=text, sentences=(looped.text,), paragraphs=looped.paragraphs, limit=looped.limit)
@@ -71,15 +69,14 @@ def most(question: Question, settings: ReCallSettings) -> tuple[Most, ...]:  # n
     return most_looped(settings.turns, settings.max_tokens, settings.search)
 
 
-SPECS = (
-    SystemSpec(
-        name="recall",
-        version=1,
-        title="ReCall",
-        paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
-        settings=ReCallSettings,
-        open=recall,
-        needs=needs,
-        most=most,
-    ),
+SPEC = SystemSpec(
+    name="recall",
+    version=1,
+    title="ReCall",
+    paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
+    settings=ReCallSettings,
+    open=recall,
+    needs=needs,
+    most=most,
 )
+SPECS = (SPEC,)

@@ -9,24 +9,21 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import Shots
 from cotrail.core.prompts import Asked, Prompt, Written, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.systems.parts.answers import between
-from cotrail.systems.parts.in_parallel import in_parallel
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.answers import first_between
+from cotrail.systems.parts.limits import Most
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings, page_of, shown
-from cotrail.systems.parts.steps import last_text
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.steps import going_on, in_parallel, last_text
 from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.bounds import most_looped
-from cotrail.systems.tool_agents.loop import Bounds, Drawn, tool_loop
+from cotrail.systems.tool_agents.loop import ANSWER, FIRST_TAGGED, Bounds, Drawn, most_looped, schemas, tool_loop
 from cotrail.systems.tool_agents.tools import NOTHING_FOUND, SEARCHES, AgentTool, Observed, Tools, described
-from cotrail.systems.tool_agents.ways import ANSWER, FIRST_TAGGED, schemas
 
 OWN = own_words("tongyi_deepresearch")
 NO_ANSWER = "No answer found."
@@ -46,8 +43,8 @@ class TongyiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calls: Positive = 100
     """Messages of the model's, at most; behind the last one there is no answer."""
 
-    context_tokens: Positive = 110_000
-    """The tokens of the conversation from which on the model has to answer."""
+    context_tokens: Positive = 110 * 1024
+    """The tokens of the conversation, what a tool said last among them, beyond which the model has to answer."""
 
     max_tokens: Positive = 10_000
     """The most tokens of a message."""
@@ -61,11 +58,21 @@ class TongyiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     date: str = ""
     """The day that the model is told it is; none unless given, since a run may go on for longer."""
 
-    temperature: Annotated[float, Meta(ge=0, le=10)] | None = 0.6
+    temperature: Temperature | None = 0.6
     """The temperature of messages."""
 
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
     """Only the likeliest tokens that together have this probability are drawn."""
+
+
+def first_answer(text: str, limit: str) -> str:
+    """What stands in the first tags; all of the text where the model had to answer and has no tags."""
+    if limit == "turns":
+        return NO_ANSWER
+    if limit and not all(tag in text for tag in ANSWER):
+        return text
+    answer = first_between(text, *ANSWER)
+    return NO_ANSWER if answer is None else answer
 
 
 def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettings) -> System:
@@ -73,18 +80,18 @@ def tongyi_deepresearch(question: Question, shots: Shots, settings: TongyiSettin
     visit = AgentTool(tool=VISIT, arguments=VisitArguments, run=partial(visited, shots=shots, settings=settings))
     tools: Tools = {"search": SEARCHES, "visit": visit}
     drawn = Drawn(max_tokens=settings.max_tokens, temperature=settings.temperature, top_p=settings.top_p)
-    bounds = Bounds(turns=settings.calls, tokens=settings.context_tokens)
     chat = opening(question, shots, tools, settings)
+    bounds = Bounds(turns=settings.calls, prompt=settings.context_tokens)
     looped = yield from tool_loop(chat, tools, FIRST_TAGGED, bounds, drawn, settings.search)
-    text, limit, untagged = looped.text, looped.limit, NO_ANSWER
+    text, limit = looped.text, looped.limit
     if limit and limit != "turns":
-        # The last message is overwritten, whatever it holds; without tags all of what follows is the answer.
-        asked = replace(looped.chat, turns=(*looped.chat.turns[:-1], user(*worded(shots, OWN, "wrap_up"))))
+        # The last message is overwritten, whatever it holds, unless it is the question.
+        kept = replace(looped.chat, turns=looped.chat.turns[:-1]) if looped.turns else looped.chat
+        asked = going_on(kept, *worded(shots, OWN, "wrap_up"))
         reason = Reason(prompt=asked, max_tokens=drawn.max_tokens, until="end", temperature=drawn.temperature)
-        text = untagged = yield from last_text(replace(reason, top_p=drawn.top_p))
-    answer = between(text, *ANSWER)
+        text = yield from last_text(replace(reason, top_p=drawn.top_p))
     return Answer(
-        text=untagged if answer is None else answer,
+        text=first_answer(text, limit),
         sentences=(text,),
         paragraphs=looped.paragraphs,
         limit="calls" if limit == "turns" else limit,
@@ -148,15 +155,14 @@ def most(question: Question, settings: TongyiSettings) -> tuple[Most, ...]:  # n
     return (*looped, visits, Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words))
 
 
-SPECS = (
-    SystemSpec(
-        name="tongyi-deepresearch",
-        version=1,
-        title="Tongyi DeepResearch",
-        paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
-        settings=TongyiSettings,
-        open=tongyi_deepresearch,
-        needs=needs,
-        most=most,
-    ),
+SPEC = SystemSpec(
+    name="tongyi-deepresearch",
+    version=1,
+    title="Tongyi DeepResearch",
+    paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
+    settings=TongyiSettings,
+    open=tongyi_deepresearch,
+    needs=needs,
+    most=most,
 )
+SPECS = (SPEC,)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import Shots
 from cotrail.core.prompts import Asked, Prompt, Written, system, user
@@ -16,16 +16,23 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.asking_on import going_on
-from cotrail.systems.parts.most import Most
+from cotrail.systems.parts.limits import Most
+from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.parts.steps import last_step, text_of
-from cotrail.systems.parts.words import own_words, worded
+from cotrail.systems.parts.steps import going_on, last_step, text_of
 from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.bounds import most_looped
-from cotrail.systems.tool_agents.loop import Bounds, Drawn, Looped, tool_loop
+from cotrail.systems.tool_agents.loop import (
+    Bounds,
+    Calling,
+    Calls,
+    Drawn,
+    Looped,
+    calling,
+    calling_needs,
+    most_looped,
+    tool_loop,
+)
 from cotrail.systems.tool_agents.tools import OPEN, SEARCH
-from cotrail.systems.tool_agents.ways import Calling, Calls, calling, calling_needs
 
 OWN = own_words("tool_agent")
 TOOLS = {each.tool.name: each for each in (SEARCH, OPEN)}
@@ -73,10 +80,10 @@ def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) ->
     text = "" if looped.limit else looped.text
     if looped.limit and settings.answers_at_limit:
         asked = going_on(looped.chat, *worded(shots, OWN, "wrap_up", question=Asked(question.text)))
-        reply = yield from last_step(Reason(prompt=asked, max_tokens=settings.max_tokens, until="end"))
+        reply = yield from last_step(Reason(prompt=asked, max_tokens=settings.max_tokens, until="end", calls=False))
         text = expect(reply, Generated).text
     return Answer(
-        text=stated(text), sentences=(text,) if text else (), paragraphs=looped.paragraphs, limit=looped.limit
+        text=labelled(text), sentences=(text,) if text else (), paragraphs=looped.paragraphs, limit=looped.limit
     )
 
 
@@ -102,7 +109,7 @@ def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far:
     return going_on(begun, *worded(shots, OWN, "resume", summary=Written(summary)))
 
 
-def stated(text: str) -> str:
+def labelled(text: str) -> str:
     """The answer that a message states, or all of it."""
     return behind(text, "answer:") or text.strip()
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
 from cotrail.core.calls import Call, Tool
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Piece
@@ -59,7 +58,8 @@ class OpenArguments(Struct, frozen=True):
     """A page."""
 
     title: Annotated[str, Meta(description="The title of the page, as a search shows it.")]
-    part: Annotated[Positive, Meta(description="Which part of a long page, from 1.")] = 1
+    # Not `Positive`: the schema is a part of prompts, and those of recorded runs name no greatest number.
+    part: Annotated[int, Meta(ge=1, description="Which part of a long page, from 1.")] = 1
 
 
 def searched(arguments: SearchArguments, settings: SearchSettings, yields: int) -> Part[Observed]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from cotrail.core.results import Result
 from cotrail.models.execution.claims import Claim
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime
 

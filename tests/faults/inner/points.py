@@ -29,10 +29,10 @@ from cotrail.models.execution import admission
 from cotrail.models.execution import recovery as upkeep
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.dispatch import Dispatch
+from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import routing, runtime, step
-from cotrail.tasks.lease import Lease
 from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.turns import Lease
 
 
 class Point(StrEnum):

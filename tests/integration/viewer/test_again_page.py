@@ -107,11 +107,18 @@ def test_another_query_begins_a_fork_and_leads_to_it(
     beside = f"/compare/question?run={ORIGIN}&run={row['id']}&question=q0"
     under_way = page_at(client, beside)
     assert under_way.one("body").attributes["data-events"] == f"/v1/runs/{row['id']}/questions/q0/events"
+    assert "as the system asked / query edited by local" in under_way.one("p", class_="parting").text
     carry_out(engine, ledger)
     assert agrees(engine, row["id"])
     ended = page_at(client, beside)
     assert "data-events" not in ended.one("body").attributes
     assert "as the system asked / query edited by local" in ended.one("div", id="steps").text
+
+
+def test_what_is_still_to_come_is_no_difference(client: "TestClient[Any]", engine: Engine, query: Query) -> None:
+    row = forked(query, send(client, SENTENCE, model="other"))
+    beside = f"/compare/question?run={ORIGIN}&run={row['id']}&question=q0"
+    assert page_at(client, beside).one("p", class_="parting").text == "The traces are the same so far."
 
 
 @pytest.mark.parametrize("part", ["text", "prompt"])

@@ -16,6 +16,7 @@ from tests.cases import each_case
 from tests.integration.asked_service import service
 from tests.integration.compared import HALF, RIGHT, WRONG, answered, asked
 from tests.integration.conftest import Cotrail
+from tests.integration.judged import judge, verdicts
 from tests.integration.viewer import turned
 from tests.integration.viewer.read_pages import Element, page_at
 
@@ -40,6 +41,10 @@ def client(tmp_path: Path, engine: Engine, cotrail: Cotrail, monkeypatch: pytest
 def pair(engine: Engine) -> str:
     """Two runs, as a query names them."""
     return f"run={answered(engine, 'alpha', ALPHA)}&run={answered(engine, 'bravo', BRAVO)}"
+
+
+def offered(page: Element) -> list[str]:
+    return sorted(str(each.attributes["value"]) for each in page.all("input", type="checkbox"))
 
 
 def numbers(page: Element) -> dict[str, tuple[int, str]]:
@@ -73,6 +78,32 @@ def test_runs_are_chosen_in_a_form(client: "TestClient[Any]", pair: str) -> None
     ] == ["alpha"]
 
 
+def test_only_runs_that_can_be_compared_are_offered(client: "TestClient[Any]", engine: Engine, pair: str) -> None:
+    others = [replace(each, id=f"other {each.id}") for each in asked(2)]
+    answered(engine, "others", [RIGHT, WRONG], questions=others)
+    judge(engine, verdicts({}), name="judging", of=("alpha",), keys=("q0", "q1"))
+    assert offered(page_at(client, "/compare")) == ["alpha", "bravo", "others"]
+    for address in ("/compare?run=alpha", f"/compare?{pair}"):
+        assert offered(page_at(client, address)) == ["alpha", "bravo"]
+
+
+def test_the_metrics_of_the_runs_are_chosen_from(client: "TestClient[Any]", pair: str) -> None:
+    page = page_at(client, f"/compare?{pair}&metric=answer_f1")
+    choices = {str(each.attributes["value"]): each for each in page.one("select", name="metric").all("option")}
+    assert {"answer_em", "answer_f1"} <= set(choices)
+    assert [name for name, each in choices.items() if "selected" in each.attributes] == ["answer_f1"]
+    for name in choices:
+        page_at(client, f"/compare?{pair}&metric={name}")
+
+
+def test_questions_stand_before_tables(client: "TestClient[Any]", pair: str) -> None:
+    main = page_at(client, f"/compare?{pair}").one("main")
+    inside = main.one("details", id="more")
+    assert len(inside.all("table", class_="cards full")) == len(main.all("table", class_="cards full"))
+    order = [*main.all()]
+    assert order.index(main.all("details", class_="question")[0]) < order.index(inside)
+
+
 def test_each_number_of_the_matrix_leads_to_so_many_questions(client: "TestClient[Any]", pair: str) -> None:
     found = numbers(page_at(client, f"/compare?{pair}"))
     assert {words: number for words, (number, _) in found.items()} == {
@@ -85,6 +116,19 @@ def test_each_number_of_the_matrix_leads_to_so_many_questions(client: "TestClien
     assert {words: len(each) for words, each in questions.items()} == {words: found[words][0] for words in found}
     assert questions["only A"] == ["Who built number 1?", "Who built number 2?"]
     assert sorted(chain.from_iterable(questions.values())) == [f"Who built number {n}?" for n in range(6)]
+
+
+def test_a_question_s_score_is_written_as_everywhere(client: "TestClient[Any]", pair: str, cotrail: Cotrail) -> None:
+    def scores(query: str) -> set[str]:
+        page = page_at(client, f"/compare/questions?{pair}&{query}")
+        return {each.text for each in page.one("table", class_="cards full").all("small")}
+
+    assert scores("outcome=first") == {"100.0 %", "0.0 %"}
+    assert scores("outcome=differ&metric=paragraphs_collected") == set()
+    assert scores("outcome=neither&metric=paragraphs_collected") == {"1.00"}
+    on_page = [each.text for each in page_at(client, f"/compare?{pair}").one("main").all("dd")]
+    assert any("100.0 %" in each for each in on_page)
+    assert "alpha 100.0 %  " in cotrail("compare", "alpha", "bravo", "--all").stdout
 
 
 def test_a_page_says_what_the_report_says(

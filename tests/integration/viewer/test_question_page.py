@@ -1,5 +1,6 @@
 """The page on a question, and those of its steps."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -10,10 +11,13 @@ from sqlalchemy import Engine
 from cotrail.common.humanize import count
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.questions import Question
+from cotrail.systems.registry import find_system
 from cotrail.viewer.links import link
 from tests.integration import judged
 from tests.integration.asked_service import bearer, service
 from tests.integration.ended import end_run
+from tests.integration.odd.driving import ended, finding, writes
+from tests.integration.odd.store import FOUND
 from tests.integration.viewer import turned
 from tests.integration.viewer.read_pages import BROWSER, Element, page_at, read_page
 from tests.unit.made_trees import mark, tree
@@ -60,7 +64,7 @@ def test_the_answer_stands_beside_the_gold_one_with_what_went_wrong(engine: Engi
     run = turned.answer(engine, 4)
     page = read(address(run, "2"))
     head = page.one(id="asked").text
-    for said in ("question 2 of 3", "Answer Marlow ✗ wrong", "Gold Grayle", "EM 0", "paragraph recall 0.67"):
+    for said in ("question 2 of 3", "Answer Marlow ✗ wrong", "Gold Grayle", "EM 0.0 %", "paragraph recall 66.7 %"):
         assert said in head
     assert "gold never found" in head
     for relation, leads in (("up", f"/runs/{run}"), ("prev", address(run, key(0))), ("next", address(run, key(2)))):
@@ -198,10 +202,66 @@ def test_votes_are_drawn_with_the_chains_behind_them(engine: Engine, read: Read)
     assert "✓ right" in drawn.text
 
 
+def test_evidence_stands_in_tables_and_is_folded_by_chain(engine: Engine, read: Read) -> None:
+    asked = [Question(id="q0", text="Does it lie on the Vell?", answers=("yes",))]
+    ended(engine, "weighed", asked, finding(FOUND, writes(answer="yes")), find_system("rethinking"))
+    page = read(address("weighed", "q0"))
+    kinds = {row.all("td")[1].text.partition(",")[0] for row in page.one(id="turns").all("tbody")[0].all("tr")}
+    assert kinds & {"embed", "entail"}
+    assert not [each for kind in ("embed", "entail") for each in page.all("div", class_=f"step {kind}")]
+    drawn = page.one(id="drawn")
+    folded = [each for fold in drawn.all("details") for each in fold.all("ul", class_="facts")]
+    assert folded == drawn.all("ul", class_="facts") != []
+
+
+def test_each_time_has_the_same_name_everywhere(engine: Engine, read: Read) -> None:
+    run = turned.answer(engine, 2)
+    page = read(address(run, "1"))
+    time = page.one("figure", id="time")
+    assert "steps claimed for" in time.one("figcaption").text
+    assert all(": waiting for" in each.text and "claimed for" in each.text for each in time.all("title"))
+    records = [each.text for each in page.all("details") if str(each.attributes.get("id")).startswith("record-")]
+    assert any("computed in" in each for each in records)
+    step = read(address(run, "1", "steps", "0"))
+    assert "Computed in" in [each.text for each in step.all("dt")]
+    assert "Claimed for" in [each.text for each in step.all("th")]
+    began = [each.text for each in step.all("td", data_name="began")]
+    assert began == [each for each in began if re.fullmatch(r"[-0-9]+ [:0-9]+ \w+", each)] != []
+
+
+def test_a_long_answer_leaves_room_for_what_stands_below_it(engine: Engine, read: Read) -> None:
+    long = "<b>So</b> " + "It lies on the Vell. " * 40
+    asked = [Question(id="q0", text="Where is it?", answers=(long, "Marlow"))]
+    head = read(address(end_run(engine, asked, [None], answer=long), "q0")).one(id="asked")
+    for name in ("answer", "gold-answer-1"):
+        fold = head.one("details", id=name)
+        assert "open" not in fold.attributes
+        assert len(fold.one("summary").text) <= 200
+        assert fold.one("div").text == " ".join(long.split())
+    assert "Marlow" in head.text
+
+
+def test_people_say_in_the_browser_why_an_answer_is_wrong(engine: Engine, client: Any, read: Read) -> None:
+    run, said = turned.answer(engine, 4), f"two\nlines {turned.HOSTILE}"
+    for cause, note in (("reader wrong", "first"), ("gold never found", said)):
+        form = read(address(run, key(1))).one("form", action=address(run, key(1), "labels"))
+        chosen = {"annotator": "Ada", "cause": cause, "note": note.replace("\n", "\r\n")}
+        assert {str(each.attributes["name"]) for each in form.all() if "name" in each.attributes} == chosen.keys()
+        answered = client.post(str(form.attributes["action"]), data=chosen, follow_redirects=False)
+        assert answered.headers["location"].endswith("#labels")
+    labels = read(address(run, key(1))).one(id="labels")
+    assert [each.text for each in labels.all("dt")] == ["Ada"]
+    assert labels.one("span", dir="auto").text.startswith("two lines </bdi></script><script>")
+    assert not labels.all("script") + labels.all("img")
+    assert not read(address(run, key(0))).one(id="labels").all("dt"), "it is said of one question"
+    refused = client.post(address(run, key(1), "labels"), data=chosen | {"cause": "bad luck"}, follow_redirects=False)
+    assert refused.status_code == 422
+
+
 def test_judges_say_what_they_think_of_it_and_a_judge_s_question_what_it_graded(engine: Engine, read: Read) -> None:
     run = judged.answer(engine)
     judge = judged.judge(engine, judged.verdicts({"q0": judged.verdict("correct", 90)}), name="grader")
-    assert "correct (90% sure)" in read(address(run, "q0")).one(id="asked").text
+    assert "correct (90 % sure)" in read(address(run, "q0")).one(id="asked").text
     own = read(address(judge, "q0")).one(id="drawn").text
     assert f"What was graded {run}" in own
     assert "It is correct." in own

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 from litestar.testing import TestClient
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, text, update
 
 from benchmarks.costless import PARAGRAPHS
 from cotrail.configuration.settings import settings
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
-from cotrail.engines.retrieval.folders import build_index
-from cotrail.engines.retrieval.index_manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 from cotrail.engines.retrieval.registry import ENGINES
+from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import TransientStepError
 from cotrail.models.commands.control import pause
 from cotrail.models.execution.ledger import Ledger
@@ -244,7 +244,7 @@ def test_words_are_marked_within_what_is_escaped() -> None:
 
 def test_workers_show_who_holds_what_and_what_waits_for_what(client: Browser, engine: Engine) -> None:
     assert "Nothing is under way." in page_at(client, "/workers").text
-    ledger = Ledger(engine, f"host:1:{HOSTILE}", LEASE, find_system)
+    ledger = Ledger(engine, f"{HOSTILE}:1:x", LEASE, find_system)
     held, put_off, ended = begin(engine, 3, id="busy")
     [claim, waits] = [claim for claim in ledger.claim([held, put_off]) if claim is not None]
     ledger.retry(waits, TransientStepError(f"not now {HOSTILE}"), 3600)
@@ -256,15 +256,26 @@ def test_workers_show_who_holds_what_and_what_waits_for_what(client: Browser, en
     [retrieve] = [each for each in rows(page.one("section", id="queues").one("table")) if "retrieve" in each]
     assert retrieve.startswith("retrieve retrieval 0 1 1 1")
     busy = rows(page.one("section", id="busy").one("table"))
-    assert f"host:1:{HOSTILE}" in busy[0]
-    assert "retrieve, step 0 of q0 in busy" in busy[0]
-    assert busy[1].startswith("host:2:x nothing")
-    assert "3 reason steps" in busy[1]
+    [lates, idle] = sorted(busy, key=lambda row: "Process 2" in row)
+    assert lates.startswith(f"retrieval {HOSTILE} 0.0 1 retrieve, held for ")
+    assert "Process 1 " in lates
+    assert "retrieve, step 0 of q0 in busy" in lates
+    assert "step late" not in lates
+    assert re.match(r"generation, retrieval host 0\.\d+ 0 Process 2 Carried out lately: ", idle)
+    assert "3 reason steps" in idle
     waiting = rows(page.one("section", id="waits").one("table"))
     assert any(each.startswith("the run stays paused, with 1 open question") for each in waiting)
     assert any("1 retrieve step tried again in" in each and HOSTILE in each for each in waiting)
     assert "retried TransientStepError" in page.one("section", id="troubles").text
     assert claim.step_id == held.step_id
+
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE steps SET started_at = started_at - interval '1 hour' WHERE state = 'running'"))
+    assert any("retrieve, held for 1 h 00 min, usually" in row and "1 step late" in row for row in _busy(client))
+
+
+def _busy(client: Browser) -> list[str]:
+    return rows(page_at(client, "/workers").one("section", id="busy").one("table"))
 
 
 def test_what_other_projects_ask_is_not_shown(client: Browser, engine: Engine) -> None:

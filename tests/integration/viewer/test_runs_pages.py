@@ -14,7 +14,9 @@ from cotrail.models.commands.retrying import retry
 from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system
 from tests.integration.asked_service import service
+from tests.integration.compared import RIGHT, WRONG, answered
 from tests.integration.conftest import Cotrail
+from tests.integration.judged import judge, verdicts
 from tests.integration.test_causes import RUN, SCRIPTS, towns
 from tests.integration.viewer.read_pages import BROWSER, Element, page_at
 
@@ -74,6 +76,19 @@ def test_runs_are_listed_with_their_scores_and_found_by_links(client: "TestClien
     assert len(follow(client, chip(running, "running")).one("tbody").all("progress")) == 1
 
 
+def test_runs_are_chosen_from_the_list_to_be_compared(client: "TestClient[Any]", towns: Engine) -> None:
+    answered(towns, "alpha", [RIGHT, WRONG])
+    answered(towns, "bravo", [RIGHT, RIGHT])
+    judge(towns, verdicts({}), name="judging", of=("alpha",), keys=("q0",))
+    form = page_at(client, "/").one("form", action="/compare")
+    boxes = {str(each.attributes["value"]) for each in form.all("input", type="checkbox", name="run")}
+    assert boxes == {RUN, "alpha", "bravo"}
+    assert form.one("button").text == "Compare"
+    page_at(client, "/compare?run=alpha&run=bravo")
+    scored = {row.all("a")[0].text: row.all("span", class_="score") for row in form.one("tbody").all("tr")}
+    assert [each.text.split(" ", 3)[:3] for each in scored["alpha"]] == [["50.0", "%", "answer"]]
+
+
 def test_a_list_with_a_run_under_way_is_read_again(client: "TestClient[Any]", towns: Engine) -> None:
     assert "data-every" not in page_at(client, "/").one("body").attributes
     retry(towns, RUN, find_system, failed=True, blocked=False)
@@ -83,9 +98,14 @@ def test_a_list_with_a_run_under_way_is_read_again(client: "TestClient[Any]", to
 def test_a_run_shows_its_scores_its_causes_and_its_questions(client: "TestClient[Any]") -> None:
     page = page_at(client, f"/runs/{RUN}")
     tiles = [each.text for each in page.all("div", class_="tile")]
-    assert any(each.startswith("11.1% Answer EM 95 %:") for each in tiles)
+    assert any(each.startswith("11.1 % Answer EM 95 %:") for each in tiles)
     assert rows(page) == list(SCRIPTS)
     assert page.one("figure", class_="causes")
+    drawn = page.one("svg", class_="outcomes")
+    widths = {str(each.attributes["class"]): int(str(each.attributes["width"])) for each in drawn.all("rect")}
+    assert sum(widths.values()) == len(SCRIPTS)
+    assert widths["partly"] == 1
+    assert "1 partly right" in str(drawn.attributes["aria-label"])
     assert "data-events" not in page.one("body").attributes
     levels = [int(each.name[1]) for each in page.all() if each.name in ("h1", "h2", "h3", "h4")]
     assert levels[0] == 1

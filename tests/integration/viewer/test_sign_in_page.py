@@ -9,7 +9,7 @@ from litestar.testing import TestClient
 
 from cotrail.configuration.settings import settings
 from cotrail.services.access import tokens
-from cotrail.services.access.actor import Scope
+from cotrail.services.actor import Scope
 from tests.cases import each_case
 from tests.integration.asked_service import HERE, service
 from tests.integration.conftest import Cotrail
@@ -29,7 +29,7 @@ def secret(cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COTRAIL_PUBLIC_HOSTS", HOST)
     monkeypatch.setenv("COTRAIL_TOKENS_REQUIRED", "true")
     settings.cache_clear()
-    return tokens.create("ada's", [Scope.READ]).secret
+    return tokens.make_token("ada's", [Scope.READ]).secret
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_what_was_sent_while_signed_out_is_not_where_one_goes_afterwards(browser
 def test_a_token_that_was_revoked_opens_no_page_any_more(browser: Browser, secret: str) -> None:
     assert sign_in(browser, secret).status_code == 303
     page_at(browser, "/")
-    [listed] = tokens.list_all()
-    tokens.revoke(listed.id)
+    [listed] = tokens.list_tokens()
+    tokens.revoke_token(listed.id)
     page_at(browser, "/", 401)
     assert sign_in(browser, secret).status_code == 401
 

@@ -41,8 +41,8 @@ def test_each_question_has_what_each_judge_says(client: "TestClient[Any]", engin
     first, *_ = page.all("section", class_="q")
     assert first.one("a").attributes["href"] == f"/runs/{RUN}/questions/q0"
     assert [each.text for each in first.all("li")] == [
-        "correct/m correct (80% sure) It is correct.",
-        f"correct/{HOSTILE} correct (90% sure) It is correct.",
+        "correct/m correct (80 % sure) It is correct.",
+        f"correct/{HOSTILE} correct (90 % sure) It is correct.",
     ]
     rows = [row.text for row in page.one("div", aria_label="What judges say").one("tbody").all("tr")]
     assert [row.split(" finished ")[0] for row in rows] == ["correct/m", f"correct/{HOSTILE}"]

@@ -36,16 +36,18 @@ FAILS, GOLD = 2, (1, 4)
 FAILURE = Failure(type="StepError", message=f"it can't be searched for {HOSTILE}")
 
 
-def answer(engine: Engine, turns: int, *, run: str = "turned", steps: int | None = None, said: str = HOSTILE) -> str:
-    """Records a run of three questions, each answered in so many turns; steps: after which it is left open."""
+def answer(
+    engine: Engine, turns: int, *, run: str = "turned", asked: int = 3, steps: int | None = None, said: str = HOSTILE
+) -> str:
+    """Records a run of so many questions, each answered in so many turns; steps: after which it is left open."""
     find = partial(find_spec, _systems(turns))
-    asked = [
+    submitted = [
         Question(
             id=f"q {number}/{said}", text=f"Which town has bridge {number}? {said}", answers=("Grayle",), gold=_gold()
         )
-        for number in range(3)
+        for number in range(asked)
     ]
-    submit(engine, replace(submission(), id=run, provenance={"cotrail": "0"}), asked, find)
+    submit(engine, replace(submission(), id=run, provenance={"cotrail": "0"}), submitted, find)
     ledger, messages, done = Ledger(engine, "w", LEASE, find), unsent(engine), 0
     while messages and done != steps:
         claims = [claim for claim in ledger.claim(messages) if claim is not None]

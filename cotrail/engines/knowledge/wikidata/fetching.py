@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx2
 from msgspec import Struct
 
+from cotrail.common.https import http_options
 from cotrail.common.json_files import decode
 from cotrail.common.server_addresses import read_address
 from cotrail.engines.knowledge.database import About
@@ -38,7 +39,12 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     ids = [name for name in names if _ID.fullmatch(name)]
     titles = [name for name in names if not _ID.fullmatch(name)]
     # Wikimedia rejects requests without a user agent.
-    with httpx2.Client(timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True) as client:
+    with httpx2.Client(
+        **http_options(),
+        timeout=TIMEOUT_SECONDS,
+        headers={"User-Agent": "cotrail"},
+        follow_redirects=True,
+    ) as client:
         server = _Server(client, url)
         entities = [*server.entities("ids", ids, _ALL_PROPS), *server.entities("titles", titles, _ALL_PROPS)]
         referred = list(server.entities("ids", _referred(entities, url), "labels"))

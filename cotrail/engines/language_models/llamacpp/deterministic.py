@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Interrupted
-from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server, TokenIds
 
 BATCH_TOKENS = 128
 """Tokens of a batch. On average, half a batch of a shared prefix is read again. On two cores, batches of 512 are read

@@ -1,7 +1,11 @@
-"""Adapter of the port: packs prompts, and has llama.cpp continue them in one of two profiles."""
+"""Adapter of the port: packs prompts, and has llama.cpp continue them in one of two profiles.
 
-from collections.abc import Sequence
-from functools import partial
+Probabilities of tokens from llama.cpp, however unlikely they are.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -11,20 +15,146 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.gguf_metadata import gguf_metadata
+from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.llamacpp import deterministic
-from cotrail.engines.language_models.llamacpp.probabilities import ChoiceStream
-from cotrail.engines.language_models.llamacpp.server import Server, TokenIds
-from cotrail.engines.language_models.llamacpp.stream import LlamaCppStream
-from cotrail.engines.language_models.llamacpp.tokenizer import LlamaCppTokenizer
+from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server, TokenIds
+from cotrail.engines.language_models.model_files import gguf_metadata, gguf_template
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.language_models.probabilities import check_fits, first_tokens
-from cotrail.engines.language_models.result import generated
-from cotrail.engines.language_models.template_files import gguf_template
+from cotrail.engines.language_models.quoted_controls import divided, named_controls
+from cotrail.engines.language_models.result import check_fits, first_tokens, generated, shares
+from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
+from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.language_models.worker_thoughts import worker_thoughts
 from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.errors import StepError
+
+# Prompts as tokens; nothing that is only quoted in one is taken for a control token.
+
+CACHED_PROMPTS = 32
+"""The most prompts whose tokens are kept: packing asks for them once or twice before they are read."""
+
+
+class LlamaCppTokenizer:
+    """The tokenizer of a loaded model, and its chat template.
+
+    path: the model's file; open_template: its template, None where it has none.
+    encode: the tokens of a prompt. Raises StepError where the model takes no such prompt, TransientStepError.
+    count: the number of tokens of a part of a prompt. Raises TransientStepError.
+    """
+
+    def __init__(self, server: Server, path: Path, open_template: Callable[[], ChatTemplate | None]) -> None:
+        self._server = server
+        self._path = path
+        self._open_template = open_template
+        self.encode = lru_cache(maxsize=CACHED_PROMPTS)(self._encode)
+        self.count = cached_count(lambda text: len(server.tokens(text)))
+
+    def _encode(self, prompt: Prompt) -> TokenIds:
+        if not prompt.has_roles:
+            return self._encode_plain(prompt)
+        segments = self._laid_out(prompt)
+        # The template itself decides what the text begins with.
+        if any(segment.plain for segment in segments):
+            return self._server.tokens(self._parts(segments), begins=False)
+        return self._server.tokens("".join(segment.text for segment in segments), begins=False, has_controls=True)
+
+    def _encode_plain(self, prompt: Prompt) -> TokenIds:
+        segments = divided(prompt.turns[0], self._control)
+        if not any(self._control.search(segment.text) for segment in segments if not segment.plain):
+            return self._server.tokens(prompt.render())
+        if len(segments) == 1:
+            return self._server.tokens(prompt.render(), has_controls=True)
+        # What is expected at the beginning stands before a text, be it an empty one.
+        return self._server.tokens(["", *self._parts(segments)])
+
+    def named_controls(self, prompt: Prompt, stop: Sequence[str]) -> set[str]:
+        """The control tokens that the model is to write as text, see `segments`."""
+        return named_controls(prompt.turns, stop, self._control)
+
+    def end(self, prompt: Prompt) -> str:
+        """The end of a conversation as the template lays it out, behind which the model writes; empty for plain text.
+
+        Raises as `encode` does.
+        """
+        return self._laid_out(prompt)[-1].text if prompt.has_roles else ""
+
+    def _laid_out(self, prompt: Prompt) -> list[Segment]:
+        if refused := template_lacks(self._template, "tools" if prompt.tools else "turns"):
+            raise StepError(f"the model {refused}")
+        return self._template.lay_out(prompt) if self._template else []
+
+    def _parts(self, segments: Sequence[Segment]) -> list[str | int]:
+        """The conversation as its control tokens and the texts between them.
+
+        llama.cpp tokenizes each text between two control tokens by itself too, so that all else stays as it is.
+        """
+        parts: list[str | int] = []
+        text = ""
+        for segment in segments:
+            for piece in [segment.text] if segment.plain else self._between.split(segment.text):
+                if segment.plain or piece not in self._ids:
+                    text += piece
+                else:
+                    parts += [text, self._ids[piece]]
+                    text = ""
+        return [part for part in [*parts, text] if part != ""]
+
+    @cached_property
+    def _template(self) -> ChatTemplate | None:
+        return self._open_template()
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return gguf_metadata(self._path).controls
+
+    @cached_property
+    def _control(self) -> re.Pattern[str]:
+        return control_pattern(self._ids)
+
+    @cached_property
+    def _between(self) -> re.Pattern[str]:
+        # In a group, so that `split` returns the control tokens too.
+        return re.compile(f"({self._control.pattern})")
+
+
+BIAS = 100.0
+"""Bias in nats on the logits of the tokens in question. It is the same for each, so that their proportions stay, and so
+large that they come before all other tokens: llama.cpp returns the likeliest tokens only, and returning all of them
+takes far longer than reading a short prompt."""
+
+
+class ChoiceStream(LlamaCppStream):
+    """Takes the probabilities of tokens; the token that is written isn't used.
+
+    tokens: those in question, all different.
+    """
+
+    def __init__(self, tokens: Sequence[int], interrupted: Callable[[], bool]) -> None:
+        super().__init__("line", interrupted)
+        self._tokens = tokens
+        self._found: dict[int, float] = {}
+
+    @property
+    def asks(self) -> dict[str, Any]:
+        """See `Stream`."""
+        bias = [[token, BIAS] for token in self._tokens]
+        return {"n_probs": len(self._tokens), "post_sampling_probs": True, "logit_bias": bias}
+
+    def take(self, chunk: Mapping[str, Any]) -> bool:
+        """See `Stream`."""
+        for choice in chunk.get("choices", ()):
+            for position in (choice.get("logprobs") or {}).get("content", ()):
+                self._found |= {each["id"]: each["prob"] for each in position["top_probs"]}
+        return super().take(chunk)
+
+    def shares(self) -> tuple[float, ...]:
+        """The probabilities of the tokens among them alone."""
+        if not self._found.keys() >= set(self._tokens):
+            raise StepError(f"llama.cpp rates one of the choices as less likely than e^-{BIAS:.0f}")
+        return shares([self._found[token] for token in self._tokens])
+
 
 FAST: dict[str, Any] = {
     # Tokens of a prompt that are read between two chances to interrupt; larger batches are no faster on two cores.

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cotrail.common.storable_text import storable
+from cotrail.common.printable_text import storable
 from cotrail.core.calls import Call
 
 

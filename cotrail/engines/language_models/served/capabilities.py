@@ -3,6 +3,7 @@
 from cotrail.core.generation import Capability
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
 from cotrail.engines.language_models.endpoint import Endpoint
+from cotrail.engines.language_models.providers import PROVIDERS
 
 _WORDS: dict[Capability, str] = {
     "scores": "log probabilities",
@@ -36,6 +37,11 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
             f"is behind a server that has no {_WORDS[capability]}, as its table says (`without`): take a server of "
             "vLLM or llama.cpp, or a model that cotrail's own workers run"
         )
+    if capability == "sampling" and _is_openais_alone(endpoint):
+        return (
+            "is behind OpenAI's protocol alone, which has no top_k and no repetition penalty: set those of the system "
+            "to 0 and 1, or take a model behind a server of vLLM or llama.cpp, or one that cotrail's own workers run"
+        )
     if endpoint.api not in ("completions", "chat") and capability in ("scores", "sampling"):
         return f"is behind an API that has no {_WORDS[capability]}: take a model behind a server of vLLM or llama.cpp"
     if endpoint.api != "completions":
@@ -47,6 +53,16 @@ def endpoint_lacks(endpoint: Endpoint, capability: Capability) -> str | None:
         if endpoint.chat_template_source
         else _KNOWS_NO_TURNS
     )
+
+
+_ADDRESSES = frozenset(provider.table["url"] for provider in PROVIDERS.values() if "url" in provider.table)
+
+
+def _is_openais_alone(endpoint: Endpoint) -> bool:
+    """Whether it is known without a request that the server has no extensions of vLLM's or llama.cpp's."""
+    if endpoint.api not in ("completions", "chat"):
+        return False
+    return endpoint.url in _ADDRESSES or endpoint.batch is not None or endpoint.continues == "prefix"
 
 
 def _lacks_while_thinking(endpoint: Endpoint, capability: Capability) -> str | None:

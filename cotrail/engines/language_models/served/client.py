@@ -18,11 +18,19 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from cotrail.common.input_limits import MAX_RECORD_BYTES, MIB, shown_size
-from cotrail.common.redaction import Secrets
+from cotrail.common.https import http_options
+from cotrail.common.log_formatting import Secrets
+from cotrail.common.text_files import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.engines.language_models.served.protocols.delta import Refused
-from cotrail.engines.language_models.served.rate_headers import pause_asked
-from cotrail.engines.language_models.served.refusals import ATTEMPTS, BUSY, Reported, reported_in, step_error
+from cotrail.engines.language_models.served.rate_headers import allows_nothing, pause_asked
+from cotrail.engines.language_models.served.refusals import (
+    ATTEMPTS,
+    BUSY,
+    NOTHING_ALLOWED,
+    Reported,
+    reported_in,
+    step_error,
+)
 from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.engines.server_address import ServerAddress, key_in
 from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
@@ -123,6 +131,7 @@ def _http(endpoint: ServerAddress, headers: dict[str, str], most: int | None) ->
     """Connections to a server, at most so many."""
     return httpx2.AsyncClient(
         headers=headers,
+        **http_options(),
         # No timeout for a free connection: requests beyond `in_flight` wait for as long as it takes.
         timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS, pool=None),
         limits=httpx2.Limits(max_connections=most, keepalive_expiry=IDLE_SECONDS),
@@ -183,7 +192,9 @@ class ServerClient:
                     if event.data and stream.take(event.data):
                         return
             except Refused as refused:
-                raise self.refusal(refused.status, Reported(refused.message, refused.kinds)) from None
+                raise self.refusal(
+                    refused.status, Reported(refused.message, refused.kinds, pause=refused.pause)
+                ) from None
         try:
             stream.check()
         except TransientStepError as error:
@@ -194,7 +205,7 @@ class ServerClient:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
-            raise self.refusal(refused.status, Reported(refused.message, refused.kinds)) from None
+            raise self.refusal(refused.status, Reported(refused.message, refused.kinds, pause=refused.pause)) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
@@ -216,15 +227,13 @@ class ServerClient:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 return None
 
-    async def listing(self) -> list[dict[str, Any]]:
-        """What the server says of the models that it has; empty where it doesn't say."""
+    async def told(self, url: str) -> dict[str, Any]:
+        """What the server says to a client that only looks there; nothing where it doesn't say."""
         try:
-            async with self._http.stream("GET", f"{self._endpoint.url}/models") as response:
-                content = msgspec.json.decode(await _read(response), type=dict[str, Any]) if response.is_success else {}
+            async with self._http.stream("GET", url) as response:
+                return msgspec.json.decode(await _read(response), type=dict[str, Any]) if response.is_success else {}
         except (httpx2.HTTPError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return []
-        models = content.get("data") or content.get("models")
-        return [each for each in models if isinstance(each, dict)] if isinstance(models, list) else []
+            return {}
 
     @asynccontextmanager
     async def _answer(
@@ -259,7 +268,7 @@ class ServerClient:
             if isinstance(refusal, QuotaError):
                 raise refusal
             message = f"{url} answered {response.status_code}: {self._said(reported.message)}"
-            raise _AwayError(message, pause_asked(response.headers))
+            raise _AwayError(message, pause_asked(response.headers) or reported.pause)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
             raise StepError(f"{url} compresses its responses, though it was asked not to; turn its compression off")
@@ -269,7 +278,8 @@ class ServerClient:
         self, status: int, reported: Reported, headers: Mapping[str, str] = MappingProxyType({})
     ) -> CotrailError:
         """What a refusal is for the step that asked; its message is without the secrets that the server may repeat."""
-        hidden = replace(reported, message=self._said(reported.message))
+        none = (NOTHING_ALLOWED,) if allows_nothing(headers) else ()
+        hidden = replace(reported, message=self._said(reported.message), kinds=(*reported.kinds, *none))
         if self._witness:
             self._witness.refused(status, hidden)
         return step_error(self._endpoint, status, hidden, pause_asked(headers))

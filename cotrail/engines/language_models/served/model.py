@@ -10,40 +10,40 @@ from weakref import finalize
 import msgspec
 from msgspec.structs import replace
 
-from cotrail.core.calls import Call
+from cotrail.core.calls import Call, split_calls
 from cotrail.core.generation import Capability, Sampling, before_stop
-from cotrail.core.ports.batched_model import UnusableAnswer
-from cotrail.core.ports.batches import BatchAnswer
+from cotrail.core.ports.batches import BatchAnswer, UnusableAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Need, RateLimiter
 from cotrail.core.prompts import Asked, Prompt, plain
 from cotrail.core.results import Generated
-from cotrail.core.written_calls import split_calls
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.packing import output_tokens, pack
-from cotrail.engines.language_models.probabilities import check_fits
-from cotrail.engines.language_models.result import generated
+from cotrail.engines.language_models.result import check_fits, generated
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.served.client import ServerClient, Witness
-from cotrail.engines.language_models.served.control_tokens import BREAK, cut_controls, cut_quoted
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
-from cotrail.engines.language_models.served.probabilities import choice_shares, probabilities_request
-from cotrail.engines.language_models.served.prompt_fields import Template, reserved_tokens
+from cotrail.engines.language_models.served.probabilities import choice_shares, joined_scores, probabilities_request
+from cotrail.engines.language_models.served.prompt_fields import (
+    BREAK,
+    Template,
+    cut_controls,
+    cut_quoted,
+    reserved_tokens,
+)
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import reported_in
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
-from cotrail.engines.language_models.served.scores import joined_scores
-from cotrail.engines.language_models.served.stream import ServerStream
-from cotrail.engines.language_models.served.thoughts import check_marks, thought_of
+from cotrail.engines.language_models.served.stream import ServerStream, check_marks, counted, thought_of
 from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized
 from cotrail.engines.language_models.stop_conditions import kept
-from cotrail.engines.language_models.thinking import Thinking
-from cotrail.engines.language_models.thoughts import ThoughtSplitter, begins_inside
+from cotrail.engines.language_models.thinking import Thinking, begins_inside
+from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.engines.model_identity import model_identity
-from cotrail.errors import CotrailError, StepError
+from cotrail.errors import BlockedError, CotrailError, StepError
 
 MOST_AROUND_TOKEN = 1000
 """Characters that a server writes around each token at most, of those whose streams are read to their ends."""
@@ -96,7 +96,7 @@ class ServedModel:
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """See `LanguageModel`; raises BlockedError where the server's key, address or table has to be corrected.
 
-        Raises StepError where the server can't do what is asked for.
+        So it does where the server has nothing of what every request of the run asks for. StepError: where it refuses.
         """
         order = self._order(request)
         if self._pacing is not None:
@@ -208,20 +208,21 @@ class ServedModel:
             echo=_echo(endpoint, packed),
             knows_stop=bool(self._protocol.stop_strings(endpoint, order.request)),
             splitter=self._splitter(order),
+            verbatim=request.scored,
             reads_on=MOST_AROUND_TOKEN * order.request.max_tokens if self._is_metered or not self._seen_whole else 0,
             listener=cancellation.listener if cancellation else None,
         )
 
     def _result(self, order: Order, request: GenerationRequest, stream: ServerStream) -> Generated:
         endpoint = self._endpoint
-        check_marks(endpoint, stream.text_read)
         ended, stop = stream.ending()
         self._seen_whole = self._seen_whole or not stream.was_cut
         text, calls = self._with_calls(request, stream)
         counts = stream.counts or TokenCounts(
             prompt=self._tokens(order.prompt), cached=0, generated=stream.pieces, estimated=True
         )
-        return generated(
+        counts = counted(stream, counts)
+        result = generated(
             order.prompt,
             text,
             stream.text,
@@ -230,9 +231,11 @@ class ServedModel:
             stop,
             calls,
             joined_scores(endpoint, stream.events) if request.scored else (),
-            thought_of(self._thinking, stream, counts, has_calls=bool(calls)),
+            thought_of(self._thinking, stream, counts, calls),
             stream.served_by,
         )
+        check_marks(endpoint, stream.text_read, result)
+        return result
 
     @property
     def _thinking(self) -> Thinking:
@@ -253,16 +256,17 @@ class ServedModel:
         """What tells thoughts from text, where both are in the same field."""
         match self._thinking.thinks:
             case "inside":
-                return ThoughtSplitter(inside=True)
+                return ThoughtSplitter(inside=True, quotes=True)
             case "tags" if self._template is not None and order.prompt.has_roles:
-                return ThoughtSplitter(inside=begins_inside("".join(self._template.pieces(order.prompt))))
+                inside = begins_inside("".join(self._template.pieces(order.prompt)))
+                return ThoughtSplitter(inside=inside, quotes=True)
             case "tags":
-                return ThoughtSplitter(waits=True, ends=self._endpoint.api != "completions")
+                return ThoughtSplitter(waits=True, ends=self._endpoint.api != "completions", quotes=True)
         return None
 
     def _check_lacking(self, needs: frozenset[Capability]) -> None:
         for capability in sorted(needs & self._lacking.keys()):
-            raise StepError(f"the model {self._endpoint.model} {self._lacking[capability]}")
+            raise BlockedError(f"the model {self._endpoint.model} {self._lacking[capability]}")
 
     def _with_calls(self, request: GenerationRequest, stream: ServerStream) -> tuple[str, tuple[Call, ...]]:
         """What the step asked for outside of calls of tools, and the calls."""

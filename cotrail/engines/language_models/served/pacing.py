@@ -90,7 +90,7 @@ class Pacing:
         reserved = Need(
             input_tokens=need.input_tokens * self._read.mean, output_tokens=need.output_tokens * self._written.mean
         )
-        # Others may be refused while this one waits: then it waits anew, or all would be sent as the pause ends.
+        # Others may be refused while this one waits: then it waits again, or all would be sent as the pause ends.
         while True:
             plan = self._limiter.plan(self._pool)
             seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)

@@ -24,7 +24,9 @@ LEAST_A_MINUTE: Mapping[Dimension, float] = {
 
 _NAMES: Mapping[str, Dimension] = {
     "requests": "requests",
+    "req-minute": "requests",  # Mistral's
     "tokens": "tokens",
+    "tokens-minute": "tokens",
     "input-tokens": "input_tokens",
     "output-tokens": "output_tokens",
 }
@@ -42,8 +44,13 @@ def told_limits(headers: Mapping[str, str]) -> Limits:
         values = [value for text in found if (value := _number(text)) is not None]
         values = [value for value in values if LEAST_A_MINUTE[dimension] <= value <= MOST_A_MINUTE]
         if values:
-            told[dimension] = min(values)
+            told[dimension] = min([*values, *([told[dimension]] if dimension in told else [])])
     return Limits(**{dimension: told.get(dimension, 0.0) for dimension in DIMENSIONS})
+
+
+def allows_nothing(headers: Mapping[str, str]) -> bool:
+    """Return whether a limit of a minute is none at all, as Mistral tells it of models that a plan doesn't have."""
+    return any(_number(headers.get(f"x-ratelimit-limit-{name}-minute")) == 0 for name in ("req", "tokens"))
 
 
 def pause_asked(headers: Mapping[str, str]) -> float | None:
@@ -52,7 +59,7 @@ def pause_asked(headers: Mapping[str, str]) -> float | None:
     `retry-after-ms` comes before `retry-after`, as in OpenAI's client, and both before the times at which limits are
     reset, of which the latest of those that are used up counts.
     """
-    # Whoever refuses a request and says not to wait is wrong: asked at once, and again, it would refuse those too.
+    # A server that refuses a request and says not to wait is wrong: it would refuse the next ones too.
     if milliseconds := _number(headers.get("retry-after-ms")):
         return min(milliseconds / 1000, LONGEST_PAUSE)
     if seconds := seconds_to_wait(headers.get("retry-after")):

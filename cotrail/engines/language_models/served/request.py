@@ -11,7 +11,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
-from cotrail.errors import StepError
+from cotrail.errors import BlockedError
 
 _DIALECTS: dict[Dialect, dict[str, Any]] = {
     "openai": {},
@@ -37,11 +37,16 @@ class Order(Struct, frozen=True, kw_only=True):
     text: str | list[int] = ""
     streams: bool = True
 
+    @property
+    def withholds_tools(self) -> bool:
+        """Whether the model may call none of the tools that it is shown, as its earlier turns called them."""
+        return bool(self.prompt.tools) and not self.request.calls
+
 
 def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:
     """The fields of a body beside its prompt; stops: the stop strings that the server is told.
 
-    Raises StepError where the dialect lacks what is asked for.
+    Raises BlockedError where the dialect lacks what is asked for.
     """
     endpoint, request, dialect = order.endpoint, order.request, order.dialect
     sampling = request.sampling
@@ -116,9 +121,10 @@ def _unusual(endpoint: Endpoint, dialect: Dialect, sampling: Sampling) -> dict[s
         case "llama.cpp":
             return _llama_cpp_sampling(endpoint, sampling)
     if top_k or penalty != 1:
-        raise StepError(
+        raise BlockedError(
             f"{endpoint.url} speaks OpenAI's protocol alone, which has no top_k and no repetition penalty: take a "
-            "server of vLLM or llama.cpp, or a model that cotrail's own workers run"
+            'server of vLLM or llama.cpp, or a model that cotrail\'s own workers run; with `without = ["sampling"]` in '
+            "the model's table such runs are refused as they are submitted"
         )
     return {}
 

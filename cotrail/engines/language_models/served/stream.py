@@ -1,20 +1,23 @@
 """The answer of a server to one generation, as it arrives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrail.common.storable_text import StorablePieces
-from cotrail.core.calls import Call
-from cotrail.core.generation import Ended, Until
+from msgspec.structs import replace
+
+from cotrail.common.printable_text import StorablePieces
+from cotrail.core.calls import GIVEN_IDS, Call
+from cotrail.core.generation import Ended, ThoughtsKind, Until
 from cotrail.core.ports.cancellation import Listener
-from cotrail.core.results import MOST_CHARACTERS
-from cotrail.engines.language_models.growing_text import GrowingText
+from cotrail.core.results import MOST_CHARACTERS, Generated
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.calls import Calls
-from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Finish
-from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Finish, encoded
+from cotrail.engines.language_models.stop_conditions import GrowingText, kept, stop_condition, why_ended
+from cotrail.engines.language_models.thinking import Thinking, Thought, Unframed, shown_thought
 from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.engines.language_models.token_counts import TokenCounts
-from cotrail.errors import TransientStepError, UnrecordableError
+from cotrail.errors import BlockedError, TransientStepError, UnrecordableError
 
 
 class ServerStream:
@@ -28,6 +31,7 @@ class ServerStream:
     echo: what the server may repeat before it continues, which is no part of the text either.
     knows_stop: whether the server was told the stop strings, which then don't stand in its text.
     splitter: tells thoughts from text where the model writes both into one field.
+    verbatim: whether the text is as the server wrote it, also where that framed it; see `Unframed`.
     reads_on: how many more characters are read at most once the part that was asked for is complete, to learn what the
         whole message cost.
     listener: see `Cancellation`.
@@ -46,6 +50,7 @@ class ServerStream:
         echo: str = "",
         knows_stop: bool = False,
         splitter: ThoughtSplitter | None = None,
+        verbatim: bool = False,
         reads_on: int = 0,
         listener: Listener | None = None,
     ) -> None:
@@ -70,6 +75,7 @@ class ServerStream:
         self._ended = False
         self._enough = stop_condition(until, stop)
         self._splitter = splitter
+        self._unframed = None if verbatim else Unframed(stop)
         self._reads_on = reads_on
         self._listener = listener
         self._is_enough = False
@@ -165,6 +171,8 @@ class ServerStream:
             self._calls.take(call)
         said = self._text_pieces.take(delta.text or "")
         piece = self._split(self._without_echo(said, is_last=delta.finish is not None), delta)
+        if self._splitter and self._splitter.takes_back:
+            self._begin_again()
         if self._is_enough:
             return self._read_behind(piece, delta)
         if delta.text is not None:
@@ -182,7 +190,11 @@ class ServerStream:
         return enough
 
     def _read_behind(self, piece: str, delta: Delta) -> bool:
-        """Takes what stands behind the part that was asked for, which no result has."""
+        """Takes what stands behind the part that was asked for, which no result has.
+
+        A provider that refuses there takes back what it wrote before too.
+        """
+        self._finish = "refused" if delta.finish == "refused" else self._finish
         self._behind.add(piece)
         self.pieces += bool(piece)
         self._check_size()
@@ -191,11 +203,20 @@ class ServerStream:
 
     def _split(self, piece: str, delta: Delta) -> str:
         """What of a piece, and of those that were held back, is text."""
-        if self._splitter is None:
-            return piece
-        text = self._splitter.feed(piece)
         ends = delta.finish is not None or (delta.ended and self._finish is None)
-        return text + self._splitter.end(cut=delta.finish == "length") if ends else text
+        if self._splitter:
+            piece = self._splitter.feed(piece)
+            piece += self._splitter.end(cut=delta.finish == "length") if ends else ""
+        if self._unframed:
+            piece = self._unframed.feed(piece)
+            piece += self._unframed.end() if ends else ""
+        return piece
+
+    def _begin_again(self) -> None:
+        """Drops the text so far, which was still a thought."""
+        self._written, self._behind, self.events = GrowingText(), GrowingText(), []
+        self._enough = stop_condition(self._until, self._stop)
+        self._begun, self._is_enough = not self._strips, False
 
     def _check_size(self) -> None:
         written = self._written.characters + self._behind.characters + self._thought.characters + self._calls.characters
@@ -213,3 +234,59 @@ class ServerStream:
             return ""
         piece, self._echo = self._echoed.text.removeprefix(self._echo), ""
         return piece
+
+
+# Thoughts of a served model: what is recorded of them, and how a table that doesn't know of them is found out.
+
+
+def thought_of(thinking: Thinking, stream: ServerStream, counts: TokenCounts, calls: Sequence[Call]) -> Thought:
+    """What a model thought, and the ids of the tools that it called, behind which its thoughts may be wanted back."""
+    text = stream.thoughts
+    handed_back = thinking.takes_back(has_calls=bool(calls))
+    carried = stream.reader.carried if handed_back else {}
+    if handed_back and stream.between_marks and text:
+        carried = carried | {"reasoning_content": text}
+    if any(call.id for call in calls):
+        carried = carried | {GIVEN_IDS: [call.id for call in calls]}
+    return Thought(
+        text=text,
+        kind=_kind(thinking, stream, counts),
+        carried=encoded(carried) if carried else "",
+    )
+
+
+def counted(stream: ServerStream, counts: TokenCounts) -> TokenCounts:
+    """The counts with those of thoughts, which servers without a count of their own are estimated to have written.
+
+    Of all tokens that were written, thoughts have had the share that they have of the characters. A summary says
+    nothing of how many tokens the thought took.
+    """
+    thought = len(stream.thoughts)
+    if counts.thought or not thought or (not stream.between_marks and stream.reader.thoughts_are != "whole"):
+        return counts
+    others = len(stream.text_read) + sum(len(call.name) + len(call.arguments) for call in stream.calls)
+    return replace(counts, thought=counts.generated * thought // (thought + others), thought_estimated=True)
+
+
+def _kind(thinking: Thinking, stream: ServerStream, counts: TokenCounts) -> ThoughtsKind:
+    if stream.thoughts:
+        return "whole" if stream.between_marks else stream.reader.thoughts_are
+    # All tokens went somewhere, and not into a text.
+    lost = not stream.text.strip() and (thinking.thinks == "hidden" or stream.ending()[0] == "length")
+    return "hidden" if counts.thought or lost else ""
+
+
+def check_marks(endpoint: Endpoint, text: str, result: Generated) -> None:
+    """Raises BlockedError, with the result, where a text has thoughts in it that the model's table doesn't know of."""
+    if endpoint.thinks in ("tags", "inside", "no"):
+        return
+    if shown := shown_thought(text):
+        raise BlockedError(_unknown(endpoint, *shown), result)
+
+
+def _unknown(endpoint: Endpoint, mark: str, thinks: str) -> str:
+    return (
+        f"the model {endpoint.model} writes its thoughts into its text ({mark}), which its table in the list of models "
+        f'does not say: set thinks = "{thinks}" and thought_tokens there ("no" where this is no thought), start the '
+        "workers again and submit the run again"
+    )

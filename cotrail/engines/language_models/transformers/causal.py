@@ -2,22 +2,161 @@
 
 transformers' own continuous batching takes neither a stop condition nor a seed with a request: each generation would
 run to its last token, and a row's text would depend on its neighbours' samples.
+
+Drafts for speculative decoding from chains of thought that the model continued ahead of time.
+
+A reason step keeps the first sentence, and the next step asks for the second one with more paragraphs. While a row of
+the batch would be idle, the model continues the chain anyway; often the next sentence turns out the same.
 """
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 import torch
+from msgspec import Struct
 
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
-from cotrail.engines.language_models.transformers import attention, deterministic
-from cotrail.engines.language_models.transformers.batch import Batch, Feed
-from cotrail.engines.language_models.transformers.continuations import Continuations, rest_of
-from cotrail.engines.language_models.transformers.kv_cache import RowCache, cached, layer_shapes
+from cotrail.engines.language_models.transformers import kv_cache
+from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, RowCache, View, cached, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.slots import Slot, Slots
+from cotrail.engines.language_models.transformers.slots import (
+    DETERMINISTIC_CHUNK_TOKENS,
+    DETERMINISTIC_SPARE_ROWS,
+    Slot,
+    Slots,
+)
 from cotrail.errors import InputError
+
+# Input tensors of one forward pass of continuous batching.
+
+MOST_WASTE = 1.25
+"""The most rows a pass may have, as a multiple of those needed, so that they are adjacent and needn't be copied."""
+
+
+class Feed(Struct, frozen=True):
+    """A prompt's part of a pass: tokens to be read, and a draft of what follows them (speculative decoding).
+
+    whole: True if the next token follows from them; otherwise more of the prompt has to be read.
+    """
+
+    slot: Slot
+    tokens: list[int]
+    draft: list[int]
+    whole: bool
+
+    @property
+    def shown(self) -> list[int]:
+        """All tokens of the pass."""
+        return [*self.tokens, *self.draft]
+
+
+class Batch:
+    """The feeds of a pass, one row each, aligned at their last tokens.
+
+    Between them may be idle rows, which store nothing in the cache.
+    """
+
+    def __init__(self, feeds: Sequence[Feed], device: torch.device) -> None:
+        self._feeds = feeds
+        self._device = device
+        self._width = max(len(feed.shown) for feed in feeds)
+        rows = [feed.slot.row for feed in feeds]
+        first, count = min(rows), max(rows) - min(rows) + 1
+        self._rows: slice | torch.Tensor
+        # Adjacent rows are a view of the cache; scattered ones are gathered, which copies all that they hold.
+        if count <= len(rows) * MOST_WASTE:
+            self._rows, self._lines = slice(first, first + count), [row - first for row in rows]
+        else:
+            self._rows, self._lines = self._tensor(rows), list(range(len(rows)))
+
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Token ids and positions (rows x width), and the causal attention mask over the cache."""
+        lines = max(self._lines) + 1
+        tokens, positions = ([[0] * self._width for _ in range(lines)] for _ in range(2))
+        for line, feed in zip(self._lines, self._feeds, strict=True):
+            # Left padding: the logits behind the last tokens of all rows are then in the same columns.
+            tokens[line][self._width - len(feed.shown) :] = feed.shown
+            positions[line][self._width - len(feed.shown) :] = _positions(feed)
+        ids, places = self._tensor([tokens, positions])
+        sees = torch.arange(self._length, device=self._device) <= places[:, None, :, None]
+        return {"input_ids": ids, "position_ids": places, "attention_mask": sees}
+
+    def view(self) -> View:
+        """The places in the cache where the pass stores its tokens."""
+        kept = [
+            (line, self._width - len(feed.shown) + n, feed.slot.row, position)
+            for line, feed in zip(self._lines, self._feeds, strict=True)
+            for n, position in enumerate(_positions(feed))
+        ]
+        batch, query, row, position = self._tensor(kept).T
+        return View(self._rows, self._length, batch, query, row, position)
+
+    def of_feeds(self, results: torch.Tensor) -> torch.Tensor:
+        """The results for the feeds alone, in their order."""
+        return results[self._tensor(self._lines)]
+
+    @property
+    def _length(self) -> int:
+        # Kernels need masks of even lengths, and fewer distinct lengths mean fewer distinct blocks in the GPU's
+        # allocator.
+        return -(-max(_positions(feed).stop for feed in self._feeds) // ALIGNED) * ALIGNED
+
+    def _tensor(self, numbers: Sequence[object]) -> torch.Tensor:
+        return torch.tensor(numbers, device=self._device)
+
+
+def _positions(feed: Feed) -> range:
+    return range(len(feed.slot.held), len(feed.slot.held) + len(feed.shown))
+
+
+EXTRA_TOKENS = 64
+"""Tokens written beyond what was asked for."""
+
+MOST_CONTINUATIONS = 1024
+"""The most continuations kept, for questions that may not come back."""
+
+
+class Continuations:
+    """Texts that the model wrote beyond a request, by the chain that the next step's prompt will have."""
+
+    def __init__(self) -> None:
+        self._rests: OrderedDict[str, list[int]] = OrderedDict()
+
+    def remember(self, rest: Request) -> None:
+        """Keeps what a continuation has come to."""
+        begun = rest.rest_of
+        if begun is None:
+            return
+        text = begun.vocabulary.decode([*begun.written, *rest.written]).lstrip()
+        # Encoded again: the next prompt joins the kept sentence and its continuation with a space of its own, so that
+        # the tokens at the seam differ from those written.
+        tokens = begun.vocabulary.encode(text[len(begun.kept) :], special=False)
+        self._rests[begun.next_chain] = tokens
+        if len(self._rests) > MOST_CONTINUATIONS:
+            self._rests.popitem(last=False)
+
+    def recall(self, request: Request) -> list[int]:
+        """The expected tokens of a request, as far as they are known. They are returned once and then forgotten."""
+        return self._rests.pop(request.chain, [])
+
+
+def rest_of(request: Request, context: int) -> Request | None:
+    """The request that continues a finished one; None where its line ended there or the context is full."""
+    # What is sampled can't be expected to come again, nor what is thought before it.
+    if not (request.chain and request.kept and request.sampler.greedy) or request.thinking.thought_tokens:
+        return None
+    tokens = [*request.tokens, *request.written]
+    behind = request.text.lstrip()[len(request.kept) :]
+    room = min(EXTRA_TOKENS, context - len(tokens))
+    if not behind.strip() or "\n" in behind or room < 1:
+        return None
+    rest = Request(tokens, request.vocabulary, "line", room, request.sampling, request.shared)
+    rest.rest_of = request
+    return rest
+
 
 SPARE_ROWS = 2
 """Rows of `fast` beyond the active ones: they keep the prefixes of questions that wait for their paragraphs."""
@@ -47,17 +186,17 @@ class CausalRunner:
     def __init__(self, model: Any, profile: Profile, slots: int, context: int) -> None:
         if not model._supports_sdpa:
             raise InputError("PyTorch's attention doesn't suit this model: use a GGUF of it with llama.cpp")
-        model.set_attn_implementation(attention.ATTENTION_NAME)
+        model.set_attn_implementation(kv_cache.ATTENTION_NAME)
         fast = profile == "fast"
         self._model = model
         self._context = context
         self._drafts = fast
         self._writes_ahead = fast and WRITES_AHEAD[model.device.type]
         self._continuations = Continuations()
-        self._chunk = PREFILL_TOKENS if fast else deterministic.CHUNK_TOKENS
+        self._chunk = PREFILL_TOKENS if fast else DETERMINISTIC_CHUNK_TOKENS
         self._reads = READ_AT_ONCE[model.device.type]
-        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + deterministic.SPARE_ROWS, context)
-        self._slots = Slots(self._cache, rows, 1 if fast else deterministic.CHUNK_TOKENS)
+        self._cache, rows = _cache(model, slots + SPARE_ROWS if fast else 1 + DETERMINISTIC_SPARE_ROWS, context)
+        self._slots = Slots(self._cache, rows, 1 if fast else DETERMINISTIC_CHUNK_TOKENS)
         self._most = max(1, min(slots, rows - SPARE_ROWS)) if fast else 1
 
     @property

@@ -8,8 +8,8 @@ import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from cotrail.engines.language_models.grammars import Grammars, Guide
-from cotrail.engines.language_models.thoughts import ThinkingText
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
+from cotrail.engines.language_models.worker_thoughts import ThinkingText
 
 MOST_STATES = 25_000
 """The most states of a grammar's lexer, 1 to 2 kB each: a tenth of the library's own bound, since each text has its

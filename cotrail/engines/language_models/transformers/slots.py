@@ -129,3 +129,10 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
     shorter = min(len(one), len(other))
     # Binary search: comparing slices is done in C, so that a few long comparisons beat a loop over tokens.
     return bisect_left(range(1, shorter + 1), x=True, key=lambda count: one[:count] != other[:count])
+
+
+DETERMINISTIC_CHUNK_TOKENS = 128
+"""Tokens of a chunk. On average, half a chunk of a shared prefix is read again."""
+
+DETERMINISTIC_SPARE_ROWS = 3
+"""Rows of the cache beside the active one: they keep the demonstrations of chains and of answers, and more."""

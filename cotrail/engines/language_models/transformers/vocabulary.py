@@ -8,9 +8,9 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
-from cotrail.common.storable_text import storable
-from cotrail.engines.language_models.growing_text import GrowingText
+from cotrail.common.printable_text import storable
 from cotrail.engines.language_models.segments import Segment, control_pattern
+from cotrail.engines.language_models.stop_conditions import GrowingText
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""
@@ -19,7 +19,7 @@ SEEN_BEFORE = 8
 class Vocabulary:
     """A tokenizer and the tokens that end a text; safe to use from many threads.
 
-    Control tokens in a text are plain text, except in a system's own words and in what the model wrote: whoever wrote a
+    Control tokens in a text are plain text, except in a system's own words and in what the model wrote: the author of a
     paragraph can't end a text or open a turn with it.
 
     tokenizer: a fast tokenizer of transformers; ends: the ids that a model writes when it is done.

@@ -15,12 +15,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import CountCallback
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
-from cotrail.engines.retrieval.engine import ServerEngine
-from cotrail.engines.retrieval.index_manifest import IndexManifest
-from cotrail.engines.retrieval.manifest import Revision, installed
+from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
+from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
 from cotrail.engines.retrieval.registry import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
 

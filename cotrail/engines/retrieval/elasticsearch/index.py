@@ -5,19 +5,46 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
-from cotrail.engines.retrieval.elasticsearch.located import Located
-from cotrail.engines.retrieval.index_manifest import IndexManifest
+from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.engines.retrieval.registry import ENGINES, server_engine
+from cotrail.engines.retrieval.search_server import Fields
 from cotrail.errors import CorpusError
+
+# An index on the server that can be searched.
+
+SequenceNumbers = dict[str, dict[str, int]]
+"""The highest sequence number of each shard, by the UUIDs of indexes and then the shards; deletions have numbers
+too."""
+
+FIELDS = Fields(id="id", title="title", text="text", whole_title="title.whole")
+"""The fields of an index that cotrail created."""
+
+
+class Located(Struct, frozen=True, kw_only=True):
+    """An index that can be searched, or several under an alias.
+
+    sequence_numbers: those of the last writes; definition: see `cotrail.engines.retrieval.elasticsearch.existing`; both
+        None where cotrail made the index, which is read-only then.
+    """
+
+    name: str
+    manifest: IndexManifest
+    shards: int
+    fields: Fields = FIELDS
+    sequence_numbers: SequenceNumbers | None = None
+    definition: str | None = None
+
 
 ANALYZER = "Elasticsearch's `english`"
 """Name of the analyzer; an index with another one isn't searched."""
 
 K1, B = 1.2, 0.75
 """BM25's parameters, Lucene's defaults."""
+
+LONGEST_WHOLE = 8_191
+"""Characters of the longest title that can be looked up as a whole; each takes four bytes at most."""
 
 SETTINGS: dict[str, Any] = {
     # Shards score by their own word counts, so that scores would depend on how paragraphs are spread.
@@ -35,8 +62,9 @@ MAPPINGS: dict[str, Any] = {
             "type": "text",
             "analyzer": "english",
             "index_options": "freqs",
-            # Whole titles are only compared for equality, which needs no doc values.
-            "fields": {"whole": {"type": "keyword", "doc_values": False}},
+            # Whole titles are only compared for equality, which needs no doc values. Lucene takes no term of more than
+            # 32,766 bytes: longer titles are found by their words alone.
+            "fields": {"whole": {"type": "keyword", "doc_values": False, "ignore_above": LONGEST_WHOLE}},
         },
         "text": {"type": "text", "analyzer": "english", "index_options": "freqs"},
     },
@@ -71,12 +99,7 @@ class Index(Struct, frozen=True):
     @property
     def manifest(self) -> IndexManifest | None:
         """The manifest, None until the index is complete."""
-        manifest = self.mappings.meta.cotrail
-        if manifest is None or manifest.engine:
-            return manifest
-        # Earlier manifests don't name the engine, but the server's software.
-        engine = next((name for name in ("opensearch", "elasticsearch") if name in manifest.created_by), "")
-        return replace(manifest, engine=engine)
+        return self.mappings.meta.cotrail
 
 
 def indexes(client: ElasticsearchClient, pattern: str) -> dict[str, Index]:

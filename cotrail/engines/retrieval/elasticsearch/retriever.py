@@ -1,14 +1,23 @@
-"""Searches a corpus on a search server."""
+"""Searches a corpus on a search server.
 
+Documents of an index as paragraphs.
+
+Normalization of scores to one scale for all servers.
+
+Lucene 8 dropped the constant factor k1 + 1 from BM25. Elasticsearch and OpenSearch up to 2 kept it, OpenSearch 3
+doesn't have it. A server's explanation of a score shows the factor in every version.
+"""
+
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
-from cotrail.engines.retrieval.bm25 import Bm25Options, best
 from cotrail.engines.retrieval.elasticsearch.client import (
     BUSY_STATUSES,
     BusyError,
@@ -18,13 +27,113 @@ from cotrail.engines.retrieval.elasticsearch.client import (
     MissingError,
     RefusedError,
 )
-from cotrail.engines.retrieval.elasticsearch.combining import Combiner
-from cotrail.engines.retrieval.elasticsearch.documents import paragraph
-from cotrail.engines.retrieval.elasticsearch.located import Located
-from cotrail.engines.retrieval.elasticsearch.score_factor import Explanation, missing_factor
-from cotrail.engines.retrieval.elasticsearch.sequence_numbers import sequence_numbers
-from cotrail.engines.retrieval.index_manifest import IndexManifest
+from cotrail.engines.retrieval.elasticsearch.existing import definition_of, sequence_numbers
+from cotrail.engines.retrieval.elasticsearch.index import Located
+from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.search_server import Bm25Options, Fields, best
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
+
+# Flat combining: micro-batching of concurrent requests without a thread of its own.
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+
+class Combiner(Generic[Item, Done]):
+    """Calls `work` with all items that arrived during its previous call; an item that arrives alone doesn't wait.
+
+    work: returns a result or an error for each item, in their order; an exception counts for all items.
+    It runs in the thread of one of the waiting callers, so that there is no thread to stop.
+    """
+
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Done | Exception]]) -> None:
+        self._work = work
+        self._waiting: list[tuple[Item, Future[Done]]] = []
+        self._handing_in = threading.Lock()
+        self._working = threading.Lock()
+
+    def do(self, item: Item) -> Done:
+        """Hands an item in and waits for its result; raises its error."""
+        future: Future[Done] = Future()
+        with self._handing_in:
+            self._waiting.append((item, future))
+        with self._working:
+            # The previous holder of the lock may have done this item along with its own.
+            if not future.done():
+                self._do_all()
+        return future.result()
+
+    def _do_all(self) -> None:
+        with self._handing_in:
+            # Items that arrive from now on make up the next batch.
+            batch, self._waiting = self._waiting, []
+        try:
+            results = self._work([item for item, _ in batch])
+            if len(results) != len(batch):
+                raise TransientStepError(
+                    f"{len(batch)} requests were sent at once, and {len(results)} answers came back"
+                )
+        except BaseException as error:  # noqa: BLE001 - it is raised by all callers of these items
+            for _, future in batch:
+                future.set_exception(error)
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+
+class Explanation(Struct, frozen=True):
+    """A server's explanation of a score."""
+
+    value: float
+    description: str
+    details: "list[Explanation]" = []
+
+    def __iter__(self) -> Iterator["Explanation"]:
+        """The explanation and all its parts."""
+        yield self
+        for detail in self.details:
+            yield from detail
+
+
+def missing_factor(explanation: Explanation) -> float:
+    """The factor to multiply scores by so that they include k1 + 1; 1 where they do or aren't BM25."""
+    for each in explanation:
+        parts = {part.description.partition(",")[0]: part for part in each.details}
+        if {"idf", "tf"} <= parts.keys():
+            k1 = next((part.value for part in parts["tf"] if part.description.startswith("k1,")), 0.0)
+            # The score is idf * tf, on some servers times k1 + 1; it is rounded, so that the nearer of the two counts.
+            factor = each.value / (parts["idf"].value * parts["tf"].value)
+            return 1 + k1 if abs(factor - 1) < abs(factor - (1 + k1)) else 1.0
+    return 1.0
+
+
+def paragraph(id_: str, source: dict[str, Any], fields: Fields) -> Paragraph:
+    """The paragraph in a document; a missing title or text is empty. Raises StepError where it has no id."""
+    identifier = id_ if fields.id == "_id" else _text(_at(source, fields.id))
+    if not identifier:
+        raise StepError(f"the document {id_!r} has no {fields.id}; correct search.toml, or the document")
+    return Paragraph(id=identifier, title=_text(_at(source, fields.title)), text=_text(_at(source, fields.text)))
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a dotted path. Names may contain dots themselves, and a multi-field has the value of its field."""
+    if not isinstance(value, dict) or not path:
+        return value
+    if path in value:
+        return value[path]
+    first, _, rest = path.partition(".")
+    return _at(value.get(first), rest)
+
+
+def _text(value: Any) -> str:
+    """The value as text; several values are joined, as a search treats them."""
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
+    return "" if value is None else str(value)
+
 
 MOST_HITS = 10_000
 """The most paragraphs of a search, which is the servers' default limit; more than any page has."""
@@ -213,6 +322,9 @@ class ElasticsearchRetriever:
         pinned = located.sequence_numbers
         if pinned is not None and sequence_numbers(self._client, located.name, located.shards) != pinned:
             raise self._changed("was written to", "submit a new run, which takes it as it is now")
+        if pinned is not None and definition_of(self._client, located.name) != located.definition:
+            how = "was changed (its alias, its fields, its analysis, its synonyms or its ranking)"
+            raise self._changed(how, "change it back, or submit a new run, which takes it as it is now")
         return [_checked(each, self._client.said(each.error)) for each in responses.responses]
 
 

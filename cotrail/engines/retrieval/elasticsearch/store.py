@@ -6,7 +6,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from cotrail.core.paragraphs import Paragraph
-from cotrail.engines.retrieval.corpus_store import DEFAULT_INDEX, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
@@ -16,16 +15,15 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     MAPPINGS,
     SETTINGS,
     B,
+    Located,
     extent,
     indexes,
     locate,
     remove,
 )
-from cotrail.engines.retrieval.elasticsearch.located import Located
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.engine import ServerEngine
-from cotrail.engines.retrieval.index_manifest import IndexManifest, Ranking
-from cotrail.engines.retrieval.manifest import checked_name, unknown
+from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CountCallback, Extent, NewIndex, ServerEngine
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, unknown
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 

@@ -19,7 +19,7 @@ from elastic_transport import (
 )
 from urllib3 import BaseHTTPResponse, HTTPHeaderDict
 
-from cotrail.common.input_limits import MIB, shown_size
+from cotrail.common.text_files import MIB, shown_size
 
 MAX_ANSWER_BYTES = 256 * MIB
 """The most bytes of a response: the hits of many searches at once, thousands of times the usual size."""

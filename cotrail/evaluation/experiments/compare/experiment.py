@@ -7,10 +7,9 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from cotrail.common import nearest
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.repeats import Repeat, Times
-from cotrail.evaluation.experiments.experiment_file import Experiment, ExperimentName, Temperature
-from cotrail.evaluation.experiments.stages import GridCell
+from cotrail.evaluation.experiments.paper import Experiment, ExperimentName, GridCell
 
 Corpora = str | tuple[str, ...]
 """The name of an indexed corpus, or of several that are searched together."""

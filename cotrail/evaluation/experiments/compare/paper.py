@@ -5,8 +5,7 @@ from cotrail.evaluation.experiments.compare.reading import read_run
 from cotrail.evaluation.experiments.compare.requests import ComparedInputs, request
 from cotrail.evaluation.experiments.compare.selection import selected
 from cotrail.evaluation.experiments.compare.tables import report
-from cotrail.evaluation.experiments.paper import Paper
-from cotrail.evaluation.experiments.stages import at_once
+from cotrail.evaluation.experiments.paper import Paper, at_once
 
 PAPER = Paper(
     file=CompareExperiment,

@@ -2,27 +2,32 @@
 
 import msgspec
 
+from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.recorded_runs import RecordedRun
+from cotrail.evaluation.experiments.paper import RecordedRun
 from cotrail.evaluation.metrics.question_scores import mean_scores
+from cotrail.evaluation.metrics.stop_rules import interval_of
 
 
 def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
     """The results of a recorded run."""
     questions = tuple(run.questions)
-    means = mean_scores([each.scores for each in questions])
+    asked = {each.key: each.scores for each in questions if each.asked}
+    reach = Reach(ended={each.key: each.ended for each in questions}, until=run.until)
+    means = mean_scores([*asked.values()], interval_of(is_fixed=not (run.until or len(asked) < len(questions))))
     return ComparedRun(
         cell=cell,
         system=run.system,
         settings=msgspec.to_builtins(run.settings),
         dataset=run.dataset,
         corpus=run.corpus,
-        questions=len(questions),
+        reach=reach,
         answered={each.key: each.scores for each in questions if each.answer is not None},
         scores=means.metrics,
         intervals=means.intervals,
         cost=run.cost,
         ends=run.ends,
-        asked={each.key: each.scores for each in questions},
+        costs={each.key: each.cost for each in questions if each.asked},
+        asked=asked,
     )

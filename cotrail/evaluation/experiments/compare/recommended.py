@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.core.money import dollars
+from cotrail.evaluation.comparison.differences import compared_questions
 from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, Recommendation, Standing, recommend
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
+from cotrail.evaluation.experiments.costs import QuestionCost
 from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, listing
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import main_metrics
@@ -24,25 +26,36 @@ COLUMNS = (
     Column("run", "Run"),
     Column("metric", "Metric"),
     Column("mean", "Mean", "mean"),
-    Column("behind", "Behind the best", "mean"),
-    Column("interval", "95 % interval", "mean"),
+    Column("behind", "Behind the highest", "mean"),
+    Column("interval", "Interval", "mean"),
     Column("p", "p, corrected", "probability"),
     Column("dollars", "US dollars a question", "dollars"),
     Column("tokens", "Tokens a question", "count"),
+    Column("dollars interval", "95 % interval", "dollars"),
+    Column("tokens interval", "95 % interval", "count"),
+    Column("front", "Front"),
     Column("standing", "Standing"),
     Column("needed", "Needed", "count"),
 )
 NOTE = (
-    f"To take is the best run of a dataset, or a cheaper one that is as good: at most {100 * MARGIN:.0f} points behind "
-    "by the upper end of its interval. Worse: shown by a paired permutation test whose p-values are corrected for all "
-    "pairs of runs (Holm). Needed: the number of questions by which such a difference would be shown."
+    f"To take is the cheapest run that is as good as any other: at most {100 * MARGIN:.0f} points behind each of them "
+    "by the ends of the intervals, which hold together with a probability of 95 %. Where no run is that good, nothing "
+    "is decided. Worse: shown by a test that is corrected for all pairs of runs. Front: no other run is better at that "
+    "cost, or cheaper at that quality. Needed: the number of questions by which such a difference would be shown."
 )
 
 
 class DatasetChoice(Struct, frozen=True, kw_only=True):
-    """What is recommended on a dataset, by which metric, and in what costs are counted."""
+    """What is recommended on a dataset, by which metric and how many questions, and in what costs are counted.
+
+    is_fixed: whether the number of questions was fixed beforehand. unasked: how many of each run's questions were never
+        asked, by the runs that have such.
+    """
 
     dataset: str
+    questions: int
+    is_fixed: bool
+    unasked: Mapping[str, int]
     metric: Metric
     unit: Unit
     recommendation: Recommendation
@@ -62,26 +75,69 @@ def choices(runs: Sequence[ComparedRun]) -> tuple[DatasetChoice, ...]:
 def recommendation_table(found: Sequence[DatasetChoice]) -> ReportTable | None:
     """The runs of each dataset beside the best of them; None where nothing is recommended."""
     rows = [_row(choice, standing) for choice in found for standing in choice.recommendation.standings]
-    return listing("recommendation", "Which to take", COLUMNS, rows, notes=(NOTE,))
+    notes = [NOTE, *(f"On {choice.dataset}: {_cut_off(choice)}" for choice in found if not choice.is_fixed)]
+    return listing("recommendation", "Which to take", COLUMNS, rows, notes=tuple(notes))
 
 
 def sentence(choice: DatasetChoice) -> str:
-    """The run to take, why, what it costs, and which cheaper ones aren't decided yet."""
-    found, taken, best = choice.recommendation, choice.recommendation.taken, choice.recommendation.best
-    what = f"{100 * taken.mean:.1f} {choice.metric.title} for {_cost(taken, choice.unit)} a question"
-    why = "the best" if taken is best else f"as good as {best.name}, for {_cost(best, choice.unit)}"
+    """The run to take, why, what it costs, and which cheaper ones aren't decided yet; or that nothing is decided."""
+    return " ".join(filter(None, (_decision(choice), _cut_off(choice))))
+
+
+def _decision(choice: DatasetChoice) -> str:
+    found, highest, taken = choice.recommendation, choice.recommendation.highest, choice.recommendation.taken
+    if taken is None:
+        return f"On {choice.dataset} nothing is decided: {' '.join(_left_open(choice))}"
+    why = "the best" if taken is highest else f"as good as {highest.name}, for {_cost(highest, choice.unit)}"
     open_yet = [each for each in found.standings if not (each.is_worse or each.is_as_good) and _is_cheaper(each, taken)]
-    cheaper = f" {_undecided(open_yet[0], choice.unit)}" if open_yet else ""
-    return f"On {choice.dataset} take {taken.name}, {why}: {what}.{cheaper}"
+    cheaper = f" {_undecided(open_yet[0], choice)}" if open_yet else ""
+    return f"On {choice.dataset} take {taken.name}, {why}: {_what(choice, taken)}.{cheaper}"
+
+
+def _cut_off(choice: DatasetChoice) -> str:
+    """That not all questions were asked, and what that means; empty where their number was fixed beforehand."""
+    if choice.is_fixed:
+        return ""
+    never = ", ".join(f"{number:,} of {name}" for name, number in choice.unasked.items())
+    unasked = f" Never asked: {never}." if never else ""
+    return (
+        f"Compared are the first {count(choice.questions, 'question')} that were asked in every run, as not all were "
+        f"asked to their end: the intervals hold wherever a run ends.{unasked}"
+    )
+
+
+def _left_open(choice: DatasetChoice) -> Iterator[str]:
+    """Why nothing is decided, what there is to choose from, and by how many questions more would be known."""
+    found, asked = choice.recommendation, count(choice.questions, "question")
+    if found.highest.mean <= choice.metric.lowest:
+        yield f"no run scores anything in {asked}."
+        return
+    yield f"{asked} leave it open for each run whether it is more than {100 * MARGIN:.0f} points behind another."
+    shown = [each for name in found.front for each in found.standings if each.name == name] or list(found.standings)
+    where = "On the front of quality and cost" if found.front else "The runs"
+    yield f"{where}: {'; '.join(f'{each.name}, {_what(choice, each)}' for each in shown)}."
+    if len(found.standings) > 1 and (needed := _needed(found.standings[1], choice)):
+        yield f"Which of {found.highest.name} and {found.standings[1].name} is better, about {needed} would show."
+
+
+def _what(choice: DatasetChoice, standing: Standing) -> str:
+    cost = "" if standing.cost is None else f" for {_cost(standing, choice.unit)} a question"
+    return f"{100 * standing.mean:.1f} {choice.metric.title}{cost}"
 
 
 def _is_cheaper(one: Standing, other: Standing) -> bool:
     return one.cost is not None and other.cost is not None and one.cost < other.cost
 
 
-def _undecided(standing: Standing, unit: Unit) -> str:
-    needed = "" if standing.needed is None else f"; about {count(standing.needed, 'question')} would show it"
-    return f"Whether {standing.name}, for {_cost(standing, unit)}, is worse isn't decided{needed}."
+def _undecided(standing: Standing, choice: DatasetChoice) -> str:
+    needed = f"; about {needed} would show it" if (needed := _needed(standing, choice)) else ""
+    return f"Whether {standing.name}, for {_cost(standing, choice.unit)}, is worse isn't decided{needed}."
+
+
+def _needed(standing: Standing, choice: DatasetChoice) -> str:
+    """How many questions would show that it is behind; empty where that isn't known, or there are as many."""
+    number = standing.behind.needed if standing.behind else None
+    return count(number, "question") if number is not None and number > choice.questions else ""
 
 
 def _choices(of_datasets: Mapping[str, Sequence[ComparedRun]]) -> Iterator[DatasetChoice]:
@@ -89,27 +145,44 @@ def _choices(of_datasets: Mapping[str, Sequence[ComparedRun]]) -> Iterator[Datas
         groups: dict[str, list[ComparedRun]] = defaultdict(list)
         for run in runs:
             groups[run.cell.first].append(run)
-        metric, keys = _primary(runs)
+        shared = compared_questions([run.reach for run in runs])
+        metric, keys = _primary(runs, shared.keys)
         if metric and len(groups) > 1 and all(run.is_over for run in runs):
-            unit: Unit = "tokens" if any(run.dollars is None for run in runs) else "dollars"
+            unit: Unit = "dollars" if all(_has_dollars(run, keys) for run in runs) else "tokens"
             candidates = [_candidate(name, group, metric.name, keys, unit) for name, group in groups.items()]
-            recommendation = recommend(candidates, metric.span)
-            yield DatasetChoice(dataset=dataset, metric=metric, unit=unit, recommendation=recommendation)
+            yield DatasetChoice(
+                dataset=dataset,
+                questions=len(keys),
+                is_fixed=shared.is_fixed,
+                unasked={run.cell.name: run.unasked for run in runs if run.unasked},
+                metric=metric,
+                unit=unit,
+                recommendation=recommend(candidates, metric.span, metric.lowest, is_fixed=shared.is_fixed),
+            )
 
 
-def _primary(runs: Sequence[ComparedRun]) -> tuple[Metric | None, Sequence[str]]:
-    """The first of the main scores that all runs have, and the questions that have it in each of them."""
+def _primary(runs: Sequence[ComparedRun], compared: Sequence[str]) -> tuple[Metric | None, Sequence[str]]:
+    """The first of the main scores that all runs have, and the compared questions that have it in each of them."""
     for metric in main_metrics():
-        keys = [key for key in runs[0].asked if all(_score(run, key, metric.name) is not None for run in runs)]
+        keys = [key for key in compared if all(_score(run, key, metric.name) is not None for run in runs)]
         if keys and not metric.is_count:
             return metric, keys
     return None, ()
 
 
 def _candidate(name: str, runs: Sequence[ComparedRun], metric: str, keys: Sequence[str], unit: Unit) -> Candidate:
-    costs = [run.tokens if unit == "tokens" else run.dollars or 0.0 for run in runs]
+    costs = {key: [_cost_of(run, key, unit) for run in runs] for key in keys}
     scores = {key: fmean(_score(run, key, metric) or 0.0 for run in runs) for key in keys}
-    return Candidate(name=name, scores=scores, cost=fmean(costs))
+    return Candidate(name=name, scores=scores, costs=[fmean(of) for of in costs.values()])
+
+
+def _has_dollars(run: ComparedRun, keys: Sequence[str]) -> bool:
+    return all(key in run.costs and run.costs[key].dollars is not None for key in keys)
+
+
+def _cost_of(run: ComparedRun, key: str, unit: Unit) -> float:
+    cost = run.costs.get(key, QuestionCost())
+    return cost.tokens if unit == "tokens" else cost.dollars or 0.0
 
 
 def _score(run: ComparedRun, key: str, metric: str) -> float | None:
@@ -117,27 +190,30 @@ def _score(run: ComparedRun, key: str, metric: str) -> float | None:
 
 
 def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
-    interval = standing.interval
+    behind, found = standing.behind, choice.recommendation
+    interval, cost = behind.interval if behind else None, standing.cost_interval
     return TableRow(
         values={
             "dataset": choice.dataset,
             "run": standing.name,
             "metric": choice.metric.title,
             "mean": standing.mean,
-            "behind": standing.behind,
+            "behind": behind.mean if behind else None,
             "interval": Interval(low=interval.low, high=interval.high) if interval else None,
-            "p": standing.p_value,
+            "p": behind.corrected if behind else None,
             choice.unit: standing.cost,
-            "standing": _standing(choice.recommendation, standing),
-            "needed": None if standing is choice.recommendation.best else standing.needed,
+            f"{choice.unit} interval": Interval(low=cost.low, high=cost.high) if cost else None,
+            "front": "on it" if standing.name in found.front else None,
+            "standing": _standing(found, standing),
+            "needed": behind.needed if behind else None,
         },
-        chosen=standing.name == choice.recommendation.chosen,
+        chosen=standing.name == found.chosen,
     )
 
 
 def _standing(found: Recommendation, standing: Standing) -> str:
-    if standing is found.best:
-        return "best"
+    if standing is found.highest:
+        return "best" if standing.is_as_good else "highest"
     if standing.is_as_good:
         return "as good"
     return "worse" if standing.is_worse else "undecided"

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from cotrail.common.trees import merged
+from cotrail.common.structs import merged
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell, CompareExperiment, RunFileKeys, cells
 from cotrail.evaluation.experiments.inputs import Inputs, RunKeys, named_corpora
-from cotrail.systems.parts.short_settings import SHORT, short_path
+from cotrail.systems.parts.prompting import SHORT, short_path
 from cotrail.systems.registry import find_system
 
 CORPORA = frozenset(("corpus", "corpora"))

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
-from cotrail.evaluation.experiments.costs import Cost
+from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.scores import QuestionScores
-from cotrail.systems.parts.short_settings import short_path
+from cotrail.evaluation.metrics.metric import QuestionScores
+from cotrail.systems.parts.prompting import short_path
 
 
 class ComparedRun(Struct, frozen=True, kw_only=True):
@@ -17,8 +19,10 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 
     settings: of its system, as JSON. dataset: the format of its questions, by which published figures are found.
     corpus: None if nothing is retrieved. answered: the scores of the questions that have an answer, by their keys.
-    asked: the scores of all questions, by their keys.
-    scores: the mean of each metric, None where no question has it; intervals: of these means.
+    reach: how far it is with all its questions. asked: the scores of those that weren't cancelled or left over by a
+        rule or a budget, by their keys; costs: of these, by their keys.
+    scores: the mean of each metric over these, None where none has it; intervals: of these means, which hold at every
+        stop where questions were left over.
     ends: the number of questions by what ended them.
     """
 
@@ -27,13 +31,19 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any]
     dataset: str
     corpus: str | None
-    questions: int
+    reach: Reach
     answered: Mapping[str, QuestionScores]
     scores: Mapping[str, float | None]
     cost: Cost
     ends: Mapping[str, int] = {}
     asked: Mapping[str, QuestionScores] = {}
+    costs: Mapping[str, QuestionCost] = {}
     intervals: Mapping[str, ConfidenceInterval | None] = {}
+
+    @property
+    def questions(self) -> int:
+        """The number of its questions."""
+        return len(self.reach.ended)
 
     @property
     def is_answered(self) -> bool:
@@ -41,21 +51,24 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
         return len(self.answered) == self.questions
 
     @property
+    def unasked(self) -> int:
+        """The number of questions that were cancelled or left over by a rule or a budget."""
+        return self.questions - len(self.asked)
+
+    @property
+    def was_cut(self) -> bool:
+        """Return whether a rule, a budget or a person decides how many of its questions are asked."""
+        return bool(self.unasked or self.reach.until)
+
+    @property
     def is_over(self) -> bool:
-        """Return whether every question has ended, by an answer or otherwise, and none was cancelled."""
-        return sum(self.ends.values()) == self.questions
+        """Return whether every question that was asked has ended, by an answer or otherwise; one at least has."""
+        return 0 < sum(self.reach.ended.values()) == len(self.asked)
 
     @property
-    def tokens(self) -> float:
-        """The tokens of a question on average, read and written."""
-        return (self.cost.asked.prompt_tokens + self.cost.asked.generated_tokens) / self.questions
-
-    @property
-    def dollars(self) -> float | None:
-        """What a question cost on average; None where a price isn't known, and where other runs paid for steps."""
-        spent = self.cost.spent
-        unknown = spent.dollars is None or spent.unpriced or self.cost.adopted.steps
-        return None if spent.dollars is None or unknown else float(spent.dollars) / self.questions
+    def asked_cost(self) -> Cost:
+        """What the questions asked for that the scores are means of."""
+        return replace(self.cost, asked=sum((each.work for each in self.costs.values()), Work()))
 
     @property
     def retrieval_count(self) -> int | None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from cotrail.common.humanize import count
-from cotrail.core.ended_by import shown_ends
+from cotrail.core.history import shown_ends
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
 from cotrail.evaluation.experiments.compare.recommended import (
     DatasetChoice,
@@ -13,11 +13,21 @@ from cotrail.evaluation.experiments.compare.recommended import (
     sentence,
 )
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.costs import per_run, totals
-from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
-from cotrail.evaluation.experiments.report_tables import Column, Interval, Mean, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.experiments.costs import PER_ASKED_NOTE, per_run, totals
+from cotrail.evaluation.experiments.report_tables import (
+    NO_RESULTS,
+    Column,
+    ExperimentReport,
+    Interval,
+    Mean,
+    ReportTable,
+    TableRow,
+    Value,
+    completeness,
+    listing,
+)
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT
+from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
 
@@ -33,6 +43,7 @@ LABELS = (
     Column("k", "K", "count"),
     Column("questions", "Questions", "count"),
     Column("answered", "Answered", "count"),
+    Column("unasked", "Not asked", "count"),
 )
 ENDED = Column("ended", "Ended by")
 OVER_REPEATS = (
@@ -60,7 +71,7 @@ def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
 def _tables(runs: Sequence[ComparedRun], found: Sequence[DatasetChoice]) -> Iterator[ReportTable]:
     yield from filter(None, (recommendation_table(found), scores(runs), repeats(runs)))
     yield from published_tables(runs)
-    costs = per_run((run.cell.name, run.cost, len(run.answered)) for run in runs)
+    costs = per_run(((run.cell.name, run.asked_cost, len(run.asked)) for run in runs), PER_ASKED_NOTE)
     yield from filter(None, (costs, totals({None: [run.cost for run in runs]})))
 
 
@@ -72,7 +83,12 @@ def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
         TableRow(values={**_labels(run, repeated=repeated), **_means(run), "ended": shown_ends(run.ends) or None})
         for run in runs
     ]
-    return listing("scores", "Scores", (*LABELS, *metrics, ENDED), rows, notes=(CAVEAT,))
+    return listing("scores", "Scores", (*LABELS, *metrics, ENDED), rows, notes=_caveats(CAVEAT, runs))
+
+
+def _caveats(caveat: str, runs: Sequence[ComparedRun]) -> tuple[str, ...]:
+    """What the intervals of these runs promise."""
+    return (caveat, LEFT_OVER_CAVEAT) if any(run.was_cut for run in runs) else (caveat,)
 
 
 def _means(run: ComparedRun) -> dict[str, Value]:
@@ -90,12 +106,14 @@ def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
     for run in runs:
         groups[run.cell.first].append(run)
     rows = [row for of in groups.values() if len(of) > 1 for row in _over_repeats(of)]
-    return listing("repeats", "Scores over questions and repeats", OVER_REPEATS, rows, notes=(REPEATS_CAVEAT,))
+    notes = _caveats(REPEATS_CAVEAT, runs)
+    return listing("repeats", "Scores over questions and repeats", OVER_REPEATS, rows, notes=notes)
 
 
 def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:
     """A row for each main metric that the runs of one cell have."""
-    scored = repeated_scores({run.cell.name: run.asked for run in runs}, len(runs))
+    asked, is_fixed = {run.cell.name: run.asked for run in runs}, not any(run.was_cut for run in runs)
+    scored = repeated_scores(asked, len(runs), is_fixed=is_fixed)
     for metric in main_metrics():
         score = scored.metrics[metric.name]
         if score and not metric.is_count:
@@ -127,4 +145,5 @@ def _labels(run: ComparedRun, *, repeated: bool) -> dict[str, Value]:
         "k": run.retrieval_count,
         "questions": run.questions,
         "answered": len(run.answered),
+        "unasked": run.unasked or None,
     }

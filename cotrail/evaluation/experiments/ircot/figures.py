@@ -2,29 +2,30 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cotrail.evaluation.experiments.charts import Chart, ChartPoint, Panel, Series, point_of, point_of_share
-from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.lines import (
-    METRICS,
-    CellResults,
-    annotated,
-    mean_score,
-    question_means,
-    run_names,
-    runs_by_line,
-)
-from cotrail.evaluation.experiments.ircot.naming import (
+from cotrail.evaluation.experiments.ircot.cells import (
     READERS,
     SHADES,
     SYSTEMS,
+    CellResult,
+    Goal,
+    Line,
     in_order,
     model_key,
     parameters,
     place_of,
     place_title,
 )
+from cotrail.evaluation.experiments.ircot.lines import (
+    METRICS,
+    CellResults,
+    annotated,
+    mean_score,
+    run_names,
+    runs_by_line,
+)
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
-from cotrail.systems.parts.reader_settings import Reader
+from cotrail.evaluation.experiments.report_tables import Chart, ChartPoint, Panel, Series, point_of, point_of_share
+from cotrail.systems.parts.reading import Reader
 
 AXES: dict[Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
 
@@ -190,12 +191,7 @@ def _points(results: CellResults, goal: Goal) -> Points:
     lines = {line: runs for line, runs in runs_by_line(results).items() if line.goal == goal}
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in lines.items()}
     return {
-        line: point_of(
-            list(question_means(lines[line], METRICS[goal]).values()),
-            mean.mean,
-            answered=mean.answered,
-            runs=run_names(lines[line]),
-        )
+        line: point_of(mean.mean, mean.interval, answered=mean.answered, runs=run_names(lines[line]))
         for line, mean in means.items()
         if mean and (goal == "retrieval" or line.reader != "none")
     }

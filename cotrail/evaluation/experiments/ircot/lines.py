@@ -1,11 +1,22 @@
 """Lines of results: means over their runs (IRCoT, section 4.1), and the rows and columns that tables have of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from statistics import fmean
 from typing import Any
 
-from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.naming import in_order, place_of, place_title
+from msgspec.structs import replace
+
+from cotrail.evaluation.experiments.ircot.cells import (
+    SYSTEMS,
+    CellResult,
+    ExampleChain,
+    Goal,
+    Line,
+    in_order,
+    place_of,
+    place_title,
+)
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     Interval,
@@ -14,12 +25,13 @@ from cotrail.evaluation.experiments.report_tables import (
     Share,
     TableRow,
     Value,
+    listing,
     merged_rows,
     table_of,
 )
-from cotrail.evaluation.metrics.bootstrap import mean_and_deviation
-from cotrail.evaluation.metrics.question_scores import usual_interval
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
+from cotrail.evaluation.metrics.repeated_scores import mean_and_deviation
+from cotrail.evaluation.metrics.stop_rules import interval_of
 
 CellResults = Sequence[CellResult]
 """Results of several runs; of one line, there is one per demonstration set."""
@@ -42,8 +54,8 @@ def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
 
 
 def is_answered(result: CellResult) -> bool:
-    """Return whether every question of a run has an answer; failed and open ones have none."""
-    return result.finished == len(result.scores)
+    """Return whether every question of a run has an answer; failed, open and unasked ones have none."""
+    return result.finished == len(result.scores) + result.unasked
 
 
 def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean | None:
@@ -53,7 +65,8 @@ def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean 
         return None
     spread = mean_and_deviation(means)
     answered = all(map(is_answered, runs))
-    reached = usual_interval(ALL_METRICS[metric], tuple(question_means(runs, metric, kind).values()))
+    computed = interval_of(is_fixed=not any(run.unasked for run in runs))
+    reached = computed(ALL_METRICS[metric], tuple(question_means(runs, metric, kind).values()))
     interval = Interval(low=reached.low, high=reached.high) if reached else None
     return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered, interval=interval)
 
@@ -139,3 +152,74 @@ def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[st
         if kind is None or kind in run.kinds.get(question, {}).values()
     }
     return {question: score for question, score in by_question.items() if score is not None}
+
+
+# Example chains of NoR, OneR and IRCoT side by side, for questions that a rule selects (IRCoT, tables 2 and 5).
+
+EXAMPLES = 3
+"""Number of questions shown per dataset and model."""
+
+SIDE_BY_SIDE: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
+
+QUESTION = Column("question", "Question", "passage")
+CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_SIDE)
+
+
+def contrasts(results: CellResults) -> Iterator[tuple[CellResults, tuple[str, ...]]]:
+    """Yield runs that differ only in their system, in the order of `SIDE_BY_SIDE`, and the questions to show of them.
+
+    The runs have a chain-of-thought reader and the first demonstration set; the questions are those that IRCoT alone
+    answers correctly, in the dataset's order.
+    """
+    lines = runs_by_line(results)
+    for line in lines:
+        if (line.goal, line.system, line.reader) == ("qa", "ircot", "cot") and line.demonstrations == line.dataset:
+            beside = [lines.get(replace(line, system=system), ()) for system in SIDE_BY_SIDE]
+            runs = tuple(run for of_line in beside for run in of_line if run.cell.demonstration_set == 1)
+            if len(runs) == len(SIDE_BY_SIDE):
+                yield runs, _told_apart(*runs)
+
+
+def examples(results: CellResults) -> ReportTable | None:
+    """Table of the selected questions with each system's chain (tables 2 and 5)."""
+    rows = [row for runs, questions in contrasts(results) for row in _rows(runs, questions)]
+    notes = [
+        f"Of each dataset and model the first {EXAMPLES} questions that IRCoT answers exactly right and OneR and NoR "
+        "don't, in the dataset's order, with the first demonstration set."
+    ]
+    if any("[untrue:" in str(row.values[column.name]) for row in rows for column in CHAINS):
+        notes.append("[untrue: ...] is a sentence that people found untrue (`cotrail annotate`).")
+    return listing(
+        "examples", "Chains of thought (tables 2 and 5)", (PLACE, MODEL, QUESTION, *CHAINS), rows, notes=notes
+    )
+
+
+def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) -> tuple[str, ...]:
+    def right(run: CellResult, question: str) -> bool:
+        return question in run.scores and run.scores[question]["answer_em"] == 1
+
+    return tuple(
+        question
+        for question in interleaved.scores
+        if right(interleaved, question) and not right(once, question) and not right(without, question)
+    )
+
+
+def _rows(runs: CellResults, questions: Sequence[str]) -> Iterator[TableRow]:
+    line = runs[-1].cell.line
+    chained = (question for question in questions if all(question in run.chains for run in runs))
+    for question in islice(chained, EXAMPLES):
+        chains = [run.chains[question] for run in runs]
+        question_text = chains[-1].question
+        if answers := " / ".join(chains[-1].answers):
+            question_text = f"{question_text} ({answers})"
+        values: dict[str, Value] = dict(zip(SIDE_BY_SIDE, map(_written, chains), strict=True))
+        yield TableRow(values={"place": line.dataset, "model": line.model, "question": question_text, **values})
+
+
+def _written(chain: ExampleChain) -> str:
+    marked = (
+        f"[untrue: {sentence}]" if position in chain.untrue else sentence
+        for position, sentence in enumerate(chain.sentences)
+    )
+    return " ".join(marked)

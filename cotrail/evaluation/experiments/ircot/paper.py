@@ -3,17 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
+from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.inputs import RunKeys
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.experiment import IRCoTExperiment
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
 from cotrail.evaluation.experiments.ircot.lines import is_answered
-from cotrail.evaluation.experiments.ircot.protocol import IRCoTProtocol
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.paper import Paper
-from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.paper import Paper, RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.metrics.factual_errors import factual_errors, untrue
 from cotrail.systems.registry import SYSTEMS
 
@@ -36,7 +35,8 @@ def request(experiment: IRCoTExperiment, cell: Cell) -> RunKeys:
 
 def read_cell(cell: Cell, run: RecordedRun) -> CellResult:
     """The results of a recorded run."""
-    questions = list(run.questions)
+    all_of_it = tuple(run.questions)
+    questions = [each for each in all_of_it if each.asked]
     marked = {chain.question_id: untrue(chain) for chain in run.annotations}
     return CellResult(
         cell=cell,
@@ -44,6 +44,8 @@ def read_cell(cell: Cell, run: RecordedRun) -> CellResult:
         scores={question.key: question.scores for question in questions},
         kinds={question.key: question.kinds for question in questions},
         finished=run.finished,
+        reach=Reach(ended={each.key: each.ended for each in all_of_it}, until=run.until),
+        unasked=run.unasked,
         cost=run.cost,
         factual_errors=factual_errors(run.annotations),
         chains={each.key: _chain(each, marked) for each in questions if each.chain and _may_be_shown(cell)},

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.systems.parts.reader_settings import Reader
+from cotrail.systems.parts.reading import Reader
 
 FILE = Path(__file__).with_name("published.toml")
 

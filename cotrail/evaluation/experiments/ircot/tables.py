@@ -4,9 +4,21 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from cotrail.common.humanize import percent
+from cotrail.evaluation.comparison.differences import compared_questions, differences_of
 from cotrail.evaluation.experiments.costs import DOLLARS, PER_QUESTION_NOTE, SPENT_COLUMNS, STEPS, spent, totals
-from cotrail.evaluation.experiments.ircot.cells import CellResult, Goal, Line
-from cotrail.evaluation.experiments.ircot.examples import examples
+from cotrail.evaluation.experiments.ircot.cells import (
+    READERS,
+    SYSTEMS,
+    CellResult,
+    Goal,
+    Line,
+    dataset_short,
+    in_order,
+    names_in,
+    place_of,
+    place_title,
+)
 from cotrail.evaluation.experiments.ircot.lines import (
     GOAL,
     METRICS,
@@ -16,6 +28,7 @@ from cotrail.evaluation.experiments.ircot.lines import (
     SYSTEM,
     CellResults,
     annotated,
+    examples,
     is_answered,
     line_rows,
     matrix,
@@ -24,15 +37,6 @@ from cotrail.evaluation.experiments.ircot.lines import (
     question_means,
     run_names,
     runs_by_line,
-)
-from cotrail.evaluation.experiments.ircot.naming import (
-    READERS,
-    SYSTEMS,
-    dataset_short,
-    in_order,
-    names_in,
-    place_of,
-    place_title,
 )
 from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.report_tables import (
@@ -45,13 +49,10 @@ from cotrail.evaluation.experiments.report_tables import (
     Value,
     listing,
 )
-from cotrail.evaluation.metrics.bootstrap import paired_difference
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
 BASELINES = {"ircot": "one-step", "one-step": "no-retrieval"}
 """Which system is compared with which."""
-
-RESAMPLING_SEED = 0
 
 CHOSEN_COLUMNS = (Column("retrieval_count", "K", "count"), Column("distractors", "M", "count"))
 TRIED_METRICS: dict[Goal, tuple[str, ...]] = {
@@ -71,6 +72,7 @@ UNANSWERED = (
     Column("run", "Run"),
     Column("finished", "Answered", "count"),
     Column("questions", "Questions", "count"),
+    Column("unasked", "Not asked", "count"),
 )
 DIFFERENCE = (
     Column("metric", "Metric", "metric"),
@@ -110,7 +112,15 @@ def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
 def unanswered(results: CellResults) -> ReportTable | None:
     """Runs with unanswered questions."""
     rows = [
-        TableRow(values={"cell": run.cell.name, "run": run.run, "finished": run.finished, "questions": len(run.scores)})
+        TableRow(
+            values={
+                "cell": run.cell.name,
+                "run": run.run,
+                "finished": run.finished,
+                "questions": len(run.scores) + run.unasked,
+                "unasked": run.unasked or None,
+            }
+        )
         for run in results
         if not is_answered(run)
     ]
@@ -183,11 +193,16 @@ def differences(results: CellResults) -> ReportTable | None:
     ]
     own = [row for pair in pairs if (row := _difference(*pair))]
     notes = [
-        "Interval and p by paired bootstrap over questions, a question's score being its mean over the demonstration "
-        "sets; not corrected for the number of comparisons."
+        "Interval and p by Gaffke's bounds (exact for scores of 0 and 1) over questions, a question's score being its "
+        "mean over the demonstration sets; not corrected for the number of comparisons."
     ]
     if not all(is_answered(run) for _, runs, others in pairs for run in (*runs, *others)):
         notes.append("Some of these questions have no answer (yet): F1 counts them 0.")
+    if not all(run.reach.is_fixed for _, runs, others in pairs for run in (*runs, *others)):
+        notes.append(
+            "Without p are runs that go on or were ended early: compared are the first questions that have ended in "
+            "all of them, and the interval holds at every stop."
+        )
     rows = [*own, *_published_differences(own)]
     places = in_order(str(row.values["place"]) for row in own)
     rows.sort(key=lambda row: (str(row.values["metric"]), places.index(str(row.values["place"]))))
@@ -201,7 +216,7 @@ def errors(results: CellResults) -> ReportTable | None:
     goals: tuple[Goal, ...] = ("qa", "retrieval")
     own = [row for goal in goals for row in line_rows(results, goal, labels, _untrue)]
     reported = [
-        f"{share:.0%} fewer on {place_title(place)}".replace("%", " %")
+        f"{percent(share, 0)} fewer on {place_title(place)}"
         for each in published().error_reductions
         for place, share in each.scores.items()
     ]
@@ -281,19 +296,21 @@ def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
 
 
 def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow | None:
-    """The difference of two lines that differ only in their system, over the questions that both have."""
+    """The difference of two lines that differ only in their system, over the questions that all their runs have."""
     metric = METRICS[line.goal]
     ours, theirs = question_means(runs, metric), question_means(others, metric)
-    shared = [question for question in ours if question in theirs]
+    found = compared_questions([run.reach for run in (*runs, *others)])
+    shared = [question for question in found.keys if question in ours and question in theirs]
     if not shared:
         return None
-    compared = paired_difference([ours[q] for q in shared], [theirs[q] for q in shared], RESAMPLING_SEED)
+    family = [[ours[q] - theirs[q] for q in shared]]
+    [compared] = differences_of(family, ALL_METRICS[metric].span, is_fixed=found.is_fixed)
     values: dict[str, Value] = {
         "metric": metric,
         "against": BASELINES[line.system],
         "difference": compared.mean,
-        "interval": Interval(low=compared.low, high=compared.high),
-        "p_value": compared.p_value,
+        "interval": Interval(low=compared.interval.low, high=compared.interval.high) if compared.interval else None,
+        "p_value": compared.corrected,
         "questions": len(shared),
     }
     return TableRow(values=names_of(line) | values, runs={"difference": run_names((*runs, *others))})

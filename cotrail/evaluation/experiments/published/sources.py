@@ -22,7 +22,7 @@ SHARED = ("backbone", "corpus", "k", "questions", "points")
 Measure = Literal["score", "misled"]
 """What a figure is: a mean score, or the share of right answers that retrieval made wrong."""
 
-Said = str | Mapping[str, str]
+Stated = str | Mapping[str, str]
 """A fact, of all datasets or by dataset; empty where it isn't stated, or there is nothing to state."""
 
 
@@ -50,10 +50,10 @@ class PublishedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     where: str
     methods: tuple[Method, ...]
     without: tuple[Method, ...] = ()
-    backbone: Said = ""
-    corpus: Said = ""
-    k: Said = ""
-    questions: Said = ""
+    backbone: Stated = ""
+    corpus: Stated = ""
+    k: Stated = ""
+    questions: Stated = ""
     points: float = 100
     scores: Mapping[str, float]
 
@@ -71,7 +71,7 @@ class PublishedTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     heading: str
     where: str
-    metric: Said
+    metric: Stated
     datasets: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
     measure: Measure = "score"
@@ -92,7 +92,7 @@ class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return next(table for table in self.tables if table.name == name)
 
 
-def fact(said: Said, dataset: str) -> str:
+def fact(said: Stated, dataset: str) -> str:
     """What is said for a dataset."""
     return said if isinstance(said, str) else said.get(dataset, said.get(OTHERS, ""))
 

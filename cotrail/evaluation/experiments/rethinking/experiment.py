@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from cotrail.common import nearest
-from cotrail.common.numbers import Positive
+from cotrail.common.humanize import Positive
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.experiment_file import Experiment
+from cotrail.evaluation.experiments.paper import Experiment, GridCell
 from cotrail.evaluation.experiments.rethinking.published import METHODS
-from cotrail.evaluation.experiments.stages import GridCell
 from cotrail.faithfulness.tasks import Task
 
 TableNumber = Literal[1, 3, 4, 5, 7]

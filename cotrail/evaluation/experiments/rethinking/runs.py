@@ -8,20 +8,19 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.binding import name_in
-from cotrail.core.ports.inferrer import INFERRER
+from cotrail.core.ports.language_model import INFERRER
 from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.recorded_runs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.metrics.accuracy import Accuracy, accuracy, is_unclear
-from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.explanation_faithfulness import chain_faithfulness, explanation_faithfulness
-from cotrail.evaluation.metrics.mcnemar import McNemarResult, mcnemar
+from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
+from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
+from cotrail.evaluation.metrics.confidence_intervals import McNemarResult, mcnemar
+from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explanation_faithfulness
 from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.systems.parts.task_settings import SampledSettings, TaskSettings
+from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
 
@@ -123,6 +122,7 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     questions: tuple[Answered, ...]
     cost: Cost | None = None
     inferrer: str = ""
+    unasked: int = 0
 
     @property
     def answered(self) -> int:
@@ -132,12 +132,12 @@ class RethinkingRun(Struct, frozen=True, kw_only=True):
     @property
     def is_answered(self) -> bool:
         """Return whether every question has an answer."""
-        return self.answered == len(self.questions)
+        return self.answered == len(self.questions) + self.unasked
 
 
 def read_run(run: RecordedRun) -> RethinkingRun:
     """A recorded run under its id; InputError where it is of none of the tasks, or its questions have no answers."""
-    questions = tuple(_answered(each) for each in run.questions if each.answers)
+    questions = tuple(_answered(each) for each in run.questions if each.asked and each.answers)
     if not questions:
         raise InputError(f"run {run.id}: its questions come without answers, so nothing tells what is right")
     return RethinkingRun(
@@ -148,6 +148,7 @@ def read_run(run: RecordedRun) -> RethinkingRun:
         model=run.model,
         questions=questions,
         cost=run.cost,
+        unasked=run.unasked,
         inferrer=name_in(run.pins.get(INFERRER.name, "")),
     )
 

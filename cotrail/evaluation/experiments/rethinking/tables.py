@@ -7,10 +7,21 @@ from msgspec.structs import asdict
 
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.charts import Chart, Panel, Series, Shade, point_of_share
 from cotrail.evaluation.experiments.costs import per_run, totals
-from cotrail.evaluation.experiments.experiment_report import ExperimentReport
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside, listing
+from cotrail.evaluation.experiments.report_tables import (
+    Chart,
+    Column,
+    ExperimentReport,
+    Panel,
+    ReportTable,
+    Series,
+    Shade,
+    TableRow,
+    Value,
+    beside,
+    listing,
+    point_of_share,
+)
 from cotrail.evaluation.experiments.rethinking import published
 from cotrail.evaluation.experiments.rethinking.published import METHODS, SOURCE, TASKS
 from cotrail.evaluation.experiments.rethinking.runs import (
@@ -61,6 +72,10 @@ CONTRASTS = (
     Column("p_value", "p", "probability"),
 )
 
+UNFIXED_NOTE = (
+    "There is no p where a budget or a person ended one of the runs: then the number of questions wasn't fixed "
+    "beforehand. `cotrail compare` has an interval that holds at every stop."
+)
 ADJUSTED_NOTE = (
     "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
     "Faithfulness: how far the evidence entails the facts behind the answer."
@@ -192,7 +207,8 @@ def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
 def contrasts(runs: MethodRuns) -> ReportTable | None:
     """Significance of the differences between runs of a task."""
     rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
-    return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows)
+    notes = (UNFIXED_NOTE,) if any(run.unasked for run in runs) else ()
+    return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows, notes=notes)
 
 
 def chains_chart(runs: MethodRuns) -> Chart | None:
@@ -316,7 +332,12 @@ def _growing(run: RethinkingRun) -> Iterator[TableRow]:
 
 def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
     if comparison := contrast(ours, theirs):
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **asdict(comparison)})
+        # A budget that ends a run decides how many questions there are, for which the test holds no more.
+        fixed = {} if ours.unasked or theirs.unasked else {"p_value": comparison.p_value}
+        counts = {name: value for name, value in asdict(comparison).items() if name != "p_value"}
+        yield TableRow(
+            values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts, **fixed},
+        )
 
 
 def _panel(run: RethinkingRun) -> Panel | None:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from cotrail.common.numbers import Positive
-from cotrail.evaluation.experiments.experiment_file import Experiment, Temperature
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.evaluation.experiments.paper import Experiment
 
 SYSTEM = "searchain"
 

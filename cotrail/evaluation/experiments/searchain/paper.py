@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.experiments.experiment_report import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
-from cotrail.evaluation.experiments.paper import Paper
+from cotrail.evaluation.experiments.paper import Paper, at_once
+from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.searchain.experiment import (
     SETTINGS,
     SYSTEM,
@@ -16,7 +16,6 @@ from cotrail.evaluation.experiments.searchain.experiment import (
 from cotrail.evaluation.experiments.searchain.published import SOURCE
 from cotrail.evaluation.experiments.searchain.runs import SearChainRun, read_run
 from cotrail.evaluation.experiments.searchain.tables import SCORES_NOTE, build_tables
-from cotrail.evaluation.experiments.stages import at_once
 
 
 def request(experiment: SearChainExperiment, trial: SearChainTrial) -> RunKeys:

@@ -16,16 +16,16 @@ from cotrail.evaluation.experiments.report_tables import (
 )
 from cotrail.evaluation.experiments.searchain import published
 from cotrail.evaluation.experiments.searchain.experiment import Variation
-from cotrail.evaluation.experiments.searchain.measures import (
+from cotrail.evaluation.experiments.searchain.published import DATASETS
+from cotrail.evaluation.experiments.searchain.runs import (
     Effect,
+    SearChainRun,
     citations,
     effect,
     efficiency,
     nodes_by_hops,
     sources,
 )
-from cotrail.evaluation.experiments.searchain.published import DATASETS
-from cotrail.evaluation.experiments.searchain.runs import SearChainRun
 
 SearChainRuns = Sequence[SearChainRun]
 

@@ -6,10 +6,16 @@ from datetime import datetime
 import msgspec
 from msgspec import Raw, Struct
 
-from cotrail.common.input_limits import MIB
+from cotrail.common.text_files import MIB
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchStatus, Going, Unanswered
-from cotrail.engines.language_models.served.batches.answers import answered, decoded
-from cotrail.engines.language_models.served.batches.requests import MOST_PAGES, PAGE, ProviderId, ProviderRequests
+from cotrail.engines.language_models.served.batches.requests import (
+    MOST_PAGES,
+    PAGE,
+    ProviderId,
+    ProviderRequests,
+    answered,
+    decoded,
+)
 from cotrail.engines.language_models.served.refusals import reported_in, status_meant
 from cotrail.errors import UnavailableError
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from cotrail.core.ports.batches import BatchService
 from cotrail.engines.language_models.endpoint import BatchApi, Endpoint
 from cotrail.engines.language_models.served.batches.anthropic import AnthropicBatches
-from cotrail.engines.language_models.served.batches.mistral import MistralBatches
-from cotrail.engines.language_models.served.batches.openai import OpenAIBatches
+from cotrail.engines.language_models.served.batches.openai import MistralBatches, OpenAIBatches
 from cotrail.engines.language_models.served.batches.requests import ProviderRequests
 from cotrail.engines.language_models.served.client import key_of
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS

@@ -1,22 +1,77 @@
 """HTTP requests to a provider's batch API: small ones, an upload, and a download that is read by lines."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import IO, Annotated, Any, BinaryIO, TypeVar, cast
 
 import httpx2
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from cotrail.common.input_limits import MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown_size
-from cotrail.common.redaction import Secrets
+from cotrail.common.https import http_options
+from cotrail.common.log_formatting import Secrets
+from cotrail.common.text_files import MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown_size
+from cotrail.core.ports.batches import BatchAnswer, Unanswered
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.client import CONNECT_SECONDS, LONGEST_MESSAGE, key_of
 from cotrail.engines.language_models.served.rate_headers import pause_asked
 from cotrail.engines.language_models.served.refusals import reported_in, step_error
 from cotrail.errors import BatchLostError, InputError, TransientStepError, UnavailableError
+
+# Lines of a batch's results.
+
+
+class Response(Struct, frozen=True):
+    """A response within a line."""
+
+    status_code: int = 0
+    body: Raw = Raw(b"null")
+
+
+class LineFailure(Struct, frozen=True):
+    """Why a line has no response."""
+
+    code: str | None = None
+    message: str | None = None
+
+
+class ResultLine(Struct, frozen=True):
+    """A line in the form that OpenAI's and Mistral's files have."""
+
+    custom_id: str = ""
+    response: Response | None = None
+    error: LineFailure | str | None = None
+
+
+def read_line(endpoint: Endpoint, line: bytes) -> BatchAnswer | Unanswered:
+    """What became of a line of OpenAI's or Mistral's."""
+    read = decoded(line, ResultLine, ResultLine())
+    if read.response is not None:
+        return answered(endpoint, read.custom_id, read.response.status_code, read.response.body)
+    error = read.error
+    return Unanswered(read.custom_id, str(error.message or error.code if isinstance(error, LineFailure) else error))
+
+
+def decoded(line: bytes, type_: Any, otherwise: Any) -> Any:
+    """A line as that type; otherwise: what a line that can't be read counts as, which is one that nobody asked for."""
+    try:
+        return msgspec.json.decode(line, type=type_)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return otherwise
+
+
+def answered(endpoint: Endpoint, line: str, status: int, body: Raw) -> BatchAnswer | Unanswered:
+    """What became of a line that the provider answered with a status: one that passes may be asked again."""
+    content = bytes(body)
+    if 200 <= status < 300:
+        return BatchAnswer(line, 200, content.decode())
+    reported = reported_in(content)
+    if isinstance(step_error(endpoint, status, reported), UnavailableError | TransientStepError):
+        return Unanswered(line, f"{status}: {reported.message}")
+    return BatchAnswer(line, status, content.decode())
+
 
 IN_MEMORY = 2**24
 """Bytes of a download that are held in memory; what is more goes to a temporary file."""
@@ -53,6 +108,7 @@ class ProviderRequests:
         self._secrets = Secrets((key_of(endpoint),))
         self._http = httpx2.Client(
             headers={"Accept-Encoding": "identity", **headers},
+            **http_options(),
             timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=CONNECT_SECONDS),
             # Requests are minutes apart: a kept connection would be closed by then.
             limits=httpx2.Limits(max_keepalive_connections=0),
@@ -148,3 +204,13 @@ def _beginning(pieces: Iterator[bytes]) -> bytes:
         if len(content) > MAX_RECORD_BYTES:
             break
     return bytes(content)
+
+
+# Files of results, as OpenAI and Mistral have them: one of answers, one of errors.
+
+
+def read_files(requests: ProviderRequests, files: Iterable[ProviderId | None]) -> Iterator[BatchAnswer | Unanswered]:
+    """What became of each line of these files; None stands for one that isn't there."""
+    for file in filter(None, files):
+        for line in requests.lines(f"/files/{file}/content"):
+            yield read_line(requests.endpoint, line)

@@ -1,17 +1,62 @@
 """Taking fields out of a request until a server answers it."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
-from cotrail.engines.language_models.served.probing.blamed_fields import Field, blamed
 from cotrail.engines.language_models.served.probing.probe import Outcome, Probe
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.refusals import Reported
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
+
+# Which field of a request a refusal is about.
+
+Field = Omitted | Literal["limit", "effort"]
+"""A field that a request can do without, the one that bounds its text, or the one that says how much to think."""
+
+_NAMES: Mapping[Field, tuple[str, ...]] = {
+    "limit": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
+    "effort": ("reasoning_effort", "effort", "thinking_level", "thinkingLevel"),
+    "stream_options": ("stream_options", "include_usage"),
+    "stream": ("stream", "streaming"),
+    "logprobs": ("logprobs", "top_logprobs"),
+    "seed": ("seed",),
+    "stop": ("stop", "stop_sequences", "stopSequences"),
+    "top_p": ("top_p", "topP"),
+    "temperature": ("temperature",),
+}
+"""The names under which APIs have them; of several that a message names, the earlier ones are left out first."""
+
+
+_WORD = re.compile(r"\w+")
+
+
+class Blame(Struct, frozen=True, kw_only=True):
+    """A field, and whether the refusal leaves no doubt that it is this one alone."""
+
+    field: Field
+    certain: bool
+
+
+def blamed(reported: Reported, sent: Collection[Field]) -> Blame | None:
+    """The field that a refusal is about, by its `param`, else by its message; None where neither names one.
+
+    sent: the fields that the request had.
+    """
+    told = reported.param.rpartition(".")[2]
+    for field in _NAMES:
+        if field in sent and told in _NAMES[field]:
+            return Blame(field=field, certain=True)
+    words = set(_WORD.findall(reported.message))
+    named = [field for field in _NAMES if field in sent and not words.isdisjoint(_NAMES[field])]
+    return Blame(field=named[0], certain=len(named) == 1) if named else None
+
 
 ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 """Statuses of a server that doesn't have this API, or this model behind it."""
@@ -22,6 +67,9 @@ _LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 """Names of the field that bounds a text, in OpenAI's completions and chats."""
 
 _MOST_REFUSALS = 10
+
+LEAST_EFFORT = "low"
+"""The effort that a model is asked for that takes no budget."""
 
 
 class Fitted(Struct, frozen=True, kw_only=True):
@@ -58,6 +106,9 @@ def _mended(
 
     reasons, doubtful: what is taken out is added to these; doubtful are fields that may be innocent.
     """
+    if _takes_no_budget(endpoint, outcome):
+        reasons["effort"] = outcome.why
+        return replace(endpoint, effort=LEAST_EFFORT)
     sent = _sent(endpoint)
     blame = blamed(outcome.reported, sent) if outcome.status else None
     if blame is None:
@@ -77,6 +128,12 @@ def _mended(
             return replace(endpoint, effort="")
     doubtful += [] if blame.certain else [blame.field]
     return replace(endpoint, omits=(*endpoint.omits, blame.field))
+
+
+def _takes_no_budget(endpoint: Endpoint, outcome: Outcome) -> bool:
+    """Return whether a model of Anthropic's refuses a budget of thoughts, as those do that only think adaptively."""
+    sent = endpoint.api == "anthropic" and endpoint.thinking.may_think and not endpoint.effort
+    return sent and endpoint.thought_tokens > 0 and "thinking" in outcome.reported.message
 
 
 def _put_back(probe: Probe, fitted: Fitted, request: GenerationRequest, doubtful: list[Omitted]) -> Fitted:

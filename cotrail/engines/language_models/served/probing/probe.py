@@ -16,10 +16,9 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.served.rate_headers import told_limits
-from cotrail.engines.language_models.served.refusals import Reported
-from cotrail.engines.language_models.served.refused_fields import refused_field
+from cotrail.engines.language_models.served.refusals import Reported, refused_field
 from cotrail.engines.language_models.served.tokenizer import Dialect
-from cotrail.engines.rate_limits.pools import ProcessLimiter
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import (
     BlockedError,
     BusyError,
@@ -144,6 +143,8 @@ class Probe:
     @property
     def _is_about_the_key(self) -> bool:
         reported = self._reported
+        if self._status == HTTPStatus.BAD_REQUEST:
+            return reported.is_about_the_key
         refused = self._status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         return refused and not refused_field(reported.param, reported.message)
 

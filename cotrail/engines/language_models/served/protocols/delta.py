@@ -1,13 +1,60 @@
 """What the events of a server's answer say, whatever protocol it speaks."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from cotrail.common.printable_text import storable
 from cotrail.core.generation import ThoughtsKind
 from cotrail.engines.language_models.served.calls import CallPiece
 from cotrail.engines.language_models.token_counts import TokenCounts
+from cotrail.errors import TransientStepError
+
+# The key of a server, as most take it.
+
+
+def bearer(key: str) -> dict[str, str]:
+    """The header that holds a key; none where there is none."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+# What servers write, as values of ours.
+
+T = TypeVar("T")
+
+
+def decoded(data: str) -> Any:
+    """The JSON of an event; raises TransientStepError where it is none."""
+    try:
+        return json.loads(data)  # msgspec's own decoder rejects lone surrogates
+    except (ValueError, RecursionError) as error:
+        raise TransientStepError(f"the server's answer isn't in the form of its API: {error}") from error
+
+
+def event_of(content: Any, types: Collection[str], form: type[T]) -> T:
+    """An event of a stream, by its `type`; one of no field where it is of another type than these.
+
+    Raises TransientStepError where the content is of another form.
+    """
+    is_known = not isinstance(content, dict) or content.get("type") in types
+    return converted(content if is_known else {}, form)
+
+
+def encoded(content: Any) -> str:
+    """The JSON of what a server wrote, whose strings may have lone surrogates."""
+    return storable(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+
+
+def converted(content: Any, form: type[T]) -> T:
+    """A value of that type; raises TransientStepError where the content is of another form."""
+    try:
+        return msgspec.convert(content, form)
+    except (ValueError, RecursionError) as error:
+        raise TransientStepError(f"the server's answer isn't in the form of its API: {error}") from error
+
 
 Finish = Literal["done", "end", "stop", "length", "refused"]
 """Why a server ended a text: the model's end (`end`), a stop string that it was told (`stop`), one of these two
@@ -17,14 +64,15 @@ Finish = Literal["done", "end", "stop", "length", "refused"]
 class Refused(Exception):  # noqa: N818 - control flow: made the error that the status means
     """The server reports an error in the middle of a stream; status: that of HTTP, or what comes closest.
 
-    kind: its type or code.
+    kinds: its type or code, and what else it says of it; pause: the seconds that it asks to wait, if it does.
     """
 
-    def __init__(self, status: int, message: str, kind: str = "") -> None:
+    def __init__(self, status: int, message: str, *kinds: str, pause: float | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.kinds = (kind,) if kind else ()
+        self.kinds = tuple(filter(None, kinds))
+        self.pause = pause
 
 
 class Delta(Struct, frozen=True, kw_only=True):

@@ -1,16 +1,174 @@
-"""Gemini's `generateContent`."""
+"""Gemini's `generateContent`: its requests, and its answers, whose events have the form of a whole one."""
 
+from collections.abc import Container, Mapping
 from itertools import groupby
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from cotrail.core.calls import Call, Tool
+from cotrail.core.calls import GIVEN_IDS, Call, Tool
+from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
-from cotrail.engines.language_models.served.conversation import Said, arguments_of, conversation
-from cotrail.engines.language_models.served.protocols.gemini_answers import ContentReader
+from cotrail.engines.language_models.served.calls import CallPiece, Function
+from cotrail.engines.language_models.served.conversation import Message, arguments_of, conversation
+from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, converted, decoded, encoded
+from cotrail.engines.language_models.served.refusals import reported_of
 from cotrail.engines.language_models.served.request import Order, completed, told_stops
+from cotrail.engines.language_models.token_counts import TokenCounts
+from cotrail.errors import TransientStepError
+
+_INTERNAL_ERROR = 500
+
+_MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"})
+"""Reasons of texts that may come out well another time."""
+
+_UNEXPLAINED = frozenset({"OTHER", "FINISH_REASON_UNSPECIFIED"})
+"""Reasons that give none: what was written may lack its end."""
+
+_ENDS: Mapping[str, Finish] = {"STOP": "done", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+
+
+class _FunctionCall(Struct, frozen=True):
+    name: str | None = None
+    args: dict[str, Any] | None = None
+    id: str | None = None
+
+
+class _Part(Struct, frozen=True, rename="camel"):
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: _FunctionCall | None = None
+
+
+class _Content(Struct, frozen=True):
+    parts: tuple[_Part, ...] | None = None
+
+
+class _Candidate(Struct, frozen=True, rename="camel"):
+    content: _Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class _Usage(Struct, frozen=True, rename="camel"):
+    """Token counts; `candidates_token_count` is without thoughts."""
+
+    prompt_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+
+    @property
+    def counts(self) -> TokenCounts:
+        thought = self.thoughts_token_count or 0
+        return TokenCounts(
+            prompt=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
+            cached=self.cached_content_token_count or 0,
+            generated=(self.candidates_token_count or 0) + thought,
+            thought=thought,
+        )
+
+
+class _Feedback(Struct, frozen=True, rename="camel"):
+    block_reason: str | None = None
+
+
+class _Answer(Struct, frozen=True, rename="camel"):
+    candidates: tuple[_Candidate, ...] | None = None
+    usage_metadata: _Usage | None = None
+    model_version: str | None = None
+    prompt_feedback: _Feedback | None = None
+    error: Any = None
+
+
+class ContentReader:
+    """Reads what Gemini answers."""
+
+    def __init__(self) -> None:
+        self._text_signature = ""
+        self._call_signatures: list[str | None] = []
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """See `AnswerReader`: the signatures of the text and of each call."""
+        signatures: dict[str, Any] = {"text": self._text_signature} if self._text_signature else {}
+        if any(self._call_signatures):
+            signatures["calls"] = list(self._call_signatures)
+        return {"signatures": signatures} if signatures else {}
+
+    @property
+    def thoughts_are(self) -> ThoughtsKind:
+        """See `AnswerReader`."""
+        return "summary"
+
+    def read(self, data: str) -> Delta:
+        """See `AnswerReader`."""
+        return self._delta(decoded(data))
+
+    def whole(self, answer: Mapping[str, Any]) -> Delta:
+        """See `AnswerReader`."""
+        delta = self._delta(answer)
+        if delta.finish is None:
+            raise TransientStepError("the server's answer doesn't say why its text ended")
+        return delta
+
+    def _delta(self, content: Any) -> Delta:
+        answer = converted(content, _Answer)
+        if answer.error is not None:
+            raise _refused(answer.error)
+        counts = answer.usage_metadata.counts if answer.usage_metadata else None
+        if not answer.candidates:
+            blocked = answer.prompt_feedback is not None and answer.prompt_feedback.block_reason
+            finish: Finish | None = "refused" if blocked else None
+            return Delta(counts=counts, finish=finish, ended=bool(blocked), served_by=answer.model_version or "")
+        candidate = answer.candidates[0]
+        parts = (candidate.content or _Content()).parts or ()
+        texts = [part.text for part in parts if part.text is not None and not part.thought]
+        finish = _finish(candidate)
+        return Delta(
+            text="".join(texts) if texts else None,
+            thought="".join(part.text or "" for part in parts if part.thought),
+            calls=tuple(filter(None, map(self._keep, parts))),
+            counts=counts,
+            finish=finish,
+            ended=finish is not None,
+            served_by=answer.model_version or "",
+        )
+
+    def _keep(self, part: _Part) -> CallPiece | None:
+        """Keeps a part's signature; returns its call."""
+        if part.function_call is None:
+            if not part.thought:
+                self._text_signature = part.thought_signature or self._text_signature
+            return None
+        index = len(self._call_signatures)
+        self._call_signatures.append(part.thought_signature or None)
+        arguments = encoded(part.function_call.args or {})
+        return CallPiece(index, part.function_call.id, Function(part.function_call.name or "", arguments))
+
+
+def _finish(candidate: _Candidate) -> Finish | None:
+    reason = candidate.finish_reason
+    if reason in _MALFORMED:
+        raise TransientStepError(f"the model called a tool in no valid form ({candidate.finish_message or reason})")
+    if reason in _UNEXPLAINED:
+        raise TransientStepError(
+            f"the model stopped for no reason that Gemini names ({candidate.finish_message or reason})"
+        )
+    return None if reason is None else _ENDS.get(reason, "refused")
+
+
+def _refused(error: Any) -> Refused:
+    described = error if isinstance(error, dict) else {}
+    code = described.get("code")
+    said = reported_of({"error": error})
+    status = code if isinstance(code, int) else _INTERNAL_ERROR
+    return Refused(status, str(described.get("message") or error), *said.kinds, pause=said.pause)
+
 
 MOST_STOPS = 5
 """The most stop sequences that the API takes."""
@@ -47,6 +205,7 @@ class Gemini:
             **({"systemInstruction": {"parts": [{"text": text} for text in system]}} if system else {}),
             "contents": _contents(others),
             **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
+            **({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}} if order.withholds_tools else {}),
             "generationConfig": self._config(order),
         }
         return completed(order.endpoint, fields)
@@ -97,23 +256,32 @@ def _declared(tool: Tool) -> Part:
     return {"name": tool.name, "description": tool.description, "parametersJsonSchema": parameters}
 
 
-def _contents(said: list[Said]) -> list[dict[str, Any]]:
+def _contents(said: list[Message]) -> list[dict[str, Any]]:
     """The contents: neighbours of one role are one, as the answers to calls that were made together have to be."""
+    given = frozenset(id_ for each in said for id_ in each.carried.get(GIVEN_IDS, ()) if id_)
     grouped = groupby(said, key=lambda each: "model" if each.role == "assistant" else "user")
-    return [{"role": role, "parts": [part for each in group for part in _parts(each)]} for role, group in grouped]
+    return [
+        {"role": role, "parts": [part for each in group for part in _parts(each, given)]} for role, group in grouped
+    ]
 
 
-def _parts(said: Said) -> list[Part]:
+def _parts(said: Message, given: Container[str]) -> list[Part]:
+    """given: ids of calls that Gemini gave; where it gave none it is sent none."""
     if said.answers is not None:
-        return [{"functionResponse": {"name": said.answers.name, "response": {"result": said.whole}}}]
+        answer = {"name": said.answers.name, "response": {"result": said.whole}}
+        return [{"functionResponse": _identified(said.answers, given) | answer}]
     signatures = said.carried.get("signatures", {})
     text = [{"text": said.whole} | _signed(signatures.get("text"))] if said.whole else []
     of_calls = [*signatures.get("calls", ()), *[None] * len(said.calls)]
-    return [*text, *(_called(call) | _signed(of_calls[place]) for place, call in enumerate(said.calls))]
+    return [*text, *(_called(call, given) | _signed(of_calls[place]) for place, call in enumerate(said.calls))]
 
 
-def _called(call: Call) -> Part:
-    return {"functionCall": {"name": call.name, "args": arguments_of(call)}}
+def _called(call: Call, given: Container[str]) -> Part:
+    return {"functionCall": _identified(call, given) | {"name": call.name, "args": arguments_of(call)}}
+
+
+def _identified(call: Call, given: Container[str]) -> Part:
+    return {"id": call.id} if call.id in given else {}
 
 
 def _signed(signature: str | None) -> Part:

@@ -1,0 +1,102 @@
+"""Routes of the viewer's pages, of its actions, and of the files that pages refer to."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from litestar import HttpMethod, Request, Response, get, route
+from litestar.concurrency import sync_to_thread
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from cotrail.api.access import PUBLIC
+from cotrail.api.guards import needs
+from cotrail.api.page_requests import page_arguments, pairs_of
+from cotrail.errors import ForbiddenError, UnknownNameError
+from cotrail.services.access import tokens
+from cotrail.services.actor import Scope, actor
+from cotrail.services.operations.operation import Operation, through
+from cotrail.viewer.links import placed
+from cotrail.viewer.page import GoTo, Page, Shown
+from cotrail.viewer.registry import PAGES
+from cotrail.viewer.rendering import Here, render, static
+
+AnyRequest = Request[Any, Any, Any]
+
+R = TypeVar("R")
+
+VIEWER = "viewer"
+"""How the names of pages and actions begin where it is recorded who did what."""
+
+HEADERS = {
+    "Cache-Control": "private, no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+}
+"""What pages are sent with: nothing in them runs but the viewer's own file."""
+
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class _Allowed:
+    """The transport by which pages call operations: those that the viewer may carry out, in this process."""
+
+    url = None
+
+    def carry_out(self, operation: Operation[Any, R], arguments: Mapping[str, Any]) -> R:
+        if not actor().may(operation.scope):
+            raise ForbiddenError(f"this needs a token with the scope {operation.scope}")
+        return operation.function(**arguments)
+
+
+def page_handlers() -> list[HTTPRouteHandler]:
+    """A handler for each page and each action, and that of their files."""
+    return [*map(_handler, PAGES.values()), static_file]
+
+
+@get("/static/{name:str}", opt={PUBLIC: True}, include_in_schema=False, sync_to_thread=False)
+def static_file(name: FromPath[str]) -> Response[bytes]:
+    """A style sheet or a script; its address names its version."""
+    try:
+        content = static(name)
+    except KeyError as error:
+        raise UnknownNameError(f"there is no file {name!r}") from error
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(content, media_type=_TYPES[name.rpartition(".")[2]], headers=headers)
+
+
+def page_response(shown: Shown, here: Here, status: int = 200) -> Response[str]:
+    """A page as it is sent."""
+    return Response(render(shown, here), status_code=status, media_type="text/html", headers=HEADERS)
+
+
+def here_of(request: AnyRequest) -> Here:
+    """Where a request is, and who looks."""
+    who = tokens.who_am_i() if actor().may(Scope.READ) else None
+    return Here(path=placed(quote(request.scope["path"])), query=pairs_of(request.scope["query_string"]), who=who)
+
+
+def _handler(page: Page[..., Any]) -> HTTPRouteHandler:
+    async def answer(request: AnyRequest) -> Response[Any]:
+        sent = await request.body() if page.takes_body else request.scope["query_string"]
+        arguments = page_arguments(page, request.path_params, pairs_of(sent))
+        return await sync_to_thread(_answered, page, arguments, request)
+
+    return route(
+        page.path.replace("}", ":str}"),
+        http_method=HttpMethod(page.method),
+        status_code=200,
+        guards=[needs(page.scope)],
+        opt={"operation": f"{VIEWER}.{page.name}", "scope": page.scope},
+        include_in_schema=False,
+    )(answer)
+
+
+def _answered(page: Page[..., Any], arguments: Mapping[str, Any], request: AnyRequest) -> Response[Any]:
+    with through(_Allowed()):
+        answer: Shown | GoTo = page(**arguments)
+        if isinstance(answer, GoTo):
+            return Response(None, status_code=303, headers={"Location": answer.address})
+        return page_response(answer, here_of(request))

@@ -1,0 +1,192 @@
+"""What requests ask for: the arguments of an operation, read from the path, the query and the body.
+
+All are compared with the types of the operation's parameters, so that refusals have the words of the command line.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from litestar.exceptions import ClientException, HTTPException
+from msgspec import Struct, inspect
+
+from cotrail.common.nearest import unknown
+from cotrail.common.printable_text import holds_nul
+from cotrail.common.refusals import parts, refusal
+from cotrail.common.text_files import MAX_DEPTH, too_deep
+from cotrail.errors import InputError
+from cotrail.services.operations.operation import Route
+
+SLASH = "\ufdd0"
+"""Stands for a slash within a part of a path, written as %2F. Unicode leaves this character to programs' own use."""
+
+MAX_ITEMS = 200_000
+"""The largest number of values in a body, those inside others too."""
+
+JSON = "application/json"
+
+_LISTS = (inspect.ListType, inspect.VarTupleType)
+
+
+def arguments_of(
+    operation: Route[..., Any], path: Mapping[str, str], query: bytes, content_type: str, body: bytes
+) -> dict[str, Any]:
+    """The arguments that a request gives; InputError where they can't be used, a HTTPException where not even read."""
+    beside = _from_query(operation, query)
+    if operation.takes_body:
+        beside = _from_body(operation, content_type, body)
+    return from_path(operation, path) | beside
+
+
+@cache
+def beside_type(operation: Route[..., Any]) -> type[Struct]:
+    """The record of what isn't in the path: the operation's only such parameter, or one of all of them."""
+    if operation.whole_body:
+        whole: type[Struct] = operation.parameters[operation.whole_body].annotation
+        return whole
+    return _record(operation, operation.beside_path, "Body" if operation.takes_body else "Query")
+
+
+def required(record: type[Struct]) -> bool:
+    """Whether a record has fields without a default."""
+    return any(field.required for field in msgspec.structs.fields(record))
+
+
+def as_type(kind: type, value: Any) -> Any:
+    """A value as a type that msgspec doesn't know, such as a path."""
+    return kind(value)
+
+
+def _record(operation: Route[..., Any], names: Sequence[str], what: str) -> type[Struct]:
+    fields: list[Any] = []
+    for name in names:
+        parameter = operation.parameters[name]
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        fields.append((name, parameter.annotation, *default))
+    title = "".join(part.title().replace("_", "") for part in operation.name.split("."))
+    return msgspec.defstruct(f"{title}{what}", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def from_path(operation: Route[..., Any], path: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments that stand in the path."""
+    record = _path_type(operation)
+    texts = {name: path[name].replace(SLASH, "/") for name in operation.in_path}
+    return fields_of(
+        used(record, {field.name: typed(texts[field.name], field.type) for field in record_fields(record)})
+    )
+
+
+def _from_query(operation: Route[..., Any], query: bytes) -> dict[str, Any]:
+    """The query's parameters; where the operation takes a body, there must be none."""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+    except ValueError as error:
+        raise ClientException(f"the query isn't text in UTF-8 ({error}); encode it, and send at most 1,000") from error
+    record = _NOTHING if operation.takes_body else beside_type(operation)
+    fields = {field.name: field for field in record_fields(record)}
+    values: dict[str, Any] = {}
+    for name, number in Counter(name for name, _ in pairs).items():
+        if name not in fields:
+            raise InputError(f"{unknown('parameter', name, fields)}; leave it out of the query")
+        texts = [text for each, text in pairs if each == name]
+        if is_list(fields[name]):
+            values[name] = texts
+        elif number > 1:
+            raise InputError(f"`{name}` stands {number} times in the query, and takes one value")
+        else:
+            values[name] = typed(texts[0], fields[name].type)
+    return fields_of(used(record, values))
+
+
+def _from_body(operation: Route[..., Any], content_type: str, body: bytes) -> dict[str, Any]:
+    record = beside_type(operation)
+    if not body.strip() and required(record):
+        raise ClientException("the body is missing; send a JSON object")
+    if body.strip() and content_type.partition(";")[0].strip().lower() != JSON:
+        # Pages of other sites can send forms and plain text without asking; JSON they can't.
+        raise HTTPException(status_code=415, detail=f"the body must be JSON; send it with `Content-Type: {JSON}`")
+    value = used(record, _decoded(body) if body.strip() else {})
+    return {operation.whole_body: value} if operation.whole_body else fields_of(value)
+
+
+def _decoded(body: bytes) -> Any:
+    """The JSON of a body, within bounds."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError as error:
+        raise ClientException(too_deep("the body")) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ClientException(f"the body isn't valid JSON in UTF-8 ({error}); correct it") from error
+    _check_bounds(value)
+    if holds_nul(body):
+        raise InputError("the body holds a NUL character (\\u0000), which can't be stored; take it out")
+    return value
+
+
+def _check_bounds(value: Any) -> None:
+    level, count, depth = [value], 0, 0
+    while level:
+        level = [inner for each in level for inner in _inside(each)]
+        count, depth = count + len(level), depth + 1
+        if depth > MAX_DEPTH:
+            raise ClientException(too_deep("the body"))
+        if count > MAX_ITEMS:
+            raise HTTPException(status_code=413, detail=f"the body has more than {MAX_ITEMS:,} values; divide it")
+
+
+def _inside(value: Any) -> Any:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+    return ()
+
+
+def used(record: type[Struct], value: Any) -> Any:
+    """A value as a record; raises InputError."""
+    try:
+        return msgspec.convert(value, record, dec_hook=as_type)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{refusal(error, record, value)}; correct it") from error
+
+
+def typed(text: str, declared: inspect.Type | Any) -> Any:
+    """A text of a path or a query as the JSON value that it stands for, where its type isn't text."""
+    if "\0" in text:
+        raise InputError("a parameter holds a NUL character, which can't be stored; take it out")
+    if any(isinstance(each, (inspect.StrType, inspect.CustomType)) for each in parts(declared)):
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+    return text if value is None or isinstance(value, dict | list | str) else value
+
+
+@cache
+def _path_type(operation: Route[..., Any]) -> type[Struct]:
+    return _record(operation, operation.in_path, "Path")
+
+
+@cache
+def record_fields(record: type[Struct]) -> tuple[inspect.Field, ...]:
+    """The fields of a record with their types."""
+    declared = inspect.type_info(record)
+    return declared.fields if isinstance(declared, inspect.StructType) else ()
+
+
+def is_list(field: inspect.Field) -> bool:
+    """Whether a field takes several values."""
+    return any(isinstance(each, _LISTS) for each in parts(field.type))
+
+
+def fields_of(record: Struct) -> dict[str, Any]:
+    """The values of a record by name."""
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+_NOTHING = msgspec.defstruct("Nothing", [], forbid_unknown_fields=True)

@@ -1,0 +1,163 @@
+"""`cotrail pause`, `resume`, `retry`, `prioritize`, `budget` and `cancel`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.humanize import count
+from cotrail.services.runs import control
+from cotrail.services.runs.control import ControlledRun, PrioritizedRun, RaisedRun, Report, RetriedRun
+
+NONE_GOES_ON = "has this budget from now on. None of its ended questions goes on: it has room for none."
+
+
+def _check_priority(number: int) -> int:
+    from cotrail.errors import InputError
+    from cotrail.services.runs.requests import MAX_PRIORITY
+
+    if abs(number) > MAX_PRIORITY:
+        raise InputError(
+            f"a priority of {number:,} can't be stored; take one from {-MAX_PRIORITY:,} to {MAX_PRIORITY:,}"
+        )
+    return number
+
+
+def pause(run: RunName, *, json: Json = False) -> None:
+    """Pause a run: no further step begins; steps under way finish and are recorded."""
+    paused = control.pause_run(run)
+    _report(paused, f"paused. `cotrail resume {paused.run}` continues it.", json=json)
+
+
+def resume(run: RunName, *, json: Json = False) -> None:
+    """Continue a paused run, and try its blocked questions again.
+
+    Where it is interrupted, doing it again completes it.
+    """
+    with _counting("tried again") as report:
+        resumed = control.resume_run(run, report)
+    _report(resumed, f"continues. `cotrail watch {resumed.run}` shows it.", json=json)
+
+
+def retry(
+    run: RunName,
+    *,
+    failed: Annotated[bool, typer.Option("--failed", help="Only questions that failed.")] = False,
+    blocked: Annotated[bool, typer.Option("--blocked", help="Only questions that are blocked.")] = False,
+    json: Json = False,
+) -> None:
+    """Try a run's failed and blocked questions again, from the step that they stopped at."""
+    # Neither option means both, as both options do.
+    both = failed == blocked
+    with _counting("tried again") as report:
+        retried = control.retry_run(run, failed=failed or both, blocked=blocked or both, report=report)
+    if json:
+        print_json(retried)
+        return
+    for line in _outcomes(retried):
+        console().print(line, soft_wrap=True)
+
+
+def prioritize(
+    run: RunName,
+    number: Annotated[
+        int,
+        typer.Argument(
+            metavar="NUMBER",
+            help="Any whole number; runs have 0 by default.",
+            callback=_check_priority,
+            show_default=False,
+        ),
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Have a run's questions begun before those of runs with a lower number."""
+    prioritized = control.prioritize_run(run, number)
+    _report(prioritized, f"has priority {number}.", json=json)
+
+
+def budget(
+    run: RunName,
+    *,
+    question_budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question-budget",
+            metavar="LIMIT=N",
+            show_default=False,
+            help="A larger limit of each question, as `tokens=40000`. May be repeated.",
+        ),
+    ] = None,
+    run_budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run-budget",
+            metavar="LIMIT=N",
+            show_default=False,
+            help="The same of all questions together, as `money=10`. May be repeated.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Give a run larger limits than it has; the questions that the former ones ended go on from where they were.
+
+    Where it is interrupted, doing it again completes it.
+    """
+    from cotrail.cli.request_options import budget_in
+
+    limits = budget_in("question_budget", question_budget or ()), budget_in("run_budget", run_budget or ())
+    with _counting("opened again") as report:
+        raised = control.raise_run_budget(run, question_budget=limits[0], run_budget=limits[1], report=report)
+    going = f"{count(raised.questions, 'question')} {'goes' if raised.questions == 1 else 'go'} on"
+    text = f"{going}. `cotrail watch {raised.run}` shows it." if raised.questions else NONE_GOES_ON
+    _report(raised, text, json=json)
+
+
+def cancel(run: RunName, *, json: Json = False) -> None:
+    """End a run permanently; its record stays.
+
+    Where it is interrupted, doing it again or the maintenance process completes it.
+    """
+    with _counting("cancelled") as report:
+        cancelled = control.cancel_run(run, report)
+    _report(cancelled, "cancelled. What is recorded stays.", json=json)
+
+
+@contextmanager
+def _counting(done: str) -> Iterator[Report]:
+    """Shows on a terminal how many questions are done, as large runs take long."""
+    columns = SpinnerColumn(), TextColumn("{task.description}")
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        bar = progress.add_task("")
+        yield lambda number: progress.update(bar, description=f"{count(number, 'question')} {done}")
+
+
+def _report(done: ControlledRun | PrioritizedRun | RaisedRun, text: str, *, json: bool) -> None:
+    if json:
+        print_json(done)
+    else:
+        console().print(f"{done.run}: {text}", soft_wrap=True)
+
+
+def _outcomes(retried: RetriedRun) -> list[str]:
+    """A line for each sort of questions."""
+    run = retried.run
+    lines = [
+        f"{run}: {count(number, f'{sort} question')} tried again."
+        for sort, number in (("failed", retried.failed), ("blocked", retried.blocked))
+        if number
+    ]
+    if lines:
+        lines.append(f"`cotrail watch {run}` shows it.")
+    if retried.stuck:
+        lines.append(
+            f"{run}: {count(retried.stuck, 'failed question')} can't be tried again, as no step failed there. "
+            "`cotrail submit` asks again in a new run."
+        )
+    return lines or [f"{run}: no question to try again."]

@@ -1,0 +1,156 @@
+"""`cotrail demonstrations`: builds demonstration files from annotated questions, or from chains of a run."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.humanize import count
+from cotrail.core.demonstrations import AnswerForm
+from cotrail.data.datasets.registry import DATASETS
+from cotrail.data.demonstrations.building import DISTRACTORS, DemonstrationShape, FormName, Style
+from cotrail.data.demonstrations.self_written import Simple
+from cotrail.errors import InputError
+from cotrail.services.library.datasets import BuildRequest, WrittenDemonstrations
+from cotrail.services.library.datasets import build as build_files
+from cotrail.services.results.recorded_chains import SelfWrittenRequest, build_from_run
+
+demonstrations = typer.Typer(
+    name="demonstrations",
+    help="Build demonstrations from questions or a run.",
+    no_args_is_help=True,
+)
+
+
+@demonstrations.command()
+def build(
+    dataset: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(DATASETS)}.", show_default=False)],
+    questions: Annotated[Path, typer.Option(metavar="PATH", help="The question file.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option(metavar="PATH", help="The file to write; with --all the folder.", show_default=False)
+    ],
+    *,
+    annotations: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help='The chains: `{"id": "...", "chain": ["...", "So the answer is: ..."]}` a line. Without it, those of '
+            "the question file.",
+            show_default=False,
+        ),
+    ] = None,
+    distractors: Annotated[
+        int | None,
+        typer.Option(
+            min=DISTRACTORS[0],
+            max=DISTRACTORS[-1],
+            metavar="M",
+            help="How many beside the gold paragraphs; 0: no context.  [default: 2]",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        FormName | None, typer.Option(help="What follows `A:`.  [default: cot]", show_default=False)
+    ] = None,
+    style: Annotated[
+        Style | None,
+        typer.Option(help="With an instruction before each question or without.  [default: codex]", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Picks and shuffles paragraphs.")] = 0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every form, style and M, named as the IRCoT authors named theirs.")
+    ] = False,
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where a `jsonl` file's gold paragraphs are that it gives by id."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Build demonstrations: gold paragraphs, M distractors, the question and its answer.
+
+    Example: `cotrail demonstrations build --dataset hotpotqa --questions train.json --annotations chains.jsonl
+    --output demonstrations.txt`
+    """
+    if everything and not (distractors is None and form is None and style is None):
+        raise InputError("--all builds every --form, --style and --distractors; leave these out, or leave out --all")
+    number = DISTRACTORS[2] if distractors is None else distractors
+    shape = DemonstrationShape(form=AnswerForm(form or "cot"), style=style or "codex", distractors=number)
+    files = build_files(
+        BuildRequest(
+            dataset=dataset,
+            questions=questions,
+            output=output,
+            annotations=annotations,
+            shape=None if everything else shape,
+            seed=seed,
+            corpus=corpus,
+        )
+    )
+    if json:
+        print_json({"files": files})
+    else:
+        _print_written(files, output)
+
+
+@demonstrations.command("from-run")
+def from_run(
+    run: RunName,
+    output: Annotated[Path, typer.Option(metavar="PATH", help="The file to write.", show_default=False)],
+    *,
+    number: Annotated[
+        int, typer.Option(metavar="K", min=1, help="How many clusters, each of which gives a demonstration at most.")
+    ] = 8,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The model that compares questions.  [default: the run's]", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="The seed of the clusters.  [default: the run's]", show_default=False),
+    ] = None,
+    question_words: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Words of a demonstration's question, at most.")
+    ] = Simple().question_words,
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Steps of a demonstration's chain, at most.")
+    ] = Simple().steps,
+    json: Json = False,
+) -> None:
+    """Build demonstrations for auto-cot: chains that a model wrote, of questions unlike one another.
+
+    RUN is a finished run of zero-shot-chain-of-thought over questions for training.
+
+    Example: `cotrail demonstrations from-run latest --output demonstrations.txt`
+    """
+    simple = Simple(question_words=question_words, steps=steps)
+    written = build_from_run(
+        SelfWrittenRequest(run=run, output=output, number=number, simple=simple, embedder=embedder, seed=seed)
+    )
+    if json:
+        print_json({"files": [written]})
+        return
+    made, questions = count(written.demonstrations, "demonstration"), count(written.questions, "question")
+    console().print(f"Wrote {made} of {questions} to {output}.", soft_wrap=True)
+
+
+def _print_written(sets: Sequence[WrittenDemonstrations], output: Path) -> None:
+    number = count(sets[0].demonstrations, "demonstration")
+    files = f"{count(len(sets), 'file')} of {number} each" if len(sets) > 1 else number
+    console().print(f"Wrote {files} to {output}.", soft_wrap=True)
+    for lacking in _lacking(sets):
+        console().print(lacking, style="yellow", soft_wrap=True)
+
+
+def _lacking(files: Iterable[WrittenDemonstrations]) -> list[str]:
+    """A line for each number of distractors that some questions don't have."""
+    fewer = {each.distractors: each for each in files if each.fewer_distractors}
+    return [
+        f"{each.fewer_distractors} of {count(each.demonstrations, 'question')} without {count(number, 'distractor')}: "
+        "all that they have are included."
+        for number, each in sorted(fewer.items())
+    ]

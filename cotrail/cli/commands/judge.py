@@ -1,0 +1,171 @@
+"""`cotrail judge`: has language models grade the answers of a run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cotrail.cli.arguments import Json, RunName, Tags, completing
+from cotrail.cli.request_options import limits_in
+from cotrail.cli.terminal.following import follow
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
+from cotrail.cli.terminal.verdict_tables import print_calibration
+from cotrail.common.humanize import count
+from cotrail.errors import InputError
+from cotrail.services.results import judges
+from cotrail.services.runs import judging
+from cotrail.services.runs.estimating import Estimate
+from cotrail.services.runs.judging import BegunJudge, JudgeRequest, SubmittedJudge
+from cotrail.services.runs.progress import RunProgress
+
+
+def _rubrics() -> tuple[str, ...]:
+    from cotrail.systems.judge.rubric import BUILT_IN
+
+    return BUILT_IN
+
+
+def _option(name: str, value: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=value, help=text, show_default=False, **more)
+
+
+def judge(
+    run: RunName,
+    models: Annotated[
+        list[str] | None,
+        _option("--model", "NAME", "The model that judges; the default one without this. Each further one judges too."),
+    ] = None,
+    rubric: Annotated[
+        str,
+        _option(
+            "--rubric",
+            "NAME|FILE",
+            "What it goes by: `correct` (the default), `browsecomp-plus`, `frames`, `simpleqa`, `crag`, `faithful`, "
+            "`preference`, or a TOML file of your own.",
+            autocompletion=completing(_rubrics),
+        ),
+    ] = "correct",
+    against: Annotated[
+        str | None, _option("--against", "RUN", "The other run, whose answers a preference is compared with.")
+    ] = None,
+    limit: Annotated[int | None, _option("--limit", "N", "Only the first N questions.", min=1)] = None,
+    profile: Annotated[
+        str | None, _option("--profile", "NAME", "`fast`, or `deterministic`: the same bytes whatever happens.")
+    ] = None,
+    serving: Annotated[
+        str | None, _option("--serving", "NAME", "`live` (the default), or `batch`: in batches, for less money.")
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        _option("--run-budget", "LIMIT=N", "The most that each judge may take, as `money=5`. May be repeated."),
+    ] = None,
+    name: Annotated[str | None, _option("--name", "NAME", "A name for the judge's run.")] = None,
+    tags: Tags = None,
+    *,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what judging may take and cost, and don't begin it.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the verdicts are there.")] = False,
+    labels: Annotated[
+        Path | None,
+        _option(
+            "--calibrate",
+            "LABELS",
+            "Compare the run's judges with people's labels, a file of lines such as "
+            '{"id": "q1", "correct": true}; with --model, once the verdicts are there.',
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Have language models grade the answers of a run that has ended, by a rubric.
+
+    Each judge is a run of its own beside the judged one, whose record stays as it is. `cotrail verdicts` shows what
+    they said.
+
+    Example: `cotrail judge latest --model qwen --rubric simpleqa --wait`
+    """
+    if labels is not None and not models:
+        _calibrate(run, labels, json=json)
+        return
+    if name is not None and len(models or ()) > 1:
+        raise InputError("--name names one run, and each model judges in its own: name them later by `cotrail label`")
+    given = {
+        "profile": profile,
+        "serving": serving,
+        "run_budget": limits_in("run_budget", budget or ()) or None,
+        "name": name,
+        "tags": tags,
+    }
+    others = {field: value for field, value in given.items() if value is not None}
+    request = JudgeRequest(run=run, rubric=rubric, against=against, limit=limit, others=others)
+    if estimate:
+        _print_estimates(judging.estimate(request, models=models or (), labels=labels), json=json)
+    else:
+        _submit(
+            judging.begin(request, models=models or (), labels=labels, app=celery_app), labels, wait=wait, json=json
+        )
+
+
+def _submit(begun: tuple[BegunJudge, ...], labels: Path | None, *, wait: bool, json: bool) -> None:
+    """Says what was submitted, and follows it; labels: those that the judges are compared with."""
+    for each in begun:
+        print_warnings(each.submitted)
+    judges = [each.judge for each in begun]
+    if not wait and labels is None:
+        _print_submitted(judges, json=json)
+        return
+    ended = _follow_each(judges, json=json)
+    if labels is not None:
+        _calibrate(judges[0].judged[0], labels, json=json)
+    elif json:
+        print_json(ended)
+    raise typer.Exit(0 if all(each.complete for each in ended) else INCOMPLETE)
+
+
+def _calibrate(run: str, labels: Path, *, json: bool) -> None:
+    """Prints the run's judges beside people's labels."""
+    found = judges.show_calibration(run, labels)
+    if json:
+        print_json(found)
+    else:
+        print_calibration(console(), found)
+
+
+def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProgress]:
+    """Shows the progress of one run after the other; returns how they ended."""
+    ended = []
+    for judge in begun:
+        if not json:
+            console().print(_summary(judge), soft_wrap=True)
+        ended.append(follow(judge.run, stderr=json))
+        if not json:
+            summarize(ended[-1], json=False)
+    return ended
+
+
+def _print_estimates(estimates: Sequence[Estimate], *, json: bool) -> None:
+    if json:
+        print_json(estimates)
+        return
+    for each in estimates:
+        print_estimate(each, json=False)
+
+
+def _print_submitted(begun: Sequence[SubmittedJudge], *, json: bool) -> None:
+    if json:
+        print_json(begun)
+        return
+    for judge in begun:
+        typer.echo(judge.run)
+        hint = f"{_summary(judge)} `cotrail watch {judge.run}` shows progress."
+        console(stderr=True).print(hint, style="dim", soft_wrap=True)
+
+
+def _summary(judge: SubmittedJudge) -> str:
+    """What a judge's run does."""
+    judged = " and ".join(judge.judged)
+    left_out = f"; {count(judge.left_out, 'question')} without an answer to judge" if judge.left_out else ""
+    asked = count(judge.questions, "answer" if len(judge.judged) == 1 else "pair")
+    return f"{judge.run}: {judge.model} judges {asked} of {judged} by {judge.rubric}{left_out}."

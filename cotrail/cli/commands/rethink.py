@@ -1,0 +1,114 @@
+"""`cotrail rethink`: final predictions from recorded chains, without a model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cotrail.cli.arguments import Json
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.output import console, print_json
+from cotrail.common.humanize import count, number, percent
+from cotrail.common.printable_text import cut
+from cotrail.faithfulness.tasks import Task
+from cotrail.faithfulness.weighing import Function, Thresholds
+from cotrail.services.results import recorded_chains
+from cotrail.services.results.recorded_chains import InferenceOptions, Rethought
+from cotrail.systems.parts.rules import Rules
+
+QUESTION_CHARACTERS = 48
+"""The most characters shown of a question."""
+
+_FUNCTION = "Options of the faithfulness function"
+
+
+def rethink(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON Lines of questions with chains and scores.", show_default=False)
+    ],
+    *,
+    task: Annotated[Task, typer.Option(help="That of the questions that name none.")] = "commonsense",
+    chains: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only the first N of each question.  [default: all]")
+    ] = None,
+    voting: Annotated[
+        bool, typer.Option("--voting/--no-voting", help="Add up over equal predictions, or take the best chain's.")
+    ] = True,
+    rules: Annotated[
+        Rules, typer.Option(help="`released`: read and decided as the authors' code does, where that differs.")
+    ] = "paper",
+    function: Annotated[
+        Function | None,
+        typer.Option(
+            help="Of appendix A.2.  [default: 1, for temporal questions 2]",
+            show_default=False,
+            rich_help_panel=_FUNCTION,
+        ),
+    ] = None,
+    similarity_threshold: Annotated[
+        float,
+        typer.Option(min=-1, max=1, metavar="T_M", help="Used by function 1.", rich_help_panel=_FUNCTION),
+    ] = Thresholds().similarity,
+    entailment_threshold: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="T_E", help="Used by function 3.", rich_help_panel=_FUNCTION),
+    ] = Thresholds().entailment,
+    contradiction_threshold: Annotated[
+        float,
+        typer.Option(min=0, max=1, metavar="T_C", help="Used by function 3.", rich_help_panel=_FUNCTION),
+    ] = Thresholds().contradiction,
+    json: Json = False,
+) -> None:
+    """Infer final predictions from recorded chains and their scores, without a model.
+
+    This is the faithful inference of Rethinking with Retrieval; docs/recorded-chains.md describes the file.
+    """
+    thresholds = Thresholds(
+        similarity=similarity_threshold, entailment=entailment_threshold, contradiction=contradiction_threshold
+    )
+    options = InferenceOptions(
+        task=task, chains=chains, voting=voting, rules=rules, function=function, thresholds=thresholds
+    )
+    rethought = recorded_chains.rethink(file, options)
+    if json:
+        for each in rethought:
+            print_json(each)
+    else:
+        screen = console()
+        print_rows(screen, COLUMNS, [_row(each) for each in rethought])
+        screen.print(_summary(rethought, chains))
+
+
+COLUMNS = (
+    *(Column(title=title) for title in ("question", "prediction")),
+    *(Column(title=title, right=True) for title in ("weight", "chains")),
+    *(Column(title=title) for title in ("gold", "")),
+)
+
+
+def _row(each: Rethought) -> list[str]:
+    best = each.weighing.predictions[0] if each.weighing.predictions else None
+    return [
+        cut(each.question or each.id, QUESTION_CHARACTERS),
+        each.prediction or "-",
+        number(best.weight if best else None),
+        f"{len(best.chains) if best else 0} of {len(each.weighing.chains)}",
+        " | ".join(each.answers) or "-",
+        "" if each.right is None else "right" if each.right else "wrong",
+    ]
+
+
+def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:
+    verdicts = [each.right for each in rethought if each.right is not None]
+    parts = [count(len(rethought), "question")]
+    if verdicts:
+        share = sum(verdicts) / len(verdicts)
+        parts.append(
+            f"accuracy {percent(share)}: {sum(verdicts)} of {count(len(verdicts), 'question')} with a gold answer"
+        )
+    if undecided := sum(not each.prediction for each in rethought):
+        parts.append(f"{undecided:,} without a prediction, as no chain states one")
+    if chains and (fewer := sum(len(each.weighing.chains) < chains for each in rethought)):
+        parts.append(f"{fewer:,} with fewer than {count(chains, 'chain')}")
+    return "; ".join(parts)

@@ -1,0 +1,44 @@
+"""`cotrail sample`: the bundled sample as files to start from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import cotrail
+from cotrail.cli.arguments import Json
+from cotrail.cli.terminal.output import console, print_json, write_text
+from cotrail.errors import InputError
+
+SAMPLE = Path(cotrail.__file__).parent / "sample"
+FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "run.toml")
+FOLDER = Path("cotrail-sample")
+
+
+def sample(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It is made if it isn't there.")] = FOLDER,
+    *,
+    json: Json = False,
+) -> None:
+    """Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file."""
+    files = [folder / name for name in FILES]
+    if there := [str(file) for file in files if file.exists()]:
+        raise InputError(f"{', '.join(there)} would be replaced; name another folder")
+    _make(folder)
+    for file in files:
+        write_text(file, (SAMPLE / file.name).read_text("utf-8"), "name another folder")
+    if json:
+        print_json({"files": [str(file) for file in files]})
+        return
+    screen = console()
+    screen.print(f"Written: {', '.join(map(str, files))}", soft_wrap=True)
+    screen.print("Next, after `cotrail up`:")
+    screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
+    screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} can't be made ({error.strerror}); name another one") from error

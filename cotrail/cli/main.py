@@ -1,0 +1,193 @@
+"""The command `cotrail`: registers the subcommands, and turns expected errors into one line and an exit code."""
+
+import codecs
+import errno
+import io
+import logging
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cotrail import __version__
+from cotrail.cli.command_table import COMMANDS
+from cotrail.cli.lazy_group import LazyGroup, leave_out_types
+from cotrail.cli.terminal.output import console
+from cotrail.cli.terminal.signals import leave_in_order
+from cotrail.common.log_formatting import print_safely
+from cotrail.common.printable_text import cut, indented
+from cotrail.common.processes import collect_seldom
+from cotrail.errors import CotrailError, InputError, UnavailableError
+
+INTERRUPTED = 130
+
+LONGEST_MESSAGE = 4_000
+"""Characters; an error may quote what it met."""
+
+EPILOG = """
+**A first run**, after `cotrail up`:
+
+`cotrail index corpus.jsonl --name mine`
+
+`cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
+
+`cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
+
+**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer, or
+something of the local stack is dead or doesn't work (`cotrail stack`) · 4 a run that was waited for ended with failed,
+blocked or cancelled questions · 5 nothing is wrong with a run's record, but not all of it is sealed yet ·
+130 interrupted
+"""
+
+leave_out_types()
+
+app = typer.Typer(
+    name="cotrail",
+    cls=LazyGroup,
+    help="Multi-step retrieval-augmented reasoning as queued, resumable, audited work.",
+    epilog=EPILOG,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(show: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if show:
+        typer.echo(f"cotrail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback prints it
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="SERVER",
+            envvar="COTRAIL_SERVER",
+            help="Have the command be carried out by a cotrail server: a URL, with the token in COTRAIL_TOKEN, or a "
+            "name in servers.toml of COTRAIL_HOME.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Multi-step retrieval-augmented reasoning as queued, resumable, audited work."""
+    if server is not None:
+        _go_through(context, server)
+
+
+def _go_through(context: typer.Context, server: str) -> None:
+    """Have the command be carried out by a server; InputError where it works on this machine alone."""
+    from cotrail.client.transport import RemoteTransport
+    from cotrail.configuration.servers import find_server
+    from cotrail.configuration.settings import settings
+    from cotrail.services.operations.operation import through
+
+    command = next((each for each in COMMANDS if each.name == context.invoked_subcommand), None)
+    if command is not None and command.here:
+        raise InputError(
+            f"`cotrail {command.name}` works on this machine alone, as {command.here}; leave out --server, and "
+            "COTRAIL_SERVER"
+        )
+    found = find_server(server, settings().home)
+    transport = RemoteTransport(found.url, found.token)
+    context.call_on_close(transport.close)
+    context.with_resource(through(transport))
+
+
+def main() -> None:
+    """Runs the command line of this process and exits."""
+    collect_seldom()
+    leave_in_order()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # it can't hold every text, and is to hold the rest
+    # Libraries' warnings go to the terminal through this handler, and may quote texts with control characters.
+    if logging.lastResort is not None:
+        print_safely(logging.lastResort)
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader closed the pipe. Python would complain when it flushes the stream at exit, so that goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        return app(standalone_mode=False, prog_name="cotrail") or 0
+    except typer.TyperException as error:
+        from cotrail.cli.suggestions import usage
+
+        # Where a group was called without a command, its help is printed already, and there is no message.
+        return _refuse(usage(error), 2) if error.format_message() else 2
+    except CotrailError as error:
+        code = _refuse(str(error), exit_code(error))
+        for note in getattr(error, "__notes__", ()):
+            console(stderr=True).print(Text(_discreet(note)), soft_wrap=True)
+        return code
+    except UnicodeEncodeError as error:
+        return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
+    except ModuleNotFoundError as error:
+        return _refuse(_absent(error), 1)
+    except typer.Abort:
+        return INTERRUPTED
+    except OSError as error:
+        # A closed pipe is no error to report: `main` ends the process quietly.
+        if error.errno == errno.EPIPE:
+            raise BrokenPipeError from error
+        message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "; make room, or set COTRAIL_HOME to a folder on another disk" if full else ""
+        return _refuse(f"{message or type(error).__name__}{advice}", 1)
+    except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
+        console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
+        return 1
+
+
+def exit_code(error: CotrailError) -> int:
+    """The exit code of the process for this error."""
+    match error:
+        case InputError():
+            return 2
+        case UnavailableError():
+            return 3
+    return 1
+
+
+def _refuse(message: str, code: int) -> int:
+    console(stderr=True).print(f"cotrail: {cut(_discreet(message), LONGEST_MESSAGE)}", soft_wrap=True)
+    return code
+
+
+def _absent(error: ModuleNotFoundError) -> str:
+    from cotrail.engines.optional_packages import extra_with, not_installed
+
+    package = error.name or "a package"
+    return str(not_installed(package, extra_with(package)))
+
+
+def _discreet(message: str) -> str:
+    """The message without the passwords and keys of the settings, which a server's own message may repeat."""
+    from cotrail.configuration.settings import settings
+
+    try:
+        return settings().secrets.hidden(message)
+    except InputError:  # the message is about these settings, and quotes none
+        return message
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Tables of what `cotrail doctor` found, and of the workers."""
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from cotrail.cli.terminal.columns import Column, print_rows
+from cotrail.cli.terminal.output import console
+from cotrail.common.humanize import count, duration
+from cotrail.common.printable_text import one_line
+from cotrail.services.diagnosing import Diagnosed, DiagnosisLine, Soundness
+from cotrail.services.runs.workers import ListedWorker, WorkerList, WorkerState
+
+if TYPE_CHECKING:
+    pass
+
+
+FINDING_STYLES = {Soundness.RIGHT: "green", Soundness.DOUBTFUL: "yellow", Soundness.WRONG: "red"}
+
+
+def print_diagnosis(diagnosis: Diagnosed) -> None:
+    """Prints a row for each finding, and how many aren't right."""
+    screen = console()
+    columns = [Column(title=title) for title in ("what", "", "verdict", "found", "what to do")]
+    print_rows(screen, columns, [_finding_row(each) for each in diagnosis.lines])
+    wrong, doubtful = (
+        sum(each.verdict is verdict for each in diagnosis.lines) for verdict in (Soundness.WRONG, Soundness.DOUBTFUL)
+    )
+    total = count(len(diagnosis.lines), "finding")
+    said = f"{wrong or 'Nothing'} wrong, {doubtful or 'nothing'} doubtful, of {total} on {diagnosis.host}"
+    screen.print(f"{said}, {diagnosis.version}.", soft_wrap=True, highlight=False)
+
+
+def _finding_row(each: DiagnosisLine) -> list[str | Text]:
+    return [each.part, each.what, Text(each.verdict, style=FINDING_STYLES[each.verdict]), each.found, each.do]
+
+
+MOST_STEPS = 3
+"""Steps shown of each worker; JSON has all."""
+
+STYLES = {WorkerState.WORKING: "green", WorkerState.ACTIVE: "green", WorkerState.SILENT: "red"}
+
+
+def print_workers(workers: WorkerList) -> None:
+    """Prints a row for each worker, and what couldn't be found out."""
+    screen = console()
+    if workers.workers:
+        columns = [Column(title=title) for title in ("host", "role", "name", "pid", "state", "what it is doing")]
+        print_rows(screen, columns, [_row(each) for each in workers.workers])
+    elif workers.unasked is None:
+        screen.print("No workers. `cotrail up`, or `cotrail worker ROLE` on any host, starts them.", soft_wrap=True)
+    if workers.unasked is not None:
+        text = f"Redis doesn't answer ({workers.unasked}): only workers that hold steps are found."
+        screen.print(text, style="yellow", soft_wrap=True)
+    if not any(each.state is WorkerState.ACTIVE for each in workers.workers):
+        text = "No maintenance process is active, so no questions begin: `cotrail worker maintenance` starts one."
+        screen.print(text, style="yellow", soft_wrap=True)
+
+
+def _row(each: ListedWorker) -> list[str | Text]:
+    state = str(each.state).replace("_", " ")
+    return [
+        each.host,
+        each.role,
+        each.name or "",
+        str(each.pid),
+        Text(state, style=STYLES.get(each.state, "")),
+        _doing(each),
+    ]
+
+
+def _doing(each: ListedWorker) -> Text:
+    lines = [one_line(each.problem)] if each.problem else []
+    lines += (
+        one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")
+        for step in each.steps[:MOST_STEPS]
+    )
+    if more := len(each.steps) - MOST_STEPS:
+        lines += [f"and {more:,} more"] if more > 0 else []
+    return Text("\n".join(lines))

@@ -1,0 +1,241 @@
+"""Scores, verdicts of judges and their calibration, in tables."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from cotrail.cli.terminal.columns import EMPTY_CELL, Cell, Column, print_rows
+from cotrail.cli.terminal.output import grid, heading
+from cotrail.cli.terminal.run_text import shown_state
+from cotrail.common.humanize import count, number, percent, percent_range
+from cotrail.common.printable_text import one_line
+from cotrail.core.money import spent_line
+from cotrail.services.results.judges import Calibration, RunCalibration
+from cotrail.services.results.verdicts import (
+    Agreement,
+    ConfidenceInterval,
+    JudgeVerdicts,
+    QuestionVerdicts,
+    RunVerdicts,
+    Share,
+    Verdict,
+    verdict_words,
+)
+
+# What judges say, as the terminal shows it.
+
+
+def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
+    """Prints a line for each judge: its verdicts with their mean."""
+    columns = (
+        Column(title="judge"),
+        Column(title="run", whole=True),
+        Column(title="state"),
+        Column(title="verdicts"),
+        Column(title="mean", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(title="judged", right=True),
+        Column(title="unanswered", right=True),
+        Column(title="without verdict", right=True),
+    )
+    print_rows(screen, columns, [_judge_row(judge) for judge in judges])
+    for judge in judges:
+        for remark in remarks(judge):
+            screen.print(f"{judge.label}: {remark}", soft_wrap=True)
+
+
+def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
+    """Prints what a judge's run says: the share of each verdict."""
+    columns = (
+        Column(title="verdict"),
+        Column(title="share", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    rows: list[list[Cell]] = [[verdict, *share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
+    over = f"score over {count(judge.tally.judged, 'answer')} with a verdict"
+    rows.append(["mean", percent(judge.tally.mean), shown_interval(judge.tally.interval), over])
+    print_rows(screen, columns, rows)
+    for remark in remarks(judge):
+        screen.print(remark, soft_wrap=True)
+
+
+def remarks(judge: JudgeVerdicts) -> Iterator[str]:
+    """What else there is to say of a judge."""
+    if judge.against:
+        yield f"wins are over the answers of {judge.against}"
+    if (orders := judge.consistency) and orders.of:
+        between = shown_interval(orders.interval)
+        yield f"both orders agree on {orders.hits:,} of {orders.of:,} ({percent(orders.value)}, {between})"
+    if claims := judge.claims:
+        yield (
+            f"{count(claims.claims, 'claim')}: {claims.supported:,} supported by a paragraph that is cited, "
+            f"{claims.contradicted:,} contradicted, {claims.unsupported:,} neither; a paragraph is cited for "
+            f"{claims.cited:,}"
+        )
+    tally = judge.tally
+    if tally.without and tally.least is not None and tally.most is not None:
+        missing, bounds = count(tally.without, "question"), percent_range(tally.least, tally.most)
+        yield f"{missing} without a verdict: from all wrong to all right the mean is {bounds}"
+    if judge.failed:
+        lost = count(judge.failed, "verdict")
+        yield f"{lost} couldn't be read or got: `cotrail retry {judge.run} --failed` asks again"
+    yield _cost(judge)
+
+
+def print_agreement(screen: Console, found: Agreement) -> None:
+    """Prints how far judges agree."""
+    screen.print(heading(f"Agreement of {' and '.join(found.judges)}"))
+    columns = (
+        Column(title="judges"),
+        Column(title="questions", right=True),
+        Column(title="the same", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(title="kappa", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    rows: list[list[Cell]] = []
+    for pair in found.pairs:
+        kappa = pair.kappa
+        bounds = "" if kappa.low is None else f"{kappa.low:.3f} to {kappa.high:.3f}"
+        same = [f"{pair.same.of:,}", percent(pair.same.value), shown_interval(pair.same.interval)]
+        rows.append([f"{pair.first} and {pair.second}", *same, number(kappa.value), bounds, kappa.note])
+    print_rows(screen, columns, rows)
+    reason = f" ({found.note})" if found.note else ""
+    compared = count(found.questions, "question")
+    screen.print(
+        f"Krippendorff's alpha {number(found.alpha)}{reason} over {compared} with two or more verdicts; on"
+        f" {found.unanimous:,} of them all agree",
+        soft_wrap=True,
+    )
+
+
+def print_kinds(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
+    """Prints the means of judges by kind of question."""
+    for sort in dict.fromkeys(sort for judge in judges for sort, parts in judge.kinds.items() if len(parts) > 1):
+        columns = [Column(title=sort), *(Column(title=judge.label) for judge in judges)]
+        rows = [
+            [kind, *(_kind_cell(judge, sort, kind) for judge in judges)]
+            for kind in dict.fromkeys(kind for judge in judges for kind in judge.kinds.get(sort, {}))
+        ]
+        screen.print()
+        print_rows(screen, columns, rows)
+
+
+def print_questions(screen: Console, found: RunVerdicts) -> None:
+    """Prints the verdicts on each question."""
+    columns = [Column(title="question", whole=True), *(Column(title=judge.label) for judge in found.judges), Column()]
+    print_rows(screen, columns, [_question_row(found, each) for each in found.per_question])
+
+
+def print_verdicts(screen: Console, verdicts: Sequence[Verdict]) -> None:
+    """Prints what judges say of one question, with their reasons."""
+    table = grid("dim", "")
+    for verdict in verdicts:
+        table.add_row(verdict.judge, verdict_lines(verdict))
+    if verdicts:
+        screen.print()
+        screen.print(heading("Judges"))
+        screen.print(table)
+
+
+def verdict_lines(verdict: Verdict) -> Text:
+    """A verdict with its reasons, and its claims."""
+    text = Text(one_line(verdict_words(verdict)))
+    if said := verdict.judgement:
+        if said.extracted:
+            text.append(f"\nread as: {one_line(said.extracted)}", style="dim")
+        if said.reasoning:
+            text.append(f"\n{one_line(said.reasoning)}", style="dim")
+        for claim in said.claims:
+            cited = f" [{', '.join(map(str, claim.cited))}]" if claim.cited else ""
+            text.append(f"\n{claim.verdict}{cited}: {one_line(claim.claim)}", style="dim")
+    return text
+
+
+def shown_interval(interval: ConfidenceInterval | None) -> str:
+    """An interval of shares, in percent; empty where there is none."""
+    return "" if interval is None else percent_range(interval.low, interval.high)
+
+
+def _judge_row(judge: JudgeVerdicts) -> list[Cell]:
+    tally = judge.tally
+    verdicts = ", ".join(f"{verdict} {share.hits:,}" for verdict, share in tally.verdicts.items())
+    counts = [f"{value:,}" for value in (tally.judged, tally.unanswered, tally.without)]
+    mean = [percent(tally.mean), shown_interval(tally.interval)]
+    return [judge.label, judge.name or judge.run, shown_state(judge.state), verdicts, *mean, *counts]
+
+
+def _cost(judge: JudgeVerdicts) -> str:
+    tokens = f"{judge.prompt_tokens:,} tokens read, {judge.generated_tokens:,} written"
+    spent = spent_line(judge.spent) if judge.spent else ""
+    return f"{tokens}. {spent}" if spent else tokens
+
+
+def _kind_cell(judge: JudgeVerdicts, sort: str, kind: str) -> str:
+    tally = judge.kinds.get(sort, {}).get(kind)
+    if tally is None or tally.mean is None:
+        return EMPTY_CELL
+    return f"{percent(tally.mean)} of {tally.questions:,} {shown_interval(tally.interval)}".rstrip()
+
+
+def _question_row(found: RunVerdicts, question: QuestionVerdicts) -> list[Cell]:
+    said = {verdict.judge: verdict_words(verdict) for verdict in question.verdicts}
+    remark = "" if question.answered else "never answered"
+    return [question.question, *(said.get(judge.label, EMPTY_CELL) for judge in found.judges), remark]
+
+
+def share_cells(share: Share) -> list[Cell]:
+    """A share, its interval, and what it is of."""
+    return [percent(share.value), shown_interval(share.interval), f"{share.hits:,} of {share.of:,}"]
+
+
+# Judges beside people's labels, in tables.
+
+
+def print_calibration(screen: Console, found: RunCalibration) -> None:
+    """Prints each judge beside people's labels."""
+    screen.print(f"{found.run}: {found.labelled:,} of {count(found.questions, 'question')} labelled in {found.labels}")
+    for judge in found.judges:
+        screen.print()
+        screen.print(heading(judge.label), f"({judge.run})")
+        _print_calibrated(screen, judge.calibration)
+
+
+def _print_calibrated(screen: Console, found: Calibration) -> None:
+    without = found.labelled - found.compared
+    screen.print(
+        f"{count(found.compared, 'question')} with label and verdict, {without:,} with a label alone, "
+        f"{found.unlabelled:,} with a verdict alone"
+    )
+    shares = {
+        "same as the label": found.agreement,
+        "accuracy": found.accuracy,
+        "precision of right": found.precision,
+        "recall of right": found.recall,
+    }
+    rows: list[list[Cell]] = [[name, *share_cells(share)] for name, share in shares.items()]
+    rows.append(["F1 of right", percent(found.f1), "", ""])
+    kappa = found.kappa
+    bounds = "" if kappa.low is None else f"{kappa.low:.3f} to {kappa.high:.3f}"
+    rows.append(["Cohen's kappa", number(kappa.value), bounds, kappa.note])
+    if error := found.confidence:
+        bins = f"of {count(found.stated, 'stated confidence')} in {count(len(error.bins), 'bin')}"
+        rows.append(["calibration error", percent(error.error), "", bins])
+    if right := found.corrected:
+        of = f"{percent(right.judged)} of {right.unlabelled:,} verdicts, corrected by {right.compared:,} labels"
+        rows.append(["right, corrected", percent(right.value), percent_range(right.low, right.high), of])
+    columns = (
+        Column(),
+        Column(title="value", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    print_rows(screen, columns, rows)
+    confused = [[each.label, each.verdict, f"{each.questions:,}"] for each in found.confusion]
+    screen.print()
+    print_rows(
+        screen, [Column(title="label"), Column(title="verdict"), Column(title="questions", right=True)], confused
+    )

@@ -1,0 +1,138 @@
+"""Records and settings by their fields: trees, dotted names, values set in text, unusual values, meanings."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.errors import InputError
+
+# Trees of settings: mappings of mappings.
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Both trees in one, `over` winning."""
+    tree = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(tree.get(key), dict)
+        tree[key] = merged(tree[key], value) if both else value
+    return tree
+
+
+# Nested settings by dotted names, as `retrieval.count`.
+
+
+def dotted(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values that aren't dictionaries, with their dotted names."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from dotted(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree of values that have dotted names."""
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *above, last = name.split(".")
+        place = tree
+        for each in above:
+            place = place.setdefault(each, {})
+        place[last] = value
+    return tree
+
+
+# Values that people set in text.
+
+
+def assigned(arguments: Iterable[str], texts: Collection[str] = ()) -> dict[str, Any]:
+    """Values from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any or belongs to `texts`."""
+    values: dict[str, Any] = {}
+    for each in arguments:
+        key, equals, text = each.partition("=")
+        if not equals:
+            raise InputError(f"{each!r} sets nothing: write KEY=VALUE")
+        values[key] = text if key in texts else _value(text)
+    return values
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+# Fields of structs that aren't at their defaults, and structs without the others.
+
+
+def unusual(value: Struct, *names: str) -> dict[str, Any]:
+    """Those of the fields that aren't at their defaults; fields that the value lacks are left out.
+
+    What most steps leave at its default takes no room in requests and fingerprints this way.
+    """
+    unusual = {}
+    for name, default in _defaults(type(value), names):
+        if (given := getattr(value, name)) != default:
+            unusual[name] = given
+    return unusual
+
+
+def without_unused(value: Struct, *seldom: str) -> dict[str, Any]:
+    """The value as JSON; of the fields that are seldom set, only those that aren't at their defaults."""
+    unused = set(seldom).difference(unusual(value, *seldom))
+    return {name: written for name, written in msgspec.to_builtins(value).items() if name not in unused}
+
+
+@cache
+def _defaults(of: type[Struct], names: tuple[str, ...]) -> tuple[tuple[str, object], ...]:
+    defaults = {field.name: _default(field) for field in msgspec.structs.fields(of)}
+    return tuple((name, defaults[name]) for name in names if name in defaults)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    factory = field.default_factory
+    return field.default if factory is msgspec.NODEFAULT else factory()
+
+
+# Meanings of fields and of members of enumerations: the docstring that stands below each of them in its class.
+
+
+def field_meanings(of: type) -> dict[str, str]:
+    """The meanings by field, of the class and those that it derives from; fields without one are left out.
+
+    A class whose source can't be read, such as one typed at a prompt, has none.
+    """
+    meanings: dict[str, str] = {}
+    for cls in reversed(of.__mro__):
+        if issubclass(cls, Struct | Enum) and cls not in (Struct, Enum):
+            meanings |= _classes_of(cls.__module__).get(cls.__qualname__, {})
+    return meanings
+
+
+@cache
+def _classes_of(module: str) -> dict[str, dict[str, str]]:
+    """The meanings in a module's classes, by class and field."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError):
+        return {}
+    return {node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _documented(cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(cls.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, " ".join(text.split()).removesuffix(".")

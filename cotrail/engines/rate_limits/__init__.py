@@ -1,1 +1,0 @@
-"""Limits of providers, shared out as evenly spaced requests (the generic cell rate algorithm)."""

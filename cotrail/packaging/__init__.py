@@ -1,0 +1,1 @@
+"""What is made when the package is built: `backend`, which builds it, and the modules that `clients` writes before."""

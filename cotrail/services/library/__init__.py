@@ -1,0 +1,1 @@
+"""What there is to work with: corpora and knowledge, datasets, models, systems, files that are named or uploaded."""

@@ -1,0 +1,316 @@
+"""What systems search: corpora, paragraphs of files made searchable under a name, and knowledge sources."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+from cotrail.configuration.settings import settings
+from cotrail.core.actions.retrieve import Field
+from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.ports.retriever import SearchRequest, Source
+from cotrail.data.corpora.documents import look_into
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
+from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
+from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
+from cotrail.engines.retrieval.search_server import Bm25Options
+from cotrail.errors import InputError, StepError, UnavailableError, UnknownNameError
+from cotrail.models.queries.runs import searching_runs
+from cotrail.services.access.grants import SeenCorpora, seen_corpora
+from cotrail.services.access.projects import seen_place
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
+from cotrail.services.store import open_store
+
+USUAL = Bm25Options()
+"""How runs search unless they say otherwise."""
+
+MOST_OF_TITLE = 100
+"""The most paragraphs of a title that are named."""
+
+
+class Indexed(Struct, frozen=True, kw_only=True):
+    """A corpus that was just indexed; left_out: files of the folders that are no documents."""
+
+    corpus: str
+    paragraphs: int
+    revision: str
+    seconds: float
+    left_out: int = 0
+
+
+def _silent(_: int) -> None:
+    """Reports nothing."""
+
+
+def index(
+    paths: Sequence[Path], name: str, progress: Callable[[int], None] = _silent, new: NewIndex = DEFAULT_INDEX
+) -> Indexed:
+    """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
+
+    progress: called with the number of paragraphs so far. new: which engine searches the corpus, and how.
+    Raises InputError at the end, and leaves the corpus that is there, where runs that haven't ended search it and the
+    new one isn't the same.
+    """
+    started, corpora = time.monotonic(), seen_corpora()
+    former = corpora.manifests().get(name)
+    paragraphs = read_corpus(paths)
+    if former is not None and corpora.stored(name) == corpora.own_name(name):  # and doesn't only hide another's
+        paragraphs = _replacing(paragraphs, name, former, new)
+    manifest = corpora.build(name, paragraphs, progress, new)
+    return Indexed(
+        corpus=name,
+        paragraphs=manifest.paragraphs,
+        revision=manifest.revision,
+        seconds=time.monotonic() - started,
+        left_out=sum(look_into(path).others for path in paths if path.is_dir()),
+    )
+
+
+def searching(name: str, revision: str | None = None) -> str:
+    """Names the runs that haven't ended and search the corpus of that name, in this revision if one is given.
+
+    Empty where none do. Raises UnknownNameError.
+    """
+    stored = seen_corpora().stored(name)
+    with open_store() as engine, engine.connect() as connection:
+        found = searching_runs(connection, stored, revision)
+    return ", ".join(dict.fromkeys(each or "of other projects" for each in found))
+
+
+def needing(name: str) -> str:
+    """Names those that need the corpus as it is now; empty too where no database answers: indexing needs none."""
+    present = seen_corpora().manifests().get(name)
+    try:
+        return "" if present is None else searching(name, present.revision)
+    except UnavailableError:
+        return ""
+
+
+def _replacing(paragraphs: Iterable[Paragraph], name: str, former: IndexManifest, new: NewIndex) -> Iterator[Paragraph]:
+    """The paragraphs; raises InputError behind the last one where runs need others than these, which ends the build."""
+    revision = Revision(former, former.settings)
+    yield from revision.counted(paragraphs)
+    same = str(revision) == former.revision and new.engine in (None, former.engine) and not new.settings
+    if not same and (named := needing(name)):
+        raise InputError(
+            f"the corpus {name!r} stays as it was: runs that haven't ended search it ({named}), and what was indexed "
+            "now differs; take another name, wait for them, or end each with `cotrail cancel RUN`"
+        )
+
+
+class ListedCorpus(Struct, frozen=True, kw_only=True):
+    """A corpus, and the engine that searches it; bytes, built_at: None where its store doesn't say."""
+
+    corpus: str
+    engine: str
+    paragraphs: int
+    revision: str
+    analyzer: str
+    location: str
+    bytes: int | None
+    built_at: datetime | None
+
+
+class CorpusHit(Struct, frozen=True, kw_only=True):
+    """A paragraph that a search found; rank: from 1; score: the engine's, which only compares within one search.
+
+    matched: its words that stand in the query, as they are written; none where no analyzer is installed to tell.
+    """
+
+    rank: int
+    score: float
+    id: str
+    title: str
+    text: str
+    matched: tuple[str, ...] = ()
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search by hand found in a corpus, the best first."""
+
+    corpus: str
+    revision: str
+    query: str
+    paragraphs: tuple[CorpusHit, ...]
+
+
+class ShownParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph of a corpus.
+
+    digest: names its content, in all corpora; of_title: the ids of those of its title, itself included, at most
+    `MOST_OF_TITLE`.
+    """
+
+    corpus: str
+    revision: str
+    id: str
+    title: str
+    text: str
+    digest: str
+    of_title: tuple[str, ...]
+
+
+def search(name: str, query: str, count: int, options: Bm25Options = USUAL) -> Found:
+    """The best paragraphs of a corpus for a query.
+
+    Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
+    """
+    corpus = seen_corpora().open(name)
+    unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
+    try:
+        hits = corpus.search(SearchRequest(query=query, count=count, options=unusual))
+    except StepError as error:
+        raise InputError(str(error)) from error
+    matched = _matched(query)
+    paragraphs = tuple(
+        CorpusHit(
+            rank=hit.rank,
+            score=hit.score,
+            id=hit.paragraph.id,
+            title=hit.paragraph.title,
+            text=hit.paragraph.text,
+            matched=matched(hit.paragraph),
+        )
+        for hit in hits
+    )
+    return Found(corpus=name, revision=corpus.revision, query=query, paragraphs=paragraphs)
+
+
+def _matched(query: str) -> Callable[[Paragraph], tuple[str, ...]]:
+    """Tells the words of a paragraph that stand in the query."""
+    try:
+        from cotrail.engines.retrieval.analysis import MatchedWords
+    except ModuleNotFoundError:  # with a search server, tantivy needn't be installed
+        return lambda _: ()
+    words = MatchedWords(query)
+    return lambda paragraph: words.of(paragraph.title, paragraph.text)
+
+
+Count = Annotated[int, Meta(ge=1, le=1000)]
+Query = Annotated[str, Meta(min_length=1, max_length=100_000)]
+
+
+@operation("corpora.search", "POST", "/corpora/{corpus}/search", Scope.READ)
+def search_corpus(corpus: str, query: Query, k: Count = 10, field: Field = "all", *, distinct: bool = False) -> Found:
+    """Search a corpus by hand.
+
+    field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
+    count as one.
+    """
+    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct))
+
+
+@operation("corpora.paragraph", "GET", "/corpora/{corpus}/paragraphs/{paragraph}", Scope.READ)
+def show_paragraph(corpus: str, paragraph: str) -> ShownParagraph:
+    """Show a paragraph of a corpus, by its id there."""
+    opened = seen_corpora().open(corpus)
+    found = opened.paragraphs([paragraph]).get(paragraph)
+    if found is None:
+        raise UnknownNameError(f"the corpus {corpus!r} has no paragraph {paragraph!r}; search the corpus for it")
+    return ShownParagraph(
+        corpus=corpus,
+        revision=opened.revision,
+        id=found.id,
+        title=found.title,
+        text=found.text,
+        digest=found.digest,
+        of_title=tuple(each.id for each in opened.titled(found.title)[:MOST_OF_TITLE]),
+    )
+
+
+@operation("corpora.index", "GET", "/corpora", Scope.READ)
+def list_corpora() -> tuple[ListedCorpus, ...]:
+    """List the corpora by name."""
+    # Those of the folder and of the search server.
+    corpora = seen_corpora()
+    return tuple(_listed(corpora, name, manifest) for name, manifest in corpora.manifests().items())
+
+
+@operation("corpora.show", "GET", "/corpora/{corpus}", Scope.READ)
+def describe_corpus(corpus: str) -> ListedCorpus:
+    """Show a corpus."""
+    corpora = seen_corpora()
+    manifests = corpora.manifests()
+    if corpus not in manifests:
+        raise unknown(corpus, manifests)
+    return _listed(corpora, corpus, manifests[corpus])
+
+
+@operation("corpora.remove", "DELETE", "/corpora/{corpus}", Scope.OPERATE)
+def remove_corpus(corpus: str) -> ListedCorpus:
+    """Remove a corpus for good, unless a run that hasn't ended searches it."""
+    # Raises UnknownNameError, and InputError while a run that hasn't ended searches it.
+    description = describe_corpus(corpus)
+    if named := searching(corpus):
+        raise InputError(
+            f"the corpus {corpus!r} is searched by runs that haven't ended ({named}); wait for them, "
+            "or end each with `cotrail cancel RUN`"
+        )
+    seen_corpora().remove(corpus)
+    return description
+
+
+def _listed(corpora: SeenCorpora, name: str, manifest: IndexManifest) -> ListedCorpus:
+    extent = corpora.extent(name)
+    return ListedCorpus(
+        corpus=name,
+        engine=manifest.engine,
+        paragraphs=manifest.paragraphs,
+        revision=manifest.revision,
+        analyzer=manifest.analyzer,
+        location=seen_place(extent.location),
+        bytes=extent.bytes,
+        built_at=extent.built_at,
+    )
+
+
+# The knowledge sources: which of them are built, and what they know of a text.
+
+
+class SourceState(Struct, frozen=True, kw_only=True):
+    """A source; revision: None where it isn't built."""
+
+    source: str
+    revision: str | None
+    counts: dict[str, int]
+
+
+@operation("knowledge.index", "GET", "/knowledge", Scope.READ)
+def list_sources() -> tuple[SourceState, ...]:
+    """List the knowledge sources, and which of them are built."""
+    return tuple(map(describe_source, SOURCES))
+
+
+@operation("knowledge.show", "GET", "/knowledge/{source}", Scope.READ)
+def describe_source(source: str) -> SourceState:
+    """Show a knowledge source."""
+    known: Source = find_source(source)
+    store = knowledge_store()
+    if known not in store.names():
+        return SourceState(source=known, revision=None, counts={})
+    about = store.about(known)
+    return SourceState(source=known, revision=store.revision(known), counts=about.counts if about else {})
+
+
+AskedText = Annotated[str, Meta(max_length=100_000)]
+
+
+# The knowledge sources: which of them are built, and what they know of a text.
+
+
+@operation("knowledge.query", "POST", "/knowledge/{source}/query", Scope.READ)
+def look_up(source: str, text: AskedText, other: AskedText = "") -> tuple[Hit, ...]:
+    """Say what a source knows of a text, the best first; other: a second text, for sources that connect two."""
+    # Raises UnknownNameError where it isn't built.
+    return knowledge_store().open(find_source(source)).lookup(text, other)
+
+
+def knowledge_store() -> KnowledgeStore:
+    """The sources in the folder of the settings."""
+    return KnowledgeStore(settings().knowledge_path)

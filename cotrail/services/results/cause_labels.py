@@ -1,0 +1,252 @@
+"""Labels by hand of the causes of wrong answers: answers are sampled to be labelled, and labels are stored at once."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine
+
+from cotrail.errors import InputError
+from cotrail.evaluation.causes.cause import Cause as Cause
+from cotrail.evaluation.causes.cause import CauseLabel as CauseLabel
+from cotrail.evaluation.causes.gold_fates import gold_fates
+from cotrail.evaluation.metrics.factual_errors import sample
+from cotrail.models.commands import annotating
+from cotrail.models.commands.annotating import record_cause_labels
+from cotrail.models.queries import annotations
+from cotrail.models.queries.annotations import read_cause_labels
+from cotrail.models.queries.runs import RunRecord, resolve_run
+from cotrail.models.queries.traces import read_question
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
+from cotrail.services.results.annotations import Marking, Size
+from cotrail.services.results.causes import (
+    CheckedQuestion,
+    Follow,
+    WrongAnswer,
+    check_questions,
+    refuse_unless_wrong,
+    unseen,
+)
+from cotrail.services.results.question_records import question_record
+from cotrail.services.runs.labels import find_run
+from cotrail.services.store import open_store, reading
+
+
+class GoldCase(Struct, frozen=True, kw_only=True):
+    """A gold paragraph, and its fate in words."""
+
+    name: str
+    text: str
+    fate: str
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A wrong answer for a person to label, with the chain behind it and the fate of its gold paragraphs."""
+
+    wrong: WrongAnswer
+    sentences: tuple[str, ...]
+    gold: tuple[GoldCase, ...]
+
+
+class CauseRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wrong answer in an annotation file; `cause` and `note` are for the annotator to fill in.
+
+    by_rule: the cause that the rules found, and facts what it is told from.
+    """
+
+    run: str
+    question_id: str
+    question: str
+    answers: tuple[str, ...]
+    answer: str | None
+    sentences: tuple[str, ...]
+    gold: tuple[GoldCase, ...]
+    by_rule: Cause
+    facts: str
+    cause: Cause | None = None
+    note: str = ""
+
+
+class LabellingSummary(Struct, frozen=True, kw_only=True):
+    """An annotator's progress with some wrong answers of a run: how many there are, and how many are labelled."""
+
+    run: str
+    annotator: str
+    answers: int
+    labelled: int
+
+
+def sample_cases(
+    connection: Connection, run: RunRecord, checked: Iterable[CheckedQuestion], size: int, seed: int
+) -> tuple[Case, ...]:
+    """As many wrong answers, drawn by the seed; InputError where there is none."""
+    wrong = [each.wrong for each in checked if each.wrong]
+    if not wrong:
+        raise InputError(f"run {run.id} has no wrong answer to label; `cotrail errors {run.id}` says how it came out")
+    drawn = sample((each.question_id for each in wrong), size, seed)
+    return tuple(_case(connection, run, each) for each in wrong if each.question_id in drawn)
+
+
+def _case(connection: Connection, run: RunRecord, wrong: WrongAnswer) -> Case:
+    record = question_record(run, read_question(connection, run.id, wrong.question_id), right=False)
+    return Case(
+        wrong=wrong,
+        sentences=record.sentences,
+        gold=tuple(GoldCase(name=fate.name, text=fate.gold.text, fate=fate.words) for fate in gold_fates(record)),
+    )
+
+
+Store = Callable[[CauseLabel], object]
+"""Stores a label."""
+
+Forget = Callable[[str], object]
+"""Takes the label of a question away."""
+
+
+class LabellingSession(Marking[Case]):
+    """The wrong answers that an annotator hasn't labelled yet, one after the other.
+
+    labelled: the questions whose answers are; record, forget: store a label, and take one away.
+    """
+
+    def __init__(
+        self, annotator: str, cases: Sequence[Case], labelled: Collection[str], record: Store, forget: Forget
+    ) -> None:
+        self._annotator, self._record, self._forget = annotator, record, forget
+        super().__init__([case for case in cases if case.wrong.question_id not in labelled])
+
+    def label(self, case: Case, cause: Cause, note: str) -> None:
+        """Stores the label of an answer, and passes on to the next one."""
+        self._record(CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note))
+        self.skip()
+
+    def undo(self) -> None:
+        """Goes back to the answer before, and takes its label away."""
+        if (case := self.back()) is not None:
+            self._forget(case.wrong.question_id)
+
+
+def rows_of(run_id: str, cases: Iterable[Case], labels: Iterable[CauseLabel]) -> list[CauseRow]:
+    """The answers to label as rows of a file, with the annotator's labels so far."""
+    said = {label.question_id: label for label in labels}
+    return [_row(run_id, case, said.get(case.wrong.question_id)) for case in cases]
+
+
+def _row(run_id: str, case: Case, label: CauseLabel | None) -> CauseRow:
+    wrong = case.wrong
+    return CauseRow(
+        run=run_id,
+        question_id=wrong.question_id,
+        question=wrong.question,
+        answers=wrong.answers,
+        answer=wrong.answer,
+        sentences=case.sentences,
+        gold=case.gold,
+        by_rule=wrong.cause,
+        facts=wrong.facts,
+        cause=label.cause if label else None,
+        note=label.note if label else "",
+    )
+
+
+def store_labels(
+    engine: Engine, run: RunRecord, annotator: str, filled: Mapping[str, CauseRow], wrong: Iterable[WrongAnswer]
+) -> None:
+    """Stores the labels of rows that were filled in, all or none; filled: the rows by where each stands, for errors."""
+    labels = checked_labels(run.id, annotator, filled, {each.question_id: each for each in wrong})
+    with engine.begin() as connection:
+        record_cause_labels(connection, run.id, labels)
+
+
+def checked_labels(
+    run_id: str, annotator: str, filled: Mapping[str, CauseRow], wrong: Mapping[str, WrongAnswer]
+) -> list[CauseLabel]:
+    """The labels of the rows that are filled in; InputError where any row isn't of a wrong answer of this run."""
+    seen: dict[str, str] = {}
+    for place, row in filled.items():
+        if row.run != run_id:
+            raise InputError(f"{place}: this is a label of run {row.run!r}, not of {run_id!r}; import it there")
+        if row.question_id not in wrong:
+            raise InputError(f"{place}: question {row.question_id!r} has no wrong answer; export the file again")
+        if row.answer != wrong[row.question_id].answer:
+            raise InputError(f"{place}: the answer isn't the one that the run gave; export the file again")
+        if "\0" in row.note:
+            raise InputError(f"{place}: the note holds a NUL character; remove it")
+        before = seen.setdefault(row.question_id, place)
+        if before != place:
+            raise InputError(f"{place}: the same answer is in {before} already; remove one of them")
+    return [
+        CauseLabel(question_id=row.question_id, annotator=annotator, cause=row.cause, note=row.note)
+        for row in filled.values()
+        if row.cause is not None
+    ]
+
+
+def summarize(connection: Connection, run: RunRecord, annotator: str, questions: Iterable[str]) -> LabellingSummary:
+    """The annotator's progress with the answers to these questions."""
+    asked = set(questions)
+    labelled = {label.question_id for label in read_cause_labels(connection, run.id, annotator)} & asked
+    return LabellingSummary(run=run.id, annotator=annotator, answers=len(asked), labelled=len(labelled))
+
+
+@operation("cause_labels.cases", "GET", "/runs/{run}/cases", Scope.READ)
+def cases(run: str, *, size: Size = 40, seed: int = 0, follow: Follow = unseen) -> tuple[Case, ...]:
+    """Draw wrong answers of a run, for a person to label; the same for the same seed."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        checked = follow(check_questions(connection, record), record.size)
+        return sample_cases(connection, record, checked, size, seed)
+
+
+@operation("cause_labels.labels", "GET", "/runs/{run}/cause-labels", Scope.READ)
+def list_labels(run: str, annotator: str | None = None, question: str | None = None) -> tuple[CauseLabel, ...]:
+    """List what people say of the causes of a run's wrong answers.
+
+    annotator: only the labels of this one; question: only those of the answer to this one, by its id.
+    """
+    with reading() as connection:
+        return annotations.read_cause_labels(connection, resolve_run(connection, run), annotator, question)
+
+
+@operation("cause_labels.label", "PUT", "/runs/{run}/cause-labels", Scope.SUBMIT)
+def label(run: str, labels: Sequence[CauseLabel]) -> int:
+    """Store labels of wrong answers, each in place of its annotator's former one; returns how many these are.
+
+    Refused, all of them, where any is of an answer that isn't wrong.
+    """
+    with open_store() as engine, engine.begin() as connection:
+        record = find_run(connection, run)
+        refuse_unless_wrong(connection, record, dict.fromkeys(each.question_id for each in labels))
+        annotating.record_cause_labels(connection, record.id, labels)
+        return len(labels)
+
+
+@operation("cause_labels.forget", "DELETE", "/runs/{run}/cause-labels", Scope.SUBMIT, status=200)
+def forget(run: str, *, question: str, annotator: str) -> None:
+    """Take away an annotator's label of the answer to a question, by its id."""
+    with open_store() as engine, engine.begin() as connection:
+        annotating.forget_cause_label(connection, resolve_run(connection, run), question, annotator)
+
+
+@operation("cause_labels.fill_in", "POST", "/runs/{run}/cause-labels/rows", Scope.SUBMIT)
+def fill_in(run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: Follow = unseen) -> LabellingSummary:
+    """Store the labels of a file's rows that are filled in, all or none.
+
+    rows: by where each stands in its file, for what is said of those that can't be used.
+    """
+    with open_store() as engine:
+        with reading() as connection:
+            record = find_run(connection, run)
+            checked = follow(check_questions(connection, record), record.size)
+            wrong = [each.wrong for each in checked if each.wrong]
+        store_labels(engine, record, annotator, rows, wrong)
+        with engine.connect() as connection:
+            about = (row.question_id for row in rows.values())
+            return summarize(connection, record, annotator, about)
+
+
+@operation("cause_labels.summary", "POST", "/runs/{run}/cause-labels/summary", Scope.READ)
+def summary(run: str, *, annotator: str, questions: Sequence[str]) -> LabellingSummary:
+    """Say how far an annotator is with the answers to these questions."""
+    with reading() as connection:
+        return summarize(connection, find_run(connection, run), annotator, questions)

@@ -1,0 +1,196 @@
+"""Tables of a comparison: scores, differences, wins, kinds of questions, costs."""
+
+from collections.abc import Iterator
+
+from cotrail.evaluation.comparison.differences import Difference, DifferenceInterval
+from cotrail.evaluation.comparison.power import POWER
+from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Unit, Value, listing
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import MetricFacts
+from cotrail.services.results.comparison import ComparedRun, Comparison, Measure, RunCosts
+
+NEEDED_NOTE = (
+    "Needed: the number of questions by which a paired t-test at the level of these intervals shows a difference as "
+    f"large as the one seen with a probability of {100 * POWER:.0f} %; the difference seen is itself an estimate."
+)
+KINDS_NOTE = (
+    "An exploration: the verdicts are corrected for the kinds of one sort and one pair only, so that among many kinds "
+    "some differ by chance. Test what you find here on other questions."
+)
+COSTS_NOTE = (
+    "Of a compared question on average: steps that were adopted from another run count with what they took there, and "
+    "the time of all steps counts as if one followed the other. Costs have no bound, so their interval is Student's t."
+)
+OPEN_COSTS_NOTE = "It takes the number of questions for fixed beforehand, which it isn't here, and may be too narrow."
+_COST_UNITS: dict[Measure, Unit] = {"dollars": "dollars", "tokens": "decimal", "seconds": "seconds"}
+FRONT_NOTE = "Front: no other run is better at that cost, or cheaper at that quality."
+
+
+def comparison_tables(comparison: Comparison) -> list[ReportTable]:
+    """All tables that have rows."""
+    tables = (
+        scores(comparison),
+        *(differences(comparison, metric) for metric in comparison.metrics),
+        wins(comparison),
+        costs(comparison),
+        kinds(comparison),
+    )
+    return [table for table in tables if table]
+
+
+def scores(comparison: Comparison) -> ReportTable | None:
+    """The runs with their scores on the compared questions."""
+    columns = [Column("run", "Run"), Column("system", "System"), Column("model", "Model")]
+    columns += [Column("unasked", "Not asked", "count")] if any(run.standing.unasked for run in comparison.runs) else []
+    interval = "95 % interval" if comparison.is_fixed else "95 % interval at every stop"
+    for metric in comparison.metrics:
+        columns += [
+            Column(metric.name, metric.title, _unit(metric, "mean")),
+            Column(f"{metric.name} interval", interval, _unit(metric, "mean")),
+        ]
+    rows = [TableRow(values=dict(_scores(comparison, run))) for run in comparison.runs]
+    return listing("scores", "Scores", columns, rows)
+
+
+def _scores(comparison: Comparison, run: ComparedRun) -> Iterator[tuple[str, Value]]:
+    yield from {"run": run.name, "system": run.system, "model": run.model}.items()
+    yield "unasked", run.standing.unasked or None
+    for metric in comparison.metrics:
+        score = run.scores[metric.name]
+        yield metric.name, score.mean
+        yield f"{metric.name} interval", _interval(score.interval)
+
+
+def differences(comparison: Comparison, metric: MetricFacts) -> ReportTable | None:
+    """The differences of all pairs by a metric."""
+    rows = [
+        TableRow(values=_pair(comparison, pair.first, pair.second) | _difference(pair.differences[metric.name]))
+        for pair in comparison.pairs
+    ]
+    interval = "Interval" if comparison.is_fixed else "Interval at every stop"
+    columns = (
+        Column("first", "Run"),
+        Column("second", "less run"),
+        Column("mean", "Difference", _unit(metric, "gain")),
+        Column("interval", interval, _unit(metric, "gain")),
+        Column("p", "p", "probability"),
+        *([Column("corrected", "p, corrected", "probability")] if len(comparison.pairs) > 1 else []),
+        Column("verdict", "Verdict"),
+        Column("questions", "Questions", "count"),
+        Column("needed", "Needed", "count"),
+    )
+    notes = (NEEDED_NOTE,) if metric == comparison.primary else ()
+    return listing(metric.name, f"Differences, {metric.title}", columns, rows, notes=notes)
+
+
+def wins(comparison: Comparison) -> ReportTable | None:
+    """How many questions the run of a row answers better than that of a column."""
+    counts: dict[tuple[str, str], int] = {}
+    for pair in comparison.pairs:
+        counts[pair.first, pair.second] = len(pair.outcomes.wins)
+        counts[pair.second, pair.first] = len(pair.outcomes.losses)
+    columns = [Column("run", "Run"), *(Column(run.id, f"than {run.name}", "count") for run in comparison.runs)]
+    rows = [
+        TableRow(values={"run": run.name, **{other.id: counts.get((run.id, other.id)) for other in comparison.runs}})
+        for run in comparison.runs
+    ]
+    notes = (f"By {comparison.primary.title}; on all other questions that were compared the two runs are equal.",)
+    title = "Questions with more" if comparison.primary.is_count else "Questions answered better"
+    return listing("wins", title, columns, rows, notes=notes)
+
+
+def costs(comparison: Comparison) -> ReportTable | None:
+    """What a question cost in each run, and which runs are on the front."""
+    front = comparison.front
+    measure: Measure = front.measure if front else "tokens"
+    rows = [
+        TableRow(
+            values={
+                "run": run.name,
+                "quality": run.scores[comparison.primary.name].mean,
+                **_costs(run.costs_per_question),
+                "interval": _interval(run.cost_intervals[measure]),
+                "total": run.costs.dollars,
+                "front": "on it" if front and run.id in front.front else None,
+            }
+        )
+        for run in comparison.runs
+    ]
+    columns = (
+        Column("run", "Run"),
+        Column("quality", comparison.primary.title, _unit(comparison.primary, "mean")),
+        Column("calls", "Model calls", "decimal"),
+        Column("searches", "Searches", "decimal"),
+        Column("prompt_tokens", "Tokens read", "decimal"),
+        Column("generated_tokens", "Tokens written", "decimal"),
+        Column("seconds", "Computed in", "seconds"),
+        Column("dollars", "US dollars", "dollars"),
+        Column("interval", f"95 % interval, {measure}", _COST_UNITS[measure]),
+        Column("total", "US dollars, whole run", "dollars"),
+        Column("front", f"Front by {measure}"),
+    )
+    notes = (COSTS_NOTE, "" if comparison.is_fixed else OPEN_COSTS_NOTE, FRONT_NOTE if front else "")
+    return listing("costs", "What a question costs", columns, rows, notes=tuple(filter(None, notes)))
+
+
+def _costs(costs: RunCosts | None) -> dict[str, Value]:
+    return {name: getattr(costs, name) for name in RunCosts.__struct_fields__} if costs else {}
+
+
+def kinds(comparison: Comparison) -> ReportTable | None:
+    """Differences by kind of question."""
+    rows = [
+        TableRow(
+            values={"sort": each.sort, "kind": each.kind}
+            | _pair(comparison, each.first, each.second)
+            | _difference(each.difference)
+        )
+        for each in comparison.kinds
+    ]
+    unit = _unit(comparison.primary, "gain")
+    columns = (
+        Column("sort", "Sort"),
+        Column("kind", "Kind"),
+        Column("first", "Run"),
+        Column("second", "less run"),
+        Column("questions", "Questions", "count"),
+        Column("mean", "Difference", unit),
+        Column("interval", "Interval", unit),
+        Column("corrected", "p, corrected", "probability"),
+    )
+    title = f"Differences by kind of question, {comparison.primary.title}"
+    return listing("kinds", title, columns, rows, notes=(KINDS_NOTE,))
+
+
+def _pair(comparison: Comparison, first: str, second: str) -> dict[str, Value]:
+    return {"first": comparison.run(first).name, "second": comparison.run(second).name}
+
+
+def _difference(difference: Difference) -> dict[str, Value]:
+    return {
+        "mean": difference.mean,
+        "interval": _interval(difference.interval),
+        "p": difference.test.p_value if difference.test else None,
+        "corrected": difference.corrected,
+        "verdict": _verdict(difference),
+        "questions": difference.questions,
+        "needed": difference.needed,
+    }
+
+
+def _verdict(difference: Difference) -> str | None:
+    match difference.finding:
+        case "shown":
+            return difference.verdict
+        case "unknown":
+            return None
+        case finding:
+            return finding
+
+
+def _interval(interval: ConfidenceInterval | DifferenceInterval | None) -> Interval | None:
+    return Interval(low=interval.low, high=interval.high) if interval else None
+
+
+def _unit(metric: MetricFacts, of_scores: Unit) -> Unit:
+    return "average" if metric.is_count else of_scores

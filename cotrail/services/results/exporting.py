@@ -1,0 +1,304 @@
+"""Runs for other programs: everything recorded for each question, or files for the official evaluation scripts."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from cotrail.common.printable_text import printable_json
+from cotrail.core.actions.open import OPEN
+from cotrail.core.actions.registry import fields_of
+from cotrail.core.actions.retrieve import RETRIEVE
+from cotrail.core.results import Failure, Generated
+from cotrail.core.views import FoundParagraph
+from cotrail.evaluation.metrics.metric import QuestionScores
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from cotrail.models.queries.runs import RunRecord
+from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep, read_questions
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
+from cotrail.services.results.reasoning import FoundGold, gold_paragraphs
+from cotrail.services.results.steps import ShownStep, facts_of, shown_steps
+from cotrail.services.results.verdicts import NO_VERDICTS, Verdict, verdicts_by_question
+from cotrail.services.runs.labels import find_run
+from cotrail.services.runs.scores import scores_of
+from cotrail.services.store import reading
+
+Format = Literal["jsonl", "hotpotqa", "musique"]
+
+
+class ExportedParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph that was found; gold: whether the dataset marks it as needed."""
+
+    rank: int
+    score: float
+    id: str
+    title: str
+    text: str
+    gold: bool
+
+
+class CollectedParagraph(ExportedParagraph, frozen=True, kw_only=True):
+    """A paragraph that a question collected, and the search that first found it."""
+
+    step: int
+    query: str
+
+
+class TracedHit(ExportedParagraph, frozen=True, kw_only=True):
+    """A paragraph that a step found; new: whether the question collected it there first."""
+
+    new: bool
+
+
+class StepTrace(StepFacts, frozen=True, kw_only=True):
+    """A step; what a kind doesn't have isn't in its JSON.
+
+    paragraphs: of a generation, how many its prompt was made of; of a comparison, the digests of those compared with.
+    """
+
+    sample: int | UnsetType | None = UNSET
+    query: str | UnsetType = UNSET
+    source: str | UnsetType | None = UNSET
+    hits: tuple[TracedHit, ...] | UnsetType = UNSET
+    sentences: tuple[str, ...] | UnsetType = UNSET
+    paragraphs: int | tuple[str, ...] | UnsetType = UNSET
+    generated: Generated | UnsetType | None = UNSET
+    found: Any = UNSET
+    request: Any = UNSET
+    result: Any = UNSET
+
+
+class QuestionResult(Struct, frozen=True, kw_only=True):
+    """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them.
+    ended_by: `answer`, `limit: ...` or `failure: ...` (`cotrail.core.history`); empty where nothing is recorded.
+    verdicts: what judges say of the answer.
+
+    scores: by the names of the metrics; in JSON they stand beside the other fields.
+    """
+
+    question_id: str
+    question: str
+    status: str
+    answer: str | None
+    gold_answers: tuple[str, ...]
+    kinds: Mapping[str, str]
+    gold_paragraphs: tuple[FoundGold, ...]
+    scores: QuestionScores
+    reason: Failure | None
+    sentences: tuple[str, ...]
+    details: Any
+    ended_by: str
+    verdicts: tuple[Verdict, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """What its JSON holds."""
+        fields = msgspec.structs.asdict(self)
+        return {**fields.pop("scores"), **fields}
+
+
+class ExportedQuestion(QuestionResult, frozen=True, kw_only=True):
+    """A line of an export: the result with the paragraphs that were collected."""
+
+    paragraphs: tuple[CollectedParagraph, ...]
+
+
+class QuestionTrace(QuestionResult, frozen=True, kw_only=True):
+    """A trace: the result with all steps."""
+
+    run: str
+    steps: tuple[StepTrace, ...]
+
+
+class MusiquePrediction(Struct, frozen=True, kw_only=True):
+    """An answer as MuSiQue's script reads it.
+
+    predicted_support_idxs: within the dataset's own paragraphs, which a search of a corpus doesn't know.
+    """
+
+    id: str
+    predicted_answer: str
+    predicted_support_idxs: tuple[int, ...] = ()
+    predicted_answerable: bool = True
+
+
+class HotpotqaPredictions(Struct, frozen=True, kw_only=True):
+    """Answers by question as HotpotQA's script reads them.
+
+    sp: supporting facts, as the first sentence of each collected paragraph: cotrail retrieves whole paragraphs.
+    """
+
+    answer: Mapping[str, str]
+    sp: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+def lines(
+    record: RunRecord,
+    questions: Iterable[TracedQuestion],
+    form: Format,
+    verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS,
+) -> Iterator[bytes]:
+    """The lines of a run's file in that format; verdicts: what judges say of each question."""
+    match form:
+        case "jsonl":
+            for question in questions:
+                yield _encode(row(record, question, verdicts.get(question.key, ())).document()) + b"\n"
+        case "musique":
+            for question in questions:
+                yield _encode(_musique(question)) + b"\n"
+        case "hotpotqa":
+            yield _encode(_hotpotqa(questions)) + b"\n"
+
+
+@operation("exports.answers", "GET", "/runs/{run}/export", Scope.READ, answers="stream", media_type="application/jsonl")
+def export_answers(run: str, form: Format = "jsonl") -> Iterator[bytes]:
+    """Give a run's answers, and the chains and paragraphs behind them, as lines of a file in that form.
+
+    form: `jsonl` has everything recorded of each question, one JSON object a line; the others are what those datasets'
+    official evaluation scripts read.
+    """
+    with reading() as connection:
+        record = find_run(connection, run)
+        verdicts = verdicts_by_question(connection, record)
+        yield from lines(record, read_questions(connection, record.id), form, verdicts)
+
+
+def row(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ExportedQuestion:
+    """All about a question; an unfinished one has what is recorded so far, and scores of 0."""
+    collected = tuple(_collected(each, question) for each in question.collected)
+    return ExportedQuestion(**_common(record, question), paragraphs=collected, verdicts=verdicts)
+
+
+def trace(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> QuestionTrace:
+    """A question with all its steps."""
+    steps = tuple(map(_step, question.steps, shown_steps(question)))
+    return QuestionTrace(**_common(record, question), run=record.id, steps=steps, verdicts=verdicts)
+
+
+def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
+    return {
+        "question_id": question.key,
+        "question": question.text,
+        "status": question.status,
+        "answer": question.answer,
+        "gold_answers": question.answers,
+        "kinds": question.kinds,
+        "gold_paragraphs": gold_paragraphs(question, record.dataset),
+        "scores": scores_of(record, question),
+        "reason": question.reason,
+        "sentences": question.sentences,
+        "details": question.details,
+        "ended_by": question.ended_by,
+    }
+
+
+def _collected(each: Collected, question: TracedQuestion) -> CollectedParagraph:
+    return CollectedParagraph(
+        **msgspec.structs.asdict(each.paragraph),
+        step=each.step,
+        rank=each.rank,
+        score=each.score,
+        query=each.query,
+        gold=is_gold(each.paragraph, question.gold),
+    )
+
+
+def _step(step: TracedStep, view: ShownStep) -> StepTrace:
+    if step.query is None:
+        return StepTrace(**facts_of(step), **fields_of(step.action, step.result))
+    hits = tuple(map(_hit, view.view.found))
+    return StepTrace(**facts_of(step), query=step.query, source=view.view.source, hits=hits)
+
+
+def _hit(hit: FoundParagraph) -> TracedHit:
+    return TracedHit(
+        **msgspec.structs.asdict(hit.paragraph), rank=hit.rank, score=hit.score, new=hit.new, gold=hit.gold
+    )
+
+
+def _musique(question: TracedQuestion) -> MusiquePrediction:
+    return MusiquePrediction(id=question.key, predicted_answer=question.stated or question.answer or "")
+
+
+def _hotpotqa(questions: Iterable[TracedQuestion]) -> HotpotqaPredictions:
+    answers, facts = {}, {}
+    for question in questions:
+        answers[question.key] = question.stated or question.answer or ""
+        facts[question.key] = tuple((paragraph.title, 0) for paragraph in question.paragraphs)
+    return HotpotqaPredictions(answer=answers, sp=facts)
+
+
+def _encode(value: Any) -> bytes:
+    """JSON in one line, with escapes for what a terminal would obey."""
+    return printable_json(msgspec.json.encode(value))
+
+
+# A run as BrowseComp-Plus's evaluation reads it: a file for each question (texttron/BrowseComp-Plus, README).
+
+TOOLS = {RETRIEVE.name: "search", OPEN.name: "get_document"}
+"""The publishers' names of the tools that kinds of steps stand for."""
+
+
+class Metadata(Struct, frozen=True, kw_only=True):
+    """What the evaluation names in its summary, and what it reads past."""
+
+    model: str
+    system: str
+    run: str
+
+
+class Output(Struct, frozen=True, kw_only=True, tag="output_text"):
+    """The answer, which the evaluation's judge reads."""
+
+    output: str
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """A question.
+
+    tool_call_counts: the searches and the pages opened; those that failed aren't counted.
+    status: `completed`, without which the evaluation counts an answer as wrong, or the state that the question is in.
+    retrieved_docids: the ids of all that searches found, be it collected or not, in the order in which it was found.
+    result: the answer; empty where there is none.
+    """
+
+    metadata: Metadata
+    query_id: str
+    tool_call_counts: Mapping[str, int]
+    status: str
+    retrieved_docids: tuple[str, ...]
+    result: tuple[Output, ...]
+
+
+def submission_files(record: RunRecord, questions: Iterable[TracedQuestion]) -> Iterator[tuple[str, bytes]]:
+    """The names of a run's files and their contents, one for each question by its number."""
+    for number, question in enumerate(questions, start=1):
+        yield f"{number:06}.json", printable_json(msgspec.json.encode(submission(record, question))) + b"\n"
+
+
+def submission(record: RunRecord, question: TracedQuestion) -> Submission:
+    """A question of the run as its file has it."""
+    used = [step for step in question.steps if step.kind in TOOLS and step.result is not None]
+    found = (hit.paragraph.id for step in used if step.kind == RETRIEVE.name for hit in step.hits)
+    return Submission(
+        metadata=Metadata(model=record.model_name, system=record.system, run=record.id),
+        query_id=question.key,
+        tool_call_counts=Counter(TOOLS[step.kind] for step in used),
+        status="completed" if question.status == QuestionStatus.FINISHED else question.status,
+        retrieved_docids=tuple(dict.fromkeys(found)),
+        result=() if question.answer is None else (Output(output=question.answer),),
+    )
+
+
+@operation(
+    "exports.files", "GET", "/runs/{run}/export/files", Scope.READ, answers="stream", media_type="application/jsonl"
+)
+def export_files(run: str) -> Iterator[bytes]:
+    """Give a run's answers as BrowseComp-Plus' script reads them: a line for each file, with its name and its text."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        for name, content in submission_files(record, read_questions(connection, record.id)):
+            yield msgspec.json.encode((name, content.decode())) + b"\n"

@@ -1,0 +1,336 @@
+"""Scores of runs and of their questions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from cotrail.common.humanize import count, metric_value, percent, percent_range, within_sentence
+from cotrail.core.money import Spent
+from cotrail.core.questions import Question
+from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
+from cotrail.data.datasets.loading import load_official
+from cotrail.data.datasets.registry import PROCESSED
+from cotrail.errors import InputError
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, KindedScores, MeanScores, kinded_means
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
+from cotrail.evaluation.metrics.repeated_scores import repeated_scores
+from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
+from cotrail.models.queries.outcomes import Outcome, leading, read_outcomes
+from cotrail.models.queries.progress import Progress, read_progress
+from cotrail.models.queries.repeated_steps import runs_of
+from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
+from cotrail.services.results.verdicts import JudgeVerdicts, judge_verdicts, own_verdicts
+from cotrail.services.runs.scores import Scored, by_question, scored_of, scored_questions, scores_by_question
+from cotrail.services.store import reading
+
+# The scores of a run.
+
+
+class Stopping(Struct, frozen=True, kw_only=True):
+    """How a run with a rule (`cotrail.evaluation.metrics.stop_rules`) is scored: by its first questions alone.
+
+    met: whether the rule stopped it; questions: how many were asked until then, or have ended so far without a gap.
+    """
+
+    rule: str
+    met: bool
+    questions: int
+
+
+class RunScores(Struct, frozen=True, kw_only=True):
+    """A run's scores; each metric is a mean, None where no question has it, and has a confidence interval.
+
+    questions: all of the run; `unasked` of them were cancelled, or left over by a rule or a budget, and are in no mean;
+        where there are such, the intervals hold at every stop.
+    spent: on language models; None where none of them is hosted.
+    ends: the number of questions by what ended them (`cotrail.core.history`).
+    kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
+    repeats: its scores together with those of the runs that ask the same with other seeds, where there are any.
+    until: of a run with a rule; then the means are over its first questions, and the intervals hold at every stop.
+    """
+
+    run: str
+    system: str
+    dataset: str
+    questions: int
+    finished: int
+    failed: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, ConfidenceInterval | None]
+    kinds: dict[str, dict[str, MeanScores]]
+    steps: int
+    prompt_tokens: int
+    cached_prompt_tokens: int
+    generated_tokens: int
+    ends: Mapping[str, int] = {}
+    spent: Spent | None = None
+    repeats: RepeatedScores | None = None
+    until: Stopping | None = None
+    unasked: int = 0
+
+
+def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
+    """The scores of a run as it stands; questions that aren't finished count 0, and those that weren't asked nowhere.
+
+    run: its id, the beginning of it, or `latest`.
+    dataset: whose questions they are, for a run on processed files that was submitted without naming it. Its repeats
+        aren't scored then.
+    official: that dataset's own file, which has all answers.
+    """
+    run_id = resolve_run(connection, run)
+    if dataset is not None:
+        return _rescored(connection, run_id, dataset, official)
+    record = read_run(connection, run_id)
+    scored = scored_questions(connection, record)
+    return replace(_scores(connection, record, scored), repeats=_repeats(connection, record, scored))
+
+
+class JudgedScores(RunScores, frozen=True, kw_only=True):
+    """Scores of a run.
+
+    judges: what each judge says of it; verdicts: what it says itself, where it is a judge's, which no metric scores.
+    """
+
+    judges: tuple[JudgeVerdicts, ...] = ()
+    verdicts: JudgeVerdicts | None = None
+
+
+@operation("scores.show", "GET", "/runs/{run}/scores", Scope.READ)
+def show_scores(run: str, dataset: str | None = None, official: Path | None = None) -> JudgedScores:
+    """Score a run as it stands, with 95 % confidence intervals; a question that isn't finished counts 0.
+
+    One that was cancelled, or left over by a rule or a budget, counts nowhere: `unasked` says how many these are.
+    dataset: of the questions, for a run on processed files that was submitted without naming it; official: that
+    dataset's own file, which has all answers.
+    """
+    with reading() as connection:
+        scores = score(connection, run, dataset=dataset, official=official)
+        record = read_run(connection, scores.run)
+        return JudgedScores(
+            **msgspec.structs.asdict(scores),
+            judges=judge_verdicts(connection, record),
+            verdicts=own_verdicts(connection, record),
+        )
+
+
+def read_scores(connection: Connection, run_id: str) -> RunScores:
+    """The scores of a run as it stands."""
+    record = read_run(connection, run_id)
+    return _scores(connection, record, scored_questions(connection, record))
+
+
+def _repeats(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RepeatedScores | None:
+    """The scores of a run's repeats together, itself included; None where it has none. scored: its own questions."""
+    repeats = runs_of(connection, record)
+    if not repeats:
+        return None
+    own, records = {record.id: by_question(scored)}, {run: read_run(connection, run) for run in repeats}
+    questions = {run: own.get(run) or scores_by_question(connection, each) for run, each in records.items()}
+    is_fixed = all(len(questions[run]) == each.size and not rule_of(each.provenance) for run, each in records.items())
+    scores = {run: {key: each.scores for key, each in of.items()} for run, of in questions.items()}
+    return repeated_scores(scores, repeats[record.id].times, is_fixed=is_fixed)
+
+
+def _scores(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RunScores:
+    progress = read_progress(connection, record.id)
+    return run_scores(record, progress, scored, [each.status for each in scored])
+
+
+def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
+    """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
+    record = read_run(connection, run_id)
+    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED:
+        raise InputError(
+            f"a dataset, one of {', '.join(PROCESSED)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
+            f"{run_id} is on {record.dataset!r}: leave it out or correct it"
+        )
+    # Only some processed files lack answers; for the others no official file is read.
+    published = load_official(dataset, official, f"run {run_id}")
+    corrected = replace(record, dataset=dataset)
+    answered = (_answered(each, published) for each in read_outcomes(connection, run_id))
+    return _scores(connection, corrected, list(scored_of(corrected, answered)))
+
+
+def _answered(question: Outcome, published: Mapping[str, Question]) -> Outcome:
+    """The question with the answers and the kinds of its dataset's own file, if there is one."""
+    if not published:
+        return question
+    if question.key not in published:
+        raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
+    answers = published[question.key]
+    return replace(question, answers=answers.answers, kinds=answers.kinds)
+
+
+def run_scores(
+    record: RunRecord, progress: Progress, scored: Sequence[KindedScores], statuses: Sequence[str]
+) -> RunScores:
+    """The scores of a run from those of its questions; statuses: how far these are."""
+    rule, until = rule_of(record.provenance), None
+    left_over = progress.questions[QuestionStatus.CANCELLED]
+    if rule is None:
+        scored = [each for each, status in zip(scored, statuses, strict=True) if status != QuestionStatus.CANCELLED]
+    else:
+        asked = scored[: leading(statuses)]
+        stop = rule.stops_after([each.scores[rule.metric] for each in asked])
+        scored = asked[:stop]
+        until = Stopping(rule=str(rule), met=stop is not None, questions=len(scored))
+    whole, kinds = kinded_means(scored, interval_of(is_fixed=rule is None and not left_over))
+    return RunScores(
+        run=record.id,
+        system=record.system,
+        dataset=record.dataset,
+        questions=progress.total,
+        finished=progress.questions[QuestionStatus.FINISHED],
+        failed=progress.questions[QuestionStatus.FAILED],
+        unasked=left_over,
+        metrics=whole.metrics,
+        intervals=whole.intervals,
+        kinds=kinds,
+        steps=progress.steps,
+        prompt_tokens=progress.tokens("prompt_tokens"),
+        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
+        generated_tokens=progress.tokens("generated_tokens"),
+        ends=progress.ends,
+        spent=progress.spent,
+        until=until,
+    )
+
+
+# Tables of a run's scores: of all questions, and the main ones by the kinds that its dataset names.
+
+SEQUENTIAL_CAVEAT = (
+    "The questions are in a random order, and the means are over the first of them, up to where the rule stopped the "
+    "run or to the first that hasn't ended. The 95 % intervals are confidence sequences (Waudby-Smith & Ramdas 2024): "
+    "they hold whenever one looks or stops, and are wider than intervals of a fixed number of questions."
+)
+
+
+def caveat_of(scores: RunScores) -> str:
+    """What the intervals of these scores promise."""
+    if scores.until:
+        return SEQUENTIAL_CAVEAT
+    return f"{CAVEAT} {LEFT_OVER_CAVEAT}" if scores.unasked else CAVEAT
+
+
+SHOWN_METRICS = 3
+"""The number of main metrics that a line of 80 columns has room for: the first that the run has."""
+
+SHOWN_KINDS = 20
+
+
+class MetricRow(Struct, frozen=True, kw_only=True):
+    """A metric of a run: its mean over the questions that have it, with a confidence interval, and what it measures.
+
+    value, bounds: these as text, in percent unless the metric counts things; is_main: whether one looks at it first.
+    """
+
+    name: str
+    value: str
+    bounds: str
+    definition: str
+    is_main: bool
+
+
+class KindRow(Struct, frozen=True, kw_only=True):
+    """The questions of a kind: how many, and their means with confidence intervals, in the order of the metrics."""
+
+    kind: str
+    questions: int
+    means: tuple[tuple[float | None, ConfidenceInterval | None], ...]
+
+
+class KindTable(Struct, frozen=True, kw_only=True):
+    """Scores by kind; sort: what the kinds are, e.g. `level`; note: how many smaller kinds aren't shown, if any."""
+
+    sort: str
+    metrics: tuple[str, ...]
+    rows: tuple[KindRow, ...]
+    note: str
+
+
+def until_line(until: Stopping, questions: int) -> str:
+    """How far a run with a rule got, e.g. `stopped by width(answer_f1) < 0.05 after 212 of 1,000 questions`."""
+    of = f"{until.questions:,} of {count(questions, 'question')}"
+    return f"stopped by {until.rule} after {of}" if until.met else f"{until.rule} isn't met after {of}"
+
+
+def metric_rows(scores: RunScores) -> list[MetricRow]:
+    """A row for each metric."""
+    return [
+        MetricRow(
+            name=name,
+            value=shown_mean(name, scores.metrics[name]),
+            bounds=shown_bounds(name, scores.intervals[name]),
+            definition=metric.meaning,
+            is_main=metric.rank is not None and scores.metrics[name] is not None,
+        )
+        for name, metric in METRICS.items()
+    ]
+
+
+def score_sentence(scores: RunScores) -> str:
+    """A run's main scores in one sentence."""
+    if not (names := _main(scores.metrics)):
+        return f"{scores.run}: no question has a published answer or gold paragraphs, so there is nothing to score."
+    parts = [
+        f"{within_sentence(METRICS[name].title)} {percent(scores.metrics[name])}"
+        + (f" ({bounds})" if (bounds := shown_bounds(name, scores.intervals[name])) else "")
+        for name in names
+    ]
+    asked = scores.until.questions if scores.until else scores.questions - scores.unasked
+    said = f"{scores.run}: {', '.join(parts)}, over {count(asked, 'question')}"
+    if (missing := asked - scores.finished) > 0 and not scores.until:
+        said += f", of which {missing:,} without an answer count 0"
+    if scores.unasked and not scores.until:
+        said += f"; {scores.unasked:,} more {'was' if scores.unasked == 1 else 'were'} never asked, and count nowhere"
+    return f"{said}."
+
+
+def shown_mean(name: str, mean: float | None) -> str:
+    """A mean of this metric in percent, or as the number that it is where the metric counts things."""
+    return metric_value(mean, counted=METRICS[name].is_count)
+
+
+def shown_bounds(name: str, interval: ConfidenceInterval | None) -> str:
+    """An interval likewise; empty where there is none."""
+    if interval is None:
+        return ""
+    low, high = interval.low, interval.high
+    return f"{low:.2f} to {high:.2f}" if METRICS[name].is_count else percent_range(low, high)
+
+
+def kind_tables(scores: RunScores) -> Iterator[KindTable]:
+    """A table for each sort of kinds of which the run has several."""
+    metrics = _main(scores.metrics)
+    for sort, parts in scores.kinds.items():
+        if len(parts) > 1:
+            yield _table(sort, parts, metrics)
+
+
+def _main(means: Mapping[str, float | None]) -> tuple[str, ...]:
+    names = (metric.name for metric in main_metrics() if not metric.is_count)
+    return tuple(name for name in names if means[name] is not None)[:SHOWN_METRICS]
+
+
+def _table(sort: str, parts: Mapping[str, MeanScores], metrics: tuple[str, ...]) -> KindTable:
+    rows = tuple(
+        KindRow(
+            kind=kind,
+            questions=part.questions,
+            means=tuple((part.metrics[name], part.intervals[name]) for name in metrics),
+        )
+        for kind, part in islice(parts.items(), SHOWN_KINDS)
+    )
+    left_out = len(parts) - len(rows)
+    note = f"and {count(left_out, 'smaller kind')}, which cotrail score --json has too" if left_out else ""
+    return KindTable(sort=sort, metrics=metrics, rows=rows, note=note)

@@ -1,0 +1,225 @@
+"""Steps as terminals, pages and programs show them, and what of one a fork can edit."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from cotrail.common.humanize import count, duration
+from cotrail.common.structs import dotted
+from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.registry import view_of
+from cotrail.core.results import Generated
+from cotrail.core.views import Facts, FoundParagraph, FoundParagraphs, Note, Part, View
+from cotrail.errors import CotrailError, InputError
+from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from cotrail.models.queries.runs import RunRecord, resolve_run
+from cotrail.models.queries.traces import (
+    StepFacts,
+    TracedStep,
+    find_step,
+    read_question,
+    read_questions,
+    rebuild_prompt,
+)
+from cotrail.models.queries.traces import TracedQuestion as TracedQuestion
+from cotrail.models.schema.database import unanswered
+from cotrail.models.schema.states import QuestionStatus as QuestionStatus
+from cotrail.models.schema.states import StepState as StepState
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
+from cotrail.services.runs.labels import find_run
+from cotrail.services.store import reading
+
+
+class ShownStep(StepFacts, frozen=True, kw_only=True):
+    """A step with its view, in which the paragraphs found are marked as new and as gold."""
+
+    view: View
+
+    @property
+    def pending(self) -> str:
+        """Its state, where its parts aren't what came of it; empty where they are."""
+        return "" if self.view.parts and self.state == StepState.FINISHED else self.state
+
+    @property
+    def words(self) -> Iterator[str]:
+        """What all steps have, in words: displays say it behind the `Facts` of a view."""
+        if self.milliseconds is not None:
+            yield f"computed in {duration(self.milliseconds / 1000)}"
+        if self.attempts > 1:
+            yield count(self.attempts, "attempt")
+        if self.adopted:
+            yield "adopted from another run"
+
+
+def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
+    """The question's steps in their order."""
+    collected = {(each.step, each.paragraph.digest) for each in question.collected}
+
+    def mark(hit: FoundParagraph, step: int) -> FoundParagraph:
+        return replace(hit, new=(step, hit.digest) in collected, gold=is_gold(hit.paragraph, question.gold))
+
+    for step in question.steps:
+        # Of a model that gave no answer there is what it wrote instead.
+        written = step.failure.written if step.failure else None
+        view = view_of(step.action, step.result or written)
+        parts = (
+            FoundParagraphs(hits=tuple(mark(hit, step.sequence) for hit in part.hits))
+            if isinstance(part, FoundParagraphs)
+            else part
+            for part in view.parts
+        )
+        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *_meant(step, parts))))
+
+
+def _edit(step: StepFacts) -> Iterator[Note]:
+    """What stands in the place of a part of what the system asked for; a text shows as what came out of the step."""
+    if step.edit and step.edit.query is not None:
+        yield Note(text=f"searched for “{step.edit.query}” instead, as {step.edit.by} wrote")
+    elif step.edit and step.edit.prompt is not None:
+        yield Note(text=f"shown another prompt than the system's, as {step.edit.by} wrote it")
+    elif step.edit:
+        yield Note(text=f"written by {step.edit.by}, and not by the model")
+
+
+def _meant(step: StepFacts, parts: Iterable[Part]) -> Iterator[Any]:
+    """The parts that mean something: nobody counted tokens of a text that a person gave."""
+    was_given = step.edit is not None and step.edit.text is not None
+    yield from (part for part in parts if not (was_given and isinstance(part, Facts)))
+
+
+class StepParts(Struct, frozen=True, kw_only=True):
+    """A step of a question.
+
+    steps: it, behind those before it.
+    query, text, prompt: its parts as they were carried out; None of a step that has no such part, and of a prompt that
+        can't be rebuilt. text: with the stop string that ended it; empty where nothing was written.
+    model, temperature, seed, settings: those of its run, the system's settings by their dotted paths.
+    """
+
+    run: str
+    question_id: str
+    question: str
+    step: int
+    kind: str
+    steps: tuple[ShownStep, ...]
+    query: str | None
+    text: str | None
+    prompt: str | None
+    model: str
+    temperature: float
+    seed: int
+    settings: dict[str, Any]
+
+
+@operation("forks.parts", "GET", "/runs/{run}/questions/{question}/steps/{step}/parts", Scope.READ)
+def show_step_parts(run: str, question: str, step: int) -> StepParts:
+    """Give what of a step a fork can edit, and with which model and settings the fork would go on."""
+    with reading() as connection:
+        record = find_run(connection, run)
+        traced = read_question(connection, record.id, question)
+        if not 0 <= step < len(traced.steps):
+            raise InputError(f"question {traced.key} has no step {step}; its steps are 0 to {len(traced.steps) - 1}")
+        found, shown = traced.steps[step], list(shown_steps(traced))
+        return StepParts(
+            run=record.id,
+            question_id=traced.key,
+            question=traced.text,
+            step=step,
+            kind=found.kind,
+            steps=tuple(shown[max(0, step - BEFORE) : step + 1]),
+            query=found.query,
+            text=_text(found),
+            prompt=_prompt(connection, record, traced.key, found),
+            model=record.model_name,
+            temperature=record.temperature,
+            seed=record.seed,
+            settings=dict(dotted(record.settings)),
+        )
+
+
+def facts_of(step: StepFacts) -> dict[str, Any]:
+    """What all steps have, by field."""
+    return {name: getattr(step, name) for name in StepFacts.__struct_fields__}
+
+
+# Traces of questions, also while workers still carry them out.
+
+
+def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
+    """A run's questions with what is recorded of them so far; none where the database has just stopped answering."""
+    try:
+        with engine.connect() as connection:
+            return list(read_questions(connection, run))
+    except SQLAlchemyError as error:
+        if unanswered(error):
+            return []
+        raise
+
+
+# A step before it is tried again: what of it a fork can edit, and with what the fork would go on.
+
+# The exact prompts of steps.
+
+NAMED = "a step is named by RUN QUESTION STEP, or by its id alone"
+"""What is said where it isn't."""
+
+
+class StepPrompt(Struct, frozen=True, kw_only=True):
+    """The exact prompt of a step."""
+
+    run: str
+    question: str
+    step: int
+    prompt: str
+
+
+def step_prompt(connection: Connection, run: str, question: str | None = None, step: int | None = None) -> StepPrompt:
+    """The prompt of a step, which is named by its run, question and number, or by its id in the table `steps` alone.
+
+    Raises InputError where it has no prompt, and CotrailError where the store no longer holds what the model saw.
+    """
+    if question is not None and step is not None:
+        named = resolve_run(connection, run), question, step
+    elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
+        named = find_step(connection, int(run))
+    else:
+        raise InputError(NAMED)
+    return StepPrompt(run=named[0], question=named[1], step=named[2], prompt=rebuild_prompt(connection, *named))
+
+
+BEFORE = 3
+"""The steps before it that are shown, so that a reader sees where it stands."""
+
+
+def _text(step: TracedStep) -> str | None:
+    if not isinstance(step.action, Prompted):
+        return None
+    return f"{step.result.text}{step.result.stop}" if isinstance(step.result, Generated) else ""
+
+
+def _prompt(connection: Connection, record: RunRecord, question: str, step: TracedStep) -> str | None:
+    if not isinstance(step.action, Prompted):
+        return None
+    try:
+        return rebuild_prompt(connection, record.id, question, step.sequence)
+    except CotrailError:
+        return None
+
+
+@operation("questions.prompt", "GET", "/runs/{run}/questions/{question}/steps/{step}/prompt", Scope.READ)
+def show_prompt(run: str, question: str, step: int) -> StepPrompt:
+    """Give the exact prompt of a step, byte for byte as the model saw it."""
+    with reading() as connection:
+        return step_prompt(connection, run, question, step)
+
+
+@operation("audits.prompt", "GET", "/steps/{step}/prompt", Scope.READ)
+def show_prompt_of(step: str) -> StepPrompt:
+    """Give the exact prompt of a step, by its id in the table `steps`."""
+    with reading() as connection:
+        return step_prompt(connection, step)

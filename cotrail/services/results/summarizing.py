@@ -1,0 +1,250 @@
+"""Summaries of questions that have ended, computed from their traces, and of runs all of whose questions have."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, RowMapping
+
+from cotrail.core.history import LIMIT
+from cotrail.core.money import NOTHING_SPENT, Spent
+from cotrail.core.results import Generated, Result
+from cotrail.errors import InputError, UnknownNameError
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.metrics.metric import QuestionScores
+from cotrail.evaluation.metrics.question_scores import Score, mean_scores, scorer
+from cotrail.evaluation.metrics.registry import METRICS, main_metrics
+from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
+from cotrail.models.commands.summarizing import VERSION, begin, complete, next_questions, write_counts, write_summaries
+from cotrail.models.queries.question_summaries import (
+    Outcome,
+    SummaryCounts,
+    count_summaries,
+    read_question_scores,
+    read_summarized,
+)
+from cotrail.models.queries.runs import RunRecord, RunSummary, read_run
+from cotrail.models.queries.traces import TracedQuestion, read_traced
+from cotrail.models.queries.usage import read_spent_by_question
+from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.services.results.question_records import details_of, explained, verdict_of
+from cotrail.services.runs.progress import PartialScore
+from cotrail.systems.registry import recorded_system
+
+# The mean of a metric over questions of a run, as lists and tiles show it.
+
+
+class MeanScore(Struct, frozen=True, kw_only=True):
+    """A mean with its 95 % interval, None where there is none.
+
+    title, meaning: of the metric; counted: whether it is a number without a bound, rather than a share.
+    partial: whether it is of the first questions of a run that goes on.
+    """
+
+    metric: str
+    title: str
+    meaning: str
+    mean: float
+    low: float | None
+    high: float | None
+    counted: bool = False
+    partial: bool = False
+
+
+def mean_score(name: str, mean: float, interval: ConfidenceInterval | None, *, partial: bool = False) -> MeanScore:
+    """The mean of the metric of this name."""
+    metric = METRICS[name]
+    return MeanScore(
+        metric=name,
+        title=metric.title,
+        meaning=metric.meaning,
+        mean=mean,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        counted=metric.is_count,
+        partial=partial,
+    )
+
+
+def partial_means(scores: tuple[PartialScore, ...]) -> tuple[MeanScore, ...]:
+    """The scores so far of a run that goes on."""
+    return tuple(mean_score(each.metric, each.mean, each.interval, partial=True) for each in scores)
+
+
+AT_ONCE = 100
+"""The number of questions summarized in one transaction."""
+
+
+class Goes(Protocol):
+    """Says whether to go on."""
+
+    def __call__(self) -> bool: ...  # noqa: D102
+
+
+def for_seconds(seconds: float) -> Goes:
+    """Go on for so long."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() < until
+
+
+def summarize(engine: Engine, run_id: str, goes: Goes) -> bool:
+    """Summarize the questions of a run that have ended since; returns whether none is left.
+
+    goes: asked before each further chunk; what was done until then is written.
+    """
+    with engine.begin() as connection:
+        begun = begin(connection, run_id, VERSION)
+        record = read_run(connection, run_id)
+    done, left = 0, True
+    for number in _chunks(engine, record):
+        done += number
+        left = number == AT_ONCE
+        if not left or not goes():
+            break
+    closes = not left and record.digest is not None
+    # Where it closes, another process may have been killed before it wrote them.
+    if done or begun or closes:
+        with engine.begin() as connection:
+            write_counts(connection, run_id, msgspec.to_builtins(count_summaries(connection, run_id)))
+    if not left and record.digest is not None:
+        _complete(engine, record, record.digest)
+    return not left
+
+
+def _chunks(engine: Engine, record: RunRecord) -> Iterator[int]:
+    """Summarize a chunk at each `next`; yields its number of questions."""
+    score: Score = scorer_of(record) or without_scores
+    paragraphs = ParagraphCache()
+    while True:
+        with engine.connect() as connection:
+            ended = next_questions(connection, record.id, VERSION, AT_ONCE)
+            ids = sorted(each.id for each in ended)
+            rows = summaries_of(connection, record, ids, score, paragraphs) if ended else {}
+        with engine.begin() as connection:
+            write_summaries(connection, record.id, ended, rows)
+        yield len(ended)
+
+
+def summaries_of(
+    connection: Connection, record: RunRecord, ids: Sequence[int], score: Score, paragraphs: ParagraphCache
+) -> dict[int, Mapping[str, Any]]:
+    """The rows of questions that have ended, by their ids, which are sorted as their places are."""
+    spent = read_spent_by_question(connection, record.id, ids)
+    traced = read_traced(connection, ids, paragraphs)
+    return {
+        id_: {
+            "question_id": id_,
+            "run_id": record.id,
+            "version": VERSION,
+            **_summary(record, question, score(question), spent.get(id_, NOTHING_SPENT)),
+        }
+        for id_, question in zip(ids, traced, strict=True)
+    }
+
+
+def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores, spent: Spent) -> Mapping[str, Any]:
+    details = details_of(record, question)
+    explanation = explained(record, question, details, scores)
+    return {
+        "outcome": _outcome(question, verdict_of(question, details, scores), scores),
+        "cause": explanation.cause.slug if explanation else None,
+        "f1": scores["answer_f1"],
+        "recall": scores["paragraph_recall"],
+        "scores": {name: value for name, value in scores.items() if value is not None},
+        "limited": question.ended_by.startswith(LIMIT),
+        "steps": sum(step.state in _DONE for step in question.steps),
+        "retries": sum(max(step.attempts - 1, 0) for step in question.steps),
+        "tokens": sum(_tokens(step.result) for step in question.steps),
+        "milliseconds": sum(step.milliseconds or 0.0 for step in question.steps),
+        "cost": spent.dollars,
+    }
+
+
+_DONE = (StepState.FINISHED, StepState.FAILED)
+
+
+def _tokens(result: Result | None) -> int:
+    return result.prompt_tokens + result.generated_tokens if isinstance(result, Generated) else 0
+
+
+def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> Outcome:
+    if question.status == QuestionStatus.CANCELLED:
+        return "cancelled"
+    if question.status == QuestionStatus.FAILED:
+        return "failed"
+    if verdict == "wrong":
+        return "partly" if scores["answer_f1"] else "wrong"
+    return "right" if verdict == "right" else "unscored"
+
+
+def scorer_of(record: RunRecord) -> Score | None:
+    """What scores the run's questions; None where this process lacks its dataset."""
+    try:
+        return scorer(record, recorded_system)
+    except (UnknownNameError, InputError):
+        return None
+
+
+def without_scores(_: object) -> QuestionScores:
+    """Scores nothing."""
+    return dict.fromkeys(METRICS)
+
+
+def _complete(engine: Engine, record: RunRecord, digest: str) -> None:
+    with engine.begin() as connection:
+        complete(connection, record.id, digest, scores_of(connection, record))
+
+
+def scores_of(connection: Connection, record: RunRecord) -> dict[str, Any]:
+    """The scores of a run all of whose questions are summarized, by their metrics, as they stand with it."""
+    return {each.metric: msgspec.to_builtins(each) for each in _means(connection, record)}
+
+
+def _means(connection: Connection, record: RunRecord) -> Iterator[MeanScore]:
+    """The run's scores, as `cotrail.services.results.scoring` has them."""
+    ended = read_question_scores(connection, record.id)
+    rule = rule_of(record.provenance)
+    # A rule leaves over what follows, and so a gap ends its questions; a budget or a person may leave gaps.
+    asked = filter if rule is None else takewhile
+    scored = [dict.fromkeys(METRICS) | each.scores for each in asked(lambda each: each.outcome != "cancelled", ended)]
+    if rule is not None:
+        scored = scored[: rule.stops_after([each[rule.metric] for each in scored])]
+    left_over = any(each.outcome == "cancelled" for each in ended)
+    means = mean_scores(scored, interval_of(is_fixed=rule is None and not left_over))
+    for metric in main_metrics():
+        if (mean := means.metrics[metric.name]) is not None:
+            yield mean_score(metric.name, mean, means.intervals[metric.name])
+
+
+# How far a run's questions are summarized, and how they came out in numbers.
+
+SMALL = 200
+"""The number of questions that have ended up to which a run is summarized when somebody asks for it."""
+
+
+def ended(summary: RunSummary) -> int:
+    """The number of a run's questions that have ended."""
+    open_ones = summary.questions[QuestionStatus.OPEN] + summary.questions[QuestionStatus.BLOCKED]
+    return sum(summary.questions.values()) - open_ones
+
+
+def is_current(row: RowMapping, digest: str | None) -> bool:
+    """Whether a run's summaries are by today's rules, and of the run as it is sealed by this digest, or not yet."""
+    return bool(row["version"] == VERSION and row["digest"] == digest)
+
+
+def is_due(connection: Connection, summary: RunSummary) -> bool:
+    """Whether questions of the run have ended that aren't summarized, or the run was sealed since."""
+    row = read_summarized(connection, [summary.run.id]).get(summary.run.id)
+    if row is None or not is_current(row, summary.run.digest):
+        return True
+    return counts_in(row).questions != ended(summary) or (row["digest"] is not None and not row["complete"])
+
+
+def counts_in(row: RowMapping | None) -> SummaryCounts:
+    """The numbers of a run's summarized questions; none where none is."""
+    return msgspec.convert(row["counts"], SummaryCounts, strict=False) if row else SummaryCounts()

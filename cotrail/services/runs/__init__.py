@@ -1,0 +1,11 @@
+"""Runs: submitted, forked, repeated, judged, steered, watched and removed; jobs, and the conduct of experiments.
+
+A request (`requests`) becomes a run by `submission`: `composing` pins what decides its results, `runnable` refuses what
+is certain to be blocked, `planning` seals its plan, `labels` names it, `estimating` says what it may take. `asking` is
+for one question alone. Other ways to a run are `forking`, `repeating`, `judging` and, for experiments (`experiments`),
+`conducting`.
+
+A run goes on under `control`, is followed by `watching`, with its `progress` and `speed`, and event by event by
+`following` (`live_hub`, `live_events`); `workers` carry it out. What it came to is read by `scores` and, for papers,
+`recorded`. Work that isn't a run's are `jobs`, each carried out by a process (`job_process`).
+"""

@@ -1,0 +1,135 @@
+"""A run: how it stands, and its questions by how they came out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
+
+from cotrail.common.humanize import moment
+from cotrail.services.results import plans, runs, summaries
+from cotrail.services.results.plans import planned
+from cotrail.services.results.questions import QuestionStatus
+from cotrail.services.results.reports.charts import counted_causes, lengths
+from cotrail.services.results.reports.run_report import Plot
+from cotrail.services.results.runs import RunOverview
+from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
+from cotrail.viewer.links import link
+from cotrail.viewer.page import Shown, page
+
+ON_A_PAGE = 50
+
+Text = Annotated[str, Meta(max_length=200)]
+Show = Literal["right", "partly", "wrong", "unscored", "failed", "blocked", "open", "cancelled"]
+
+OUTCOMES: Mapping[Outcome, str] = {
+    "right": "right",
+    "partly": "partly right",
+    "wrong": "wrong",
+    "unscored": "not scored",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+STATUSES: Mapping[QuestionStatus, str] = {QuestionStatus.BLOCKED: "blocked", QuestionStatus.OPEN: "not finished"}
+TRAITS: Mapping[Trait, str] = {
+    "gold-missing": "gold missing",
+    "limited": "ended by a limit",
+    "retried": "retried",
+    "slow": "slow",
+    "long": "long",
+    "costly": "costly",
+}
+"""How the sorts of questions are called."""
+
+CAUSES: Mapping[summaries.CauseName, str] = {
+    "no-answer": "no answer",
+    "answer-form-only": "answer form only",
+    "reader-wrong": "reader wrong",
+    "limit": "limit",
+    "gold-never-found": "gold never found",
+    "found-but-not-shown": "found but not shown",
+    "contradicted": "contradicted",
+    "shown-but-not-used": "shown but not used",
+    "unexplained": "unexplained",
+}
+
+
+class Choice(NamedTuple):
+    """A sort of questions to choose: its name in the address, what it is called, how many there are."""
+
+    name: str
+    title: str
+    questions: int
+
+
+@page("/runs/{run}")
+def show(
+    run: str,
+    show: Show | None = None,
+    cause: summaries.CauseName | None = None,
+    trait: Sequence[Trait] = (),
+    text: Text = "",
+    sort: Order = "position",
+    after: str | None = None,
+) -> Shown:
+    """A run, with a page of its questions; show, cause, trait: by which sorts these are chosen."""
+    overview = runs.show_overview(run)
+    found = summaries.list_summaries(
+        overview.run,
+        outcome=[each for each in OUTCOMES if each == show],
+        status=[each for each in STATUSES if each == show],
+        cause=[cause] if cause else [],
+        trait=trait,
+        text=text,
+        order=sort,
+        limit=ON_A_PAGE,
+        after=after,
+    )
+    values = {
+        "run": overview,
+        "found": found,
+        "outcomes": list(_outcomes(found, show)),
+        "by_cause": [Choice(name, title, found.counts.causes.get(name, 0)) for name, title in CAUSES.items()],
+        "by_trait": [Choice(name, title, found.counts.traits.get(name, 0)) for name, title in TRAITS.items()],
+        "cause_titles": CAUSES,
+        "chosen": {"show": show, "cause": cause, "trait": trait, "text": text, "sort": sort, "after": after},
+        "plots": list(_plots(found)),
+        "causes": counted_causes(found.counts.causes),
+        "submitted": moment(overview.created_at),
+        "priced": found.counts.cost is not None,
+    }
+    return Shown(template="run.html", section="runs", values=values, events=_events(overview))
+
+
+@page("/runs/{run}/plan")
+def plan(run: str) -> Shown:
+    """The plan of a run, and where the run departed from it."""
+    described = plans.show_plan(run)
+    values = {"run": described.run, "plan": described, "planned": list(planned(described))}
+    return Shown(template="run-plan.html", section="runs", values=values | {"submitted": moment(described.sealed)})
+
+
+@page("/runs/{run}/costs")
+def costs(run: str) -> Shown:
+    """What a run asked for and what it spent, by the kinds of its steps."""
+    return Shown(template="run-costs.html", section="runs", values={"run": runs.show_run(run)})
+
+
+def _outcomes(found: QuestionSummaries, chosen: Show | None) -> Iterator[Choice]:
+    """The ways to come out that there are, and the one that is chosen."""
+    for outcome, title in OUTCOMES.items():
+        if (number := found.counts.outcomes.get(outcome, 0)) or outcome == chosen:
+            yield Choice(outcome, title, number)
+    for status, title in STATUSES.items():
+        if (number := found.statuses[status]) or status == chosen:
+            yield Choice(status, title, number)
+
+
+def _plots(found: QuestionSummaries) -> Iterator[Plot]:
+    tight, broad = lengths(found.counts.lengths), lengths(found.counts.lengths, broad=True)
+    if len(found.counts.lengths) > 1:
+        title = "Questions by the number of their steps"
+        yield Plot(title=title, kind="bars", across="steps", tight=tight, broad=broad)
+
+
+def _events(run: RunOverview) -> str:
+    return link("v1", "runs", run.run, "events", after=run.place) if run.goes_on else ""

@@ -1,1 +1,0 @@
-"""Who asks, in the name of which project, and what that allows."""

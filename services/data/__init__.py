@@ -1,1 +1,0 @@
-"""Data that is built: demonstrations and samples of questions."""

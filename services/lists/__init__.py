@@ -1,1 +1,0 @@
-"""Lists of what there is: runs, systems, models, datasets, corpora, workers."""

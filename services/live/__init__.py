@@ -1,1 +1,0 @@
-"""What happens to runs, told to those who follow them while it happens."""

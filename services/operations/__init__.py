@@ -1,1 +1,0 @@
-"""What can be asked of cotrail, whichever the door: each operation is a function, and its route over HTTP."""

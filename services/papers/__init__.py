@@ -1,1 +1,0 @@
-"""Experiments: their files, the schedule of their runs, and its conduct."""

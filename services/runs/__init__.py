@@ -1,1 +1,0 @@
-"""Runs: submitted, forked, steered, watched and removed."""

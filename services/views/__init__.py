@@ -1,1 +1,0 @@
-"""Views of what runs recorded: traces, scores, exports and reports."""

@@ -1,1 +1,0 @@
-"""Reports of runs and experiments: tables, figures and pages."""

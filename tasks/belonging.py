@@ -5,6 +5,7 @@ for ever without a word. So the database has a token, and its Redis has the same
 process that leads puts it there, and all others compare.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from cotrail.errors import OutdatedError
 from cotrail.models.schema.deployment import check_version, deployment
 from cotrail.tasks.broker_health import TOKEN_KEY, client_of, impatient, token_in
 from cotrail.tasks.routing import BROKER_ERRORS
+
+logger = logging.getLogger(__name__)
 
 REFILL_SECONDS = 10.0
 """How long the tokens may differ: a Redis that was emptied has it again with the next sweep of maintenance."""
@@ -34,18 +37,26 @@ class Belonging:
         self._prefix = prefix
         self._differs_since: float | None = None
         self._shared: str | None = None
+        self._is_away = False
 
     def check(self) -> bool:
         """Compare, for a process that doesn't lead; returns False while that is undecided, as Redis may be refilled.
 
-        A Redis that doesn't answer tells nothing.
+        A Redis that doesn't answer decides nothing; that it is away is logged once, until it answers again.
         """
         recorded, address = self._recorded()
+        if recorded is None:
+            return True
         try:
-            if recorded is None or self._found() == recorded:
-                self._differs_since = None
-                return True
-        except BROKER_ERRORS:
+            found = self._found()
+        except BROKER_ERRORS as error:
+            if not self._is_away:
+                logger.warning("the broker doesn't answer, waiting for it: %s", error)
+            self._is_away = True
+            return True
+        self._is_away = False
+        if found == recorded:
+            self._differs_since = None
             return True
         now = time.monotonic()
         self._differs_since = self._differs_since or now

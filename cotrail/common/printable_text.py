@@ -107,6 +107,10 @@ _IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 """Characters that JSON doesn't escape, though a terminal or page would interpret them."""
 
 
+_UNSEEN = frozenset("CZ")
+"""Major categories of Unicode whose characters leave nothing to be seen: controls, formats, separators."""
+
+
 def printable(text: str) -> str:
     """Remove everything that a terminal or a browser would interpret; lines and tabs stay."""
     return isolated(without_commands(text))
@@ -137,6 +141,11 @@ def cut(text: str, characters: int) -> str:
         return line
     head = line[: characters - 1]
     return (head.rsplit(" ", 1)[0] if " " in head[characters // 2 :] else head) + "…"
+
+
+def visible(text: str) -> str:
+    """The text, or `(blank)` where nothing of it can be seen: for what a heading or a link is named by."""
+    return text if any(unicodedata.category(each)[0] not in _UNSEEN for each in text) else "(blank)"
 
 
 def one_line(text: str) -> str:

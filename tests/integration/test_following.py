@@ -157,14 +157,14 @@ def test_a_hundred_followers_cost_the_statements_of_one(
     monkeypatch.setattr(Hub, "_start", lambda _: None)
     run_to_end(ledger, begin(engine, 2, id=RUN)[:1])
     spent = []
-    for followers in (1, 100):
+    for followers in (1, 1, 100):  # the first look may open the store
         hub = Hub()
         for _ in range(followers):
             hub.attach(Subject(RUN), Subscriber(START, lambda: None))
         with counted(engine) as statements:
             hub.look()
         spent.append(len(statements))
-    assert spent[0] == spent[1] < 15
+    assert spent[1] == spent[2] < 15
 
 
 @contextmanager

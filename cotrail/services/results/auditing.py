@@ -32,8 +32,9 @@ from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import HERE, operation
-from cotrail.services.results.summarizing import AT_ONCE, is_current, scorer_of, scores_of, summaries_of, without_scores
+from cotrail.services.results.summarizing import AT_ONCE, is_current, scores_of, summaries_of
 from cotrail.services.runs.labels import find_run
+from cotrail.services.runs.scores import scorer_of, without_scores
 from cotrail.services.store import reading
 
 # What of a run is sealed, by which digests, and since when.

@@ -24,7 +24,7 @@ from cotrail.services.results.reasoning import FoundGold, gold_paragraphs
 from cotrail.services.results.steps import ShownStep, facts_of, shown_steps
 from cotrail.services.results.verdicts import NO_VERDICTS, Verdict, verdicts_by_question
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.scores import scores_of
+from cotrail.services.runs.scores import shown_scores
 from cotrail.services.store import reading
 
 Format = Literal["jsonl", "hotpotqa", "musique"]
@@ -187,7 +187,7 @@ def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
         "gold_answers": question.answers,
         "kinds": question.kinds,
         "gold_paragraphs": gold_paragraphs(question, record.dataset),
-        "scores": scores_of(record, question),
+        "scores": shown_scores(record, question),
         "reason": question.reason,
         "sentences": question.sentences,
         "details": question.details,

@@ -36,7 +36,7 @@ from cotrail.services.results.reasoning import turns
 from cotrail.services.results.reports.pages import ReportedStep, anchor_of, reported_step
 from cotrail.services.results.steps import shown_steps
 from cotrail.services.results.verdicts import Verdict, verdicts_on
-from cotrail.services.runs.scores import scores_of
+from cotrail.services.runs.scores import shown_scores
 from cotrail.services.store import reading
 
 
@@ -358,7 +358,7 @@ def _differing(first: SideStep, second: SideStep) -> tuple[SideStep, SideStep]:
 
 
 def _answer(connection: Connection, record: RunRecord, traced: TracedQuestion, name: str) -> SideAnswer:
-    scores = {} if traced.judged else scores_of(record, traced)
+    scores = {} if traced.judged else shown_scores(record, traced)
     return SideAnswer(
         run=record.id,
         name=name,

@@ -30,7 +30,7 @@ from cotrail.services.results.reasoning import FoundGold, gold_paragraphs, names
 from cotrail.services.results.steps import ShownStep, shown_steps
 from cotrail.services.results.verdicts import Verdict, verdicts_on
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.scores import scores_of
+from cotrail.services.runs.scores import shown_scores
 from cotrail.services.store import reading
 
 
@@ -82,7 +82,7 @@ def read_shown(
 def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ShownQuestion:
     """A question as it stands; verdicts: what judges say of its answer. Takes long of long texts, and no connection."""
     graded = bool(traced.judged)
-    scores = {} if graded else scores_of(record, traced)
+    scores = {} if graded else shown_scores(record, traced)
     details = None if graded else details_of(record, traced)
     return ShownQuestion(
         run=record.id,

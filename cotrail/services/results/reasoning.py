@@ -12,7 +12,7 @@ from cotrail.core.actions.generate import REASON
 from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.questions import GoldParagraph
 from cotrail.core.views import name_of
-from cotrail.data.datasets.registry import scoring_of
+from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted, fold_of, gold_key, paragraph_keys
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
@@ -252,7 +252,12 @@ class FoundGold(Struct, frozen=True, kw_only=True):
 
 
 def gold_paragraphs(question: TracedQuestion, dataset: str) -> tuple[FoundGold, ...]:
-    """The gold paragraphs that count in the question's paragraph recall, in the dataset's order."""
+    """The gold paragraphs that count in the question's paragraph recall, in the dataset's order.
+
+    None where the dataset is unknown here: how its paragraphs are compared is unknown too.
+    """
+    if dataset not in DATASETS:
+        return ()
     fold = fold_of(scoring_of(dataset))
     once = {gold_key(each, fold): each for each in reversed(counted(question.gold, question.pinned))}
     if not once:

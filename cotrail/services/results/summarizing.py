@@ -12,10 +12,9 @@ from sqlalchemy import Connection, Engine, RowMapping
 from cotrail.core.history import LIMIT
 from cotrail.core.money import NOTHING_SPENT, Spent
 from cotrail.core.results import Generated, Result
-from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.question_scores import Score, mean_scores, scorer
+from cotrail.evaluation.metrics.question_scores import Score, mean_scores
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
 from cotrail.models.commands.summarizing import VERSION, begin, complete, next_questions, write_counts, write_summaries
@@ -33,7 +32,7 @@ from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.services.results.question_records import details_of, explained, verdict_of
 from cotrail.services.runs.progress import PartialScore
-from cotrail.systems.registry import recorded_system
+from cotrail.services.runs.scores import scorer_of, without_scores
 
 # The mean of a metric over questions of a run, as lists and tiles show it.
 
@@ -179,19 +178,6 @@ def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> 
     if verdict == "wrong":
         return "partly" if scores["answer_f1"] else "wrong"
     return "right" if verdict == "right" else "unscored"
-
-
-def scorer_of(record: RunRecord) -> Score | None:
-    """What scores the run's questions; None where this process lacks its dataset."""
-    try:
-        return scorer(record, recorded_system)
-    except (UnknownNameError, InputError):
-        return None
-
-
-def without_scores(_: object) -> QuestionScores:
-    """Scores nothing."""
-    return dict.fromkeys(METRICS)
 
 
 def _complete(engine: Engine, record: RunRecord, digest: str) -> None:

@@ -11,11 +11,12 @@ from cotrail.common.processes import usable_cores
 from cotrail.core.actions.registry import finds_paragraphs, has_prompt
 from cotrail.core.history import LIMIT
 from cotrail.core.money import Spent
-from cotrail.errors import UnavailableError
+from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work, cost
 from cotrail.evaluation.experiments.costs import outcomes as outcomes
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, scorer
+from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, Score, scorer
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord
@@ -64,6 +65,24 @@ def by_question(scored: Iterable[Scored]) -> dict[str, KindedScores]:
 def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
     """The scores of a run's question by the metrics of its dataset."""
     return scorer(record, recorded_system)(question)
+
+
+def shown_scores(record: RunRecord, question: Scorable) -> QuestionScores:
+    """The same for a reader of the question: without any where its dataset is unknown here."""
+    return (scorer_of(record) or without_scores)(question)
+
+
+def scorer_of(record: RunRecord) -> Score | None:
+    """What scores the run's questions; None where this process lacks its dataset."""
+    try:
+        return scorer(record, recorded_system)
+    except (UnknownNameError, InputError):
+        return None
+
+
+def without_scores(_: object) -> QuestionScores:
+    """Scores nothing."""
+    return dict.fromkeys(METRICS)
 
 
 def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> KindedScores:

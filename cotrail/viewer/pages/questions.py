@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.core.money import shown_dollars
+from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import CotrailError, InputError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.actor import Scope, actor
@@ -59,6 +60,7 @@ def show(run: str, question: str, turns: int = 0, fold: Fold | None = None, find
     seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
     values = {
         "shown": shown,
+        "knows_dataset": shown.dataset in DATASETS,
         "place": questions.show_place(run, question),
         "turns": every,
         "pages": pages,

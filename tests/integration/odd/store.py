@@ -253,6 +253,9 @@ STATES: dict[str, State] = {
     "until": _until,
     "gone-system": _of_a_gone_system,
     "gone-dataset": lambda engine, run: ended(engine, run, asked("q", "r"), finding(FOUND, writes()), dataset="gone"),
+    "gone-dataset-rethinking": lambda engine, run: ended(
+        engine, run, asked("q", "r"), finding(FOUND, writes()), find_system("rethinking"), dataset="gone"
+    ),
     "odd-ids": lambda engine, run: ended(
         engine, run, asked(".", "..", "1", "a/../b", "x" * 2000), finding(FOUND, writes())
     ),

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 LOOKED_AT = ("rethinking-v1", "searchain-v1", "probtree-v1", "tool-agent-v1", "zero-shot-v1")
 """Systems whose pages have parts of their own, and one that searches nothing."""
 
-UNSCORED = frozenset({"gone-dataset"})
-"""Runs whose questions have no page here: it says that their dataset isn't there, as 404."""
-
 
 @pytest.fixture
 def url(here: None) -> Iterator[str]:
@@ -58,7 +55,7 @@ def _pages(odd: Engine) -> Iterator[str]:
         ).all()
     for run, key in {row.id: row.key for row in rows}.items():  # the last question of each
         yield f"/runs/{quote(run)}"
-        if key is not None and run not in UNSCORED:
+        if key is not None:
             yield f"/runs/{quote(run)}/questions/{quote(key, safe='')}"
 
 

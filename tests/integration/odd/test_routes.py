@@ -73,7 +73,7 @@ def places(odd: Engine) -> Mapping[str, Sequence[Mapping[str, str]]]:
 def _steps(run: str, key: str, ids: Sequence[int]) -> Iterator[dict[str, str]]:
     yield {"run": run, "question": key}
     for number in sorted({0, len(ids) - 1}) if ids else ():
-        yield {"run": run, "question": key, "step": str(number + 1), "id": str(ids[number])}
+        yield {"run": run, "question": key, "step": str(number), "id": str(ids[number])}
 
 
 def _addresses(name: str, path: str, values: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.canonical_json import shortened
-from cotrail.common.printable_text import cut, one_line, printable
+from cotrail.common.printable_text import cut, one_line, printable, visible
 from cotrail.core.views import (
     Facts,
     FoundParagraph,
@@ -81,6 +81,7 @@ def environment(*loaders: "BaseLoader") -> "Environment":
         "shortened": shortened,
         "breakable": _breakable,
         "brief": _brief,
+        "visible": visible,
         "where": where,
         "verdict": verdict_words,
     }

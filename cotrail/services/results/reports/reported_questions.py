@@ -11,7 +11,7 @@ from cotrail.common.humanize import percent
 from cotrail.common.printable_text import cut, one_line
 from cotrail.core.paragraphs import Paragraph
 from cotrail.core.views import name_of
-from cotrail.data.datasets.registry import scoring_of
+from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.evaluation.causes.cause import Cause, CauseLabel, Explanation
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.metric import QuestionScores
@@ -142,7 +142,8 @@ def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Pa
 def _prediction(
     each: WeighedPrediction, weighing: Weighing, answers: Sequence[str], dataset: str
 ) -> ReportedPrediction:
-    scores = answer_scores(scoring_of(dataset), each.prediction, answers)
+    # Where the dataset is unknown here, nothing says which predictions are right.
+    scores = answer_scores(scoring_of(dataset), each.prediction, answers) if dataset in DATASETS else None
     return ReportedPrediction(
         text=each.prediction,
         weight=f"{each.weight:.2f}",

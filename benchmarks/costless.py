@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.retriever import SearchRequest
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Generated
 
 ANSWER = "Grayle"

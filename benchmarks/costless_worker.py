@@ -3,8 +3,8 @@
 from benchmarks import workload
 from benchmarks.costless import CostlessModel, CostlessRetriever
 from benchmarks.serving import serve
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.questions import Hit
 from cotrail.workers.app import app
 
 __all__ = ["app"]

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Asked, Prompt, Shown, user
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.transformers.model import TransformersModel

@@ -17,8 +17,7 @@ from sqlalchemy import Connection, Engine, text
 from benchmarks.by_hand import carry_out
 from benchmarks.contenders.cotrail import submission
 from benchmarks.growth import executed
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.models.commands.submission import submit
 from cotrail.systems.registry import find_system
 

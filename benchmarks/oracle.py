@@ -25,10 +25,9 @@ from cotrail.core.actions.retrieve import Retrieve, retrieved
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.history import Failed, Finished, Recorded
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.retriever import Corpus, SearchRequest
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Result
 from cotrail.core.system import Action, Answer

@@ -33,8 +33,8 @@ from benchmarks.searching import RETRIEVED, Search, searched, together, warm_up
 from benchmarks.stages import ReportProgress, StageError, bytes_of, measured, memory, screen
 from benchmarks.zipfian import abstracts
 from cotrail.configuration.settings import Settings
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import SearchRequest
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient

@@ -35,7 +35,7 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from cotrail.workers.allocator import TUNED
+from cotrail.workers.celery_app import TUNED
 
 SUBMITTERS = 50
 FOLLOWERS = 500

@@ -19,8 +19,8 @@ from rich.progress import track
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from benchmarks import machine, search_servers
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Retriever, SearchRequest
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.sets import read_demonstrations
 from cotrail.engines.retrieval.analysis import TERM, plain

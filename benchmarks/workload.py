@@ -7,7 +7,7 @@ millions: content stored for one question saves next to no work for another.
 from zlib import crc32
 
 from benchmarks.costless import ANSWER, WORDS
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 
 __all__ = ["ANSWER", "SENTENCES", "question", "search", "sentence"]
 

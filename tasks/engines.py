@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Splitter
 from cotrail.core.binding import MODEL, Binding

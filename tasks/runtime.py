@@ -26,10 +26,10 @@ from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
 from cotrail.tasks.engines import LoadedEngines
 from cotrail.tasks.failures import CircuitBreaker, FailureHandler
+from cotrail.tasks.messages import Lease, Turns
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.routing import send
 from cotrail.tasks.telling import Telling
-from cotrail.tasks.turns import Lease, Turns
 
 Done = TypeVar("Done")
 
@@ -104,7 +104,7 @@ class Runtime:
     def claim_ahead(self, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
         """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait.
 
-        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`cotrail.tasks.turns`).
+        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`cotrail.tasks.messages`).
         """
         if in_turn:
             # A second message for a step claims nothing ahead: its lease would be held under the same message.

@@ -21,10 +21,10 @@ from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.engines import StepEngines
 from cotrail.tasks.failures import needed
+from cotrail.tasks.messages import Lease
 from cotrail.tasks.micro_batching import AwaitsBatch
 from cotrail.tasks.routing import task_name
 from cotrail.tasks.runtime import Runtime, current_runtime
-from cotrail.tasks.turns import Lease
 
 logger = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
+from cotrail.core.questions import Hit
 
 
 def search(

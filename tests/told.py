@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.history import Finished
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.core.system import Action, Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel

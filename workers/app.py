@@ -40,7 +40,7 @@ from cotrail.errors import OutdatedError
 from cotrail.models.schema.database import unanswered
 from cotrail.models.schema.deployment import check_version
 from cotrail.tasks.belonging import Belonging
-from cotrail.tasks.roll_call import CALL, Present, set_variables
+from cotrail.tasks.broker_health import CALL, Present, set_variables
 from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
 from cotrail.workers.batching import Batching
@@ -166,7 +166,7 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
     """Boot step of the consumer: claims the step of each message, and hands the message to a thread once that is done.
 
     Steps are claimed in micro-batches. Threads that waited for a batch would all wake at once and contend for Python's
-    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.turns`).
+    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.messages`).
     Steps of served models have threads of their own (`cotrail.workers.app`).
     """
 

@@ -15,7 +15,7 @@ from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, rule_of
 from cotrail.models.commands.pruning import Pruned, begun, ended_before, prune
 from cotrail.models.commands.summarizing import VERSION, due_runs
-from cotrail.models.execution.closing import Closed, close_run, runs_to_close
+from cotrail.models.execution.admission import Closed, close_run, runs_to_close
 from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.runs import read_run
 from cotrail.models.records.maintaining import SUMMARIZER

@@ -26,7 +26,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.results import Failure
 from cotrail.errors import InputError, OutdatedError
 from cotrail.models.commands.control import being_cancelled, cancelling
-from cotrail.models.commands.exhausting import end_unbegun
+from cotrail.models.commands.retrying import end_unbegun
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import (

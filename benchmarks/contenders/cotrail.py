@@ -26,7 +26,7 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.registry import find_system
-from cotrail.workers.allocator import TUNED
+from cotrail.workers.celery_app import TUNED
 
 POOL, THREADS = "threads", 32
 QUEUES = ("reason,read", "retrieve")

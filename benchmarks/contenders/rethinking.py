@@ -22,7 +22,7 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from cotrail.workers.allocator import TUNED
+from cotrail.workers.celery_app import TUNED
 
 APP = "benchmarks.slow_search_worker"
 CHAINS = 10

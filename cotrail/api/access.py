@@ -18,19 +18,24 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
 from litestar.middleware import ASGIMiddleware
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Guard, Message, Receive, Send
+from litestar.types import Scope as Connection
 from msgspec.structs import replace
 
 from cotrail.api import origins
-from cotrail.api.activities import Activities, made
+from cotrail.api.activities import Activities, activities_of, made
+from cotrail.api.origins import AnyRequest
 from cotrail.api.problems import ACTOR, id_of, request_id
 from cotrail.common.printable_text import storable
 from cotrail.configuration.settings import settings
-from cotrail.errors import TooManyRequestsError, UnauthenticatedError
+from cotrail.errors import ForbiddenError, TooManyRequestsError, UnauthenticatedError
 from cotrail.services.access import projects, tokens
-from cotrail.services.access.projects import Activity
-from cotrail.services.actor import ANYBODY, LOCAL, Actor, acting
+from cotrail.services.access.projects import Activity, began
+from cotrail.services.actor import ANYBODY, LOCAL, Actor, Scope, acting, actor
+from cotrail.services.operations.registry import OPERATIONS
 
 
 class Rates:
@@ -49,8 +54,6 @@ class Rates:
                 seconds,
             )
 
-
-AnyRequest = Request[Any, Any, Any]
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -81,7 +84,7 @@ class Access(ASGIMiddleware):
         self._rates = Rates()
         self._activities = activities
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+    async def handle(self, scope: Connection, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Have the request be answered in that one's name."""
         request: AnyRequest = Request(scope)
         request_id.set(id_of(scope))
@@ -170,3 +173,33 @@ async def _of_project(request: AnyRequest, who: Actor) -> Actor:
         return who
     with acting(who):
         return replace(who, project=await to_thread.run_sync(projects.choose, chosen))
+
+
+# Guards of routes: whether the one who asks may.
+
+RESPOND = "openai.respond"
+"""The operation of OpenAI's API that makes what may be cancelled."""
+
+RESPONSE = "resp_"
+"""The beginning of the id of a response; the run's id follows."""
+
+_Connection = ASGIConnection[Any, Any, Any, Any]
+
+
+def needs(scope: Scope, *, own: bool = False) -> Guard:
+    """A guard of routes that a token must allow this for; own: or `submit`, for what was begun with it."""
+
+    async def check(connection: _Connection, _: BaseRouteHandler) -> None:
+        if actor().may(scope) or (own and actor().may(Scope.SUBMIT) and await _began(connection)):
+            return
+        raise ForbiddenError(f"this needs a token with the scope {scope}")
+
+    return check
+
+
+async def _began(connection: _Connection) -> bool:
+    """Whether the token of the one who asks began what the path names."""
+    await activities_of(connection.app).settle()
+    [named] = connection.path_params.values()
+    makers = [name for name, each in OPERATIONS.items() if each.keyed]
+    return await to_thread.run_sync(began, str(named).removeprefix(RESPONSE), [*makers, RESPOND])

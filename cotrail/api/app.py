@@ -14,10 +14,10 @@ from cotrail import __version__
 from cotrail.api import problems
 from cotrail.api.access import PUBLIC, Access
 from cotrail.api.activities import Activities
+from cotrail.api.description import FORMER_VERSION as FORMER
 from cotrail.api.description import Description
-from cotrail.api.former_description import VERSION as FORMER
+from cotrail.api.event_streams import streams_end_first
 from cotrail.api.handlers import handlers
-from cotrail.api.live import streams_end_first
 from cotrail.api.openai.routes import router as openai
 from cotrail.api.page_problems import shown_to_people
 from cotrail.api.pages import page_handlers

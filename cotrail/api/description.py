@@ -7,7 +7,7 @@ that an operation may give is named, errors as `Problem`.
 """
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -16,14 +16,61 @@ from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.routes import HTTPRoute
 from msgspec import Struct
 
-from cotrail.api.former_description import BINARY, ITEM_SCHEMA, former
-from cotrail.api.live import MEDIA_TYPE as EVENT_STREAM
+from cotrail.api.event_streams import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required
 from cotrail.services.operations.once import LONGEST_KEY
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
+
+# The description in OpenAPI 3.1, for generators of clients: the same routes, with less said of some values.
+
+FORMER_VERSION = "3.1.1"
+
+ITEM_SCHEMA = "itemSchema"
+"""The key of a media type of OpenAPI 3.2 under which stands what one event of a stream is."""
+
+BINARY = {"type": "string", "format": "binary"}
+"""Bytes, as generators know them."""
+
+
+def former(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A description in OpenAPI 3.1, from one in 3.2."""
+    copy: dict[str, Any] = _with_items_alike(document)
+    for content in _contents(copy):
+        content |= {media_type: _with_schema(media_type, said) for media_type, said in content.items()}
+    return copy | {"openapi": FORMER_VERSION}
+
+
+def _with_items_alike(part: Any) -> Any:
+    """A copy of a part of a document in which each item of an array may be what any of them is."""
+    if isinstance(part, list):
+        return [_with_items_alike(each) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    copy = {key: _with_items_alike(value) for key, value in part.items()}
+    if "prefixItems" in copy:
+        kinds = copy.pop("prefixItems")
+        distinct = [each for place, each in enumerate(kinds) if each not in kinds[:place]]
+        copy["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+    return copy
+
+
+def _contents(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What bodies and answers may be, by media type."""
+    operations = [each for methods in document["paths"].values() for each in methods.values()]
+    said = [*(each["responses"] for each in operations), document["components"]["responses"]]
+    bodies = [each["requestBody"] for each in operations if "requestBody" in each]
+    answers = [answer for answers in said for answer in answers.values()]
+    yield from (each["content"] for each in (*bodies, *answers) if "content" in each)
+
+
+def _with_schema(media_type: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    if ITEM_SCHEMA in said:
+        return {"schema": {"type": "string"}}
+    return {"schema": {} if media_type == JSON else BINARY, **said}
+
 
 EVENTS = "Server-sent events: `data` is one such record as JSON, `event` its type, `id` its place for `Last-Event-ID`."
 VERSION = "3.2.0"

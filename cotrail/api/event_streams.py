@@ -1,15 +1,31 @@
 """Records that come as they are made, as long as the one who asked may see them."""
 
+import asyncio
+import signal
+import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from functools import cache
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import cache, partial
+from itertools import count
+from time import monotonic
+from types import FrameType
 from typing import Any, TypeVar
 
+import msgspec
 from anyio import CancelScope, CapacityLimiter, to_thread
+from litestar import Litestar
+from litestar.response import Stream
+from msgspec import Struct
 
-from cotrail.errors import UnauthenticatedError, UnavailableError
+from cotrail.api import problems
+from cotrail.api.origins import AnyRequest
+from cotrail.configuration.settings import settings
+from cotrail.errors import CotrailError, UnauthenticatedError, UnavailableError
 from cotrail.services.access import tokens
-from cotrail.services.actor import Actor
+from cotrail.services.actor import Actor, actor
+from cotrail.services.operations.event_names import PROBLEM
+from cotrail.services.operations.operation import Follows, Operation
 
 T = TypeVar("T")
 
@@ -71,3 +87,164 @@ async def _look(token: str) -> None:
 @cache
 def _limiter() -> CapacityLimiter:
     return CapacityLimiter(MOST_STREAMS)
+
+
+# Streams of server-sent events: the one way in which records are sent as they are made.
+
+
+MEDIA_TYPE = "text/event-stream"
+
+HEARTBEAT_SECONDS = 15.0
+"""After this time without events a comment is sent, so that both ends notice where the connection is lost."""
+
+HEARTBEAT = b": still there\n\n"
+
+RETRY_MILLISECONDS = 1000
+"""How long clients wait before they connect again."""
+
+AGAIN_SECONDS = 2.0
+"""How long those wait who found all streams taken."""
+
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Proxies are to send each event on at once."""
+
+
+Close = Callable[[], None]
+
+
+class Streams:
+    """The streams that this process sends, so that there are not too many, and that it can end them all."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Close] = {}
+        self._numbers = count()
+        self._closing = False
+
+    def check(self) -> None:
+        """Raise UnavailableError where no further stream can begin."""
+        if self._closing or len(self._open) >= settings().streams:
+            raise UnavailableError("this process sends as many streams as it can; try again", AGAIN_SECONDS)
+
+    @contextmanager
+    def sending(self, close: Close) -> Iterator[None]:
+        """Count a stream while it is sent; close: ends it."""
+        number = next(self._numbers)
+        self._open[number] = close
+        if self._closing:
+            close()
+        try:
+            yield
+        finally:
+            del self._open[number]
+
+    def close(self) -> None:
+        """End all, so that their readers go on elsewhere; no others begin."""
+        self._closing = True
+        for close in tuple(self._open.values()):
+            close()
+
+
+@asynccontextmanager
+async def streams_end_first(app: Litestar) -> AsyncIterator[None]:
+    """End streams as soon as the process is told to end: a server waits for open connections, and these stay open.
+
+    The server's own handlers of signals are called afterwards.
+    """
+    streams = app.state.streams = Streams()
+    loop = asyncio.get_running_loop()
+    former: dict[int, Any] = {}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(streams.close)
+        if callable(handler := former[number]):
+            handler(number, frame)
+
+    # Signals can only be handled in the main thread; a server in another one is told to end otherwise.
+    if threading.current_thread() is threading.main_thread():
+        former |= {int(each): signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        streams.close()
+        for ended_by, handler in former.items():
+            signal.signal(ended_by, handler)
+
+
+def frame(name: str, data: bytes, id_: str = "") -> bytes:
+    """An event as it is sent."""
+    head = f"id: {id_}\n" if id_ else ""
+    return f"{head}event: {name}\ndata: ".encode() + data + b"\n\n"
+
+
+def tagged(event: Struct) -> bytes:
+    """A record as an event of its own name, under its id where it has a place in the record."""
+    return frame(str(event.__struct_config__.tag), msgspec.json.encode(event), getattr(event, "id", None) or "")
+
+
+async def follow(request: AnyRequest, operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> Stream:
+    """The stream of an operation that answers a `Follows`; it goes on behind `Last-Event-ID` where that is sent."""
+    streams_of(request).check()
+    following: Follows = await asyncio.to_thread(operation.function, **arguments)
+    if last := request.headers.get("Last-Event-ID"):
+        following.go_on_behind(last)
+    batches = _formed(following.batches(LOOK_SECONDS), lambda batch: b"".join(map(tagged, batch)))
+    return sent(request, batches, following.close)
+
+
+async def tell(request: AnyRequest, records: Iterator[Struct | None]) -> Stream:
+    """The stream of records as they come; raises what is raised before the first one."""
+    streams_of(request).check()
+    first = await in_threads(next, records)
+    return sent(request, _formed(each_of(records, first), lambda each: b"" if each is None else tagged(each)))
+
+
+def sent(
+    request: AnyRequest,
+    pieces: AsyncIterator[bytes],
+    close: Close | None = None,
+    failed: Callable[[AnyRequest, CotrailError], bytes] | None = None,
+) -> Stream:
+    """The answer that sends events, some at once, as they come, as long as the one who asks may see them.
+
+    pieces: empty ones say that nothing has happened; close: ends them, so that readers go on elsewhere. failed: the
+    event that tells of an error in another form than a problem's.
+    """
+    told = _told(streams_of(request), while_allowed(actor(), pieces), close, partial(failed or _problem, request))
+    return Stream(told, media_type=MEDIA_TYPE, headers=HEADERS)
+
+
+async def _formed(coming: AsyncGenerator[T, None], form: Callable[[T], bytes]) -> AsyncIterator[bytes]:
+    async with aclosing(coming):
+        async for each in coming:
+            yield form(each)
+
+
+async def _told(
+    streams: Streams, pieces: AsyncGenerator[bytes, None], close: Close | None, failed: Callable[[CotrailError], bytes]
+) -> AsyncIterator[bytes]:
+    with streams.sending(close or _nothing):
+        if close:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+        sent_at = monotonic()
+        async with aclosing(pieces):
+            try:
+                async for piece in pieces:
+                    if piece or monotonic() - sent_at >= HEARTBEAT_SECONDS:
+                        yield piece or HEARTBEAT
+                        sent_at = monotonic()
+            except CotrailError as error:
+                yield failed(error)
+
+
+def streams_of(request: AnyRequest) -> Streams:
+    """The streams of the request's process."""
+    streams: Streams = request.app.state.streams
+    return streams
+
+
+def _problem(request: AnyRequest, error: CotrailError) -> bytes:
+    return frame(PROBLEM, msgspec.json.encode(problems.of_error(request, error).content))
+
+
+def _nothing() -> None:
+    """What goes on to its end."""

@@ -3,23 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from litestar import HttpMethod, Request, Response, route
+from litestar import HttpMethod, Response, route
 from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
 
-from cotrail.api.access import idempotency_key
+from cotrail.api.access import idempotency_key, needs
 from cotrail.api.activities import note_made
-from cotrail.api.answers import answer_with
-from cotrail.api.guards import needs
-from cotrail.api.live import follow, tell
-from cotrail.api.requests import arguments_of
+from cotrail.api.event_streams import follow, tell
+from cotrail.api.origins import AnyRequest
+from cotrail.api.requests import answer_with, arguments_of
 from cotrail.services.library.named_files import moved
 from cotrail.services.library.uploaded_files import UploadedPaths
 from cotrail.services.operations.once import check_key, once
 from cotrail.services.operations.operation import Operation
 from cotrail.services.operations.registry import OPERATIONS
-
-AnyRequest = Request[Any, Any, Any]
 
 
 def handlers() -> list[HTTPRouteHandler]:

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from litestar import Request, Response
+from litestar import Response
 
-from cotrail.api.page_requests import wants_page
-from cotrail.api.pages import here_of, page_response
+from cotrail.api.origins import AnyRequest
+from cotrail.api.pages import here_of, page_response, wants_page
 from cotrail.api.problems import ACTOR, Problem
 from cotrail.api.sign_in import sign_in_page
 from cotrail.services.actor import ANYBODY, acting
-from cotrail.viewer.links import placed
-from cotrail.viewer.page import Shown
+from cotrail.viewer.page import Shown, placed
 
-AnyRequest = Request[Any, Any, Any]
 E = TypeVar("E", bound=Exception)
 
 

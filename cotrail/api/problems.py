@@ -5,15 +5,15 @@ import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any
 
-from litestar import Request, Response
+from litestar import Response
 from litestar.datastructures import MutableScopeHeaders
 from litestar.exceptions import HTTPException
 from litestar.types import Message, Scope
 from msgspec import Struct
 
 from cotrail import errors
+from cotrail.api.origins import AnyRequest
 from cotrail.common.nearest import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
@@ -37,8 +37,6 @@ async def tell_id(message: Message, scope: Scope) -> None:
     if message["type"] == "http.response.start":
         MutableScopeHeaders.from_message(message)["X-Request-Id"] = id_of(scope)
 
-
-AnyRequest = Request[Any, Any, Any]
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,7 @@ import sys
 import msgspec
 
 from cotrail.api.app import application
-from cotrail.api.description import VERSION, description
-from cotrail.api.former_description import VERSION as FORMER
+from cotrail.api.description import FORMER_VERSION, VERSION, description
 
 
 def document(version: str = VERSION) -> bytes:
@@ -17,4 +16,4 @@ def document(version: str = VERSION) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(document(FORMER if sys.argv[1:] == ["3.1"] else VERSION))
+    sys.stdout.buffer.write(document(FORMER_VERSION if sys.argv[1:] == ["3.1"] else VERSION))

@@ -2,7 +2,7 @@
 
 from cotrail.api.app import Service
 from cotrail.api.app import application as make_application
-from cotrail.api.logs import name_requests
+from cotrail.api.probes import name_requests
 from cotrail.common.processes import collect_seldom
 from cotrail.workers.celery_app import app as app
 

@@ -3,22 +3,19 @@
 from http import HTTPStatus
 from typing import Any
 
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.concurrency import sync_to_thread
 from litestar.datastructures import Cookie
 
 from cotrail.api import origins
 from cotrail.api.access import PUBLIC, SESSION, cookie_name
-from cotrail.api.page_requests import pairs_of, wants_page
-from cotrail.api.pages import here_of, page_response
+from cotrail.api.origins import AnyRequest
+from cotrail.api.pages import here_of, page_response, pairs_of, wants_page
 from cotrail.errors import UnauthenticatedError, UnknownNameError
 from cotrail.services.access import tokens
 from cotrail.services.access.sign_in import FLOW_SECONDS, SignIn, check_path
 from cotrail.services.actor import actor
-from cotrail.viewer.links import placed
-from cotrail.viewer.page import Shown
-
-AnyRequest = Request[Any, Any, Any]
+from cotrail.viewer.page import Shown, placed
 
 STATE = "sign_in"
 """The key of the application's state under which it is how people sign in, if they can."""

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody
 from litestar.params import FromPath, FromQuery, HeaderParameter
 
-from cotrail.api.guards import needs
+from cotrail.api.access import needs
 from cotrail.services.actor import Scope
 from cotrail.services.library.file_references import Upload
 from cotrail.services.library.uploaded_files import Cleaning, Room, UploadedFile, uploaded_file

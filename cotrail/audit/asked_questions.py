@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from cotrail.audit.records import UNREADABLE, Row, number, text
 from cotrail.audit.row_digests import GuessBudget, run_opened
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.core.binding import PINS, Binding, read_binding
 from cotrail.core.questions import Question
 

@@ -18,8 +18,8 @@ from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.edits import StepEdit, edited, read_edit
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

@@ -15,7 +15,7 @@ from cotrail.audit.findings import Finding
 from cotrail.audit.question_sequence import QuestionTotals
 from cotrail.audit.records import CLOSED_RUNS, PRUNED, UNREADABLE, Row, number, text
 from cotrail.audit.row_digests import GuessBudget, changed_column, run_digest, run_opened
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.core.binding import Binding
 
 # Check of a run against the plan that was sealed as it was submitted, and the plan's digest.

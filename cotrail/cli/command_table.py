@@ -47,45 +47,45 @@ COMMANDS = (
         here=PROCESSES,
     ),
     Entry(STACK, "stack", "stack:stack", "Show the processes of the local stack.", here=PROCESSES),
-    Entry(STACK, "logs", "logs:logs", "Print the end of the log of a process of the local stack.", here=PROCESSES),
+    Entry(STACK, "logs", "operating:logs", "Print the end of the log of a process of the local stack.", here=PROCESSES),
     Entry(
         STACK,
         "worker",
-        "worker:worker",
+        "stack:worker",
         "Run a worker in this process until it is stopped, on this or any other host.",
         here=PROCESSES,
     ),
     Entry(
         STACK,
         "workers",
-        "workers:workers",
+        "stack:workers",
         "List the workers of all hosts, and what each is doing; maintenance processes too.",
     ),
     Entry(
         STACK,
         "doctor",
-        "doctor:doctor",
+        "operating:doctor",
         "Look whether this host, PostgreSQL, Redis, the search server, models and workers are as they have to be.",
     ),
     Entry(
         STACK,
         "migrate",
-        "migrate:migrate",
+        "operating:migrate",
         "Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.",
         here=DATABASE,
     ),
     Entry(
-        STACK, "serve", "serve:serve", "Run the service over HTTP in this process until it is stopped.", here=PROCESSES
+        STACK, "serve", "stack:serve", "Run the service over HTTP in this process until it is stopped.", here=PROCESSES
     ),
     Entry(
         STACK,
         "flower",
-        "flower:flower",
+        "stack:flower",
         "Run Flower in this process until it is stopped: a web page on what Celery's workers do.",
         here=PROCESSES,
     ),
-    Entry(STACK, "token", "token:token", "Make, list and revoke tokens of the service."),
-    Entry(STACK, "project", "project:project", "Make, list and change projects of the service."),
+    Entry(STACK, "token", "access:token", "Make, list and revoke tokens of the service."),
+    Entry(STACK, "project", "access:project", "Make, list and change projects of the service."),
     Entry(
         STACK,
         "demo",
@@ -96,7 +96,7 @@ COMMANDS = (
     Entry(
         STACK,
         "view",
-        "view:view",
+        "results:view",
         "Open the viewer in the browser: the list of runs, a run, or a question of it.",
     ),
     Entry(
@@ -109,11 +109,11 @@ COMMANDS = (
     Entry(
         WORK,
         "index",
-        "index:index",
+        "corpora:index",
         "Index paragraphs as a corpus; one of that name is replaced once the new one is complete.",
     ),
     Entry(WORK, "submit", "submit:submit", "Submit a run to the queue and print its id."),
-    Entry(WORK, "ask", "ask:ask", "Answer one question while you watch, ahead of all that is queued."),
+    Entry(WORK, "ask", "submit:ask", "Answer one question while you watch, ahead of all that is queued."),
     Entry(
         WORK,
         "fork",
@@ -129,13 +129,13 @@ COMMANDS = (
     Entry(
         WORK,
         "repeat",
-        "repeat:repeat",
+        "fork:repeat",
         "Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.",
     ),
     Entry(
         WORK,
         "watch",
-        "watch:watch",
+        "control:watch",
         "Show a run's progress until it ends or can't continue by itself, and why. Ctrl-C ends only the watching.",
     ),
     Entry(
@@ -168,7 +168,7 @@ COMMANDS = (
     Entry(
         WORK,
         "prune",
-        "prune:prune_runs",
+        "control:prune_runs",
         "Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.",
     ),
     Entry(
@@ -197,11 +197,11 @@ COMMANDS = (
         "experiment:experiment",
         "Run a paper's protocol from one file, and report its tables and figures.",
     ),
-    Entry(LISTS, "jobs", "jobs:jobs", "List the jobs of a server, show one, or cancel one."),
+    Entry(LISTS, "jobs", "operating:jobs", "List the jobs of a server, show one, or cancel one."),
     Entry(
         LISTS,
         "systems",
-        "systems:systems",
+        "models:systems",
         "List the systems; of one, all settings with their defaults and meanings.",
     ),
     Entry(
@@ -219,14 +219,14 @@ COMMANDS = (
     Entry(
         LISTS,
         "datasets",
-        "datasets:datasets",
+        "data:datasets",
         "List the datasets; of one, its files, where to get them, its metric and its corpus.",
     ),
     Entry(RESULTS, "runs", "show:runs", "List runs, the newest first."),
     Entry(
         RESULTS,
         "label",
-        "label:label",
+        "annotate:label",
         "Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.",
     ),
     Entry(
@@ -238,19 +238,19 @@ COMMANDS = (
     Entry(
         RESULTS,
         "plan",
-        "plan:plan",
+        "score:plan",
         "Show a run's plan, sealed before its first step, and where the run departed from it.",
     ),
     Entry(
         RESULTS,
         "trace",
-        "trace:trace",
+        "results:trace",
         "Show how a question was answered: each search with what it found, each sentence, and the answer.",
     ),
     Entry(
         RESULTS,
         "replay",
-        "replay:replay",
+        "fork:replay",
         "Run the system's code over a run's recorded steps, and report where it diverges.",
     ),
     Entry(
@@ -274,7 +274,7 @@ COMMANDS = (
     Entry(
         RESULTS,
         "verdicts",
-        "verdicts:verdicts",
+        "judge:verdicts",
         "Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.",
     ),
     Entry(
@@ -287,7 +287,7 @@ COMMANDS = (
     Entry(
         RESULTS,
         "rethinking",
-        "rethinking:rethinking",
+        "rethink:rethinking",
         "Compare runs of `rethinking` and its baselines with one another and with what the paper reports.",
     ),
     Entry(
@@ -299,19 +299,19 @@ COMMANDS = (
     Entry(
         RESULTS,
         "export",
-        "export:export",
+        "results:export",
         "Write a run's answers, and the chains and paragraphs behind them.",
     ),
     Entry(
         RESULTS,
         "report",
-        "report:report",
+        "results:report",
         "Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.",
     ),
     Entry(
         RESULTS,
         "sql",
-        "sql:sql",
+        "operating:sql",
         "Open the database in psql, for reading only; docs/store.md describes the tables.",
         here=DATABASE,
     ),

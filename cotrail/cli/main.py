@@ -15,8 +15,7 @@ from rich.text import Text
 from cotrail import __version__
 from cotrail.cli.command_table import COMMANDS
 from cotrail.cli.lazy_group import LazyGroup, leave_out_types
-from cotrail.cli.terminal.output import console
-from cotrail.cli.terminal.signals import leave_in_order
+from cotrail.cli.terminal.output import console, leave_in_order
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented
 from cotrail.common.processes import collect_seldom
@@ -89,7 +88,7 @@ def options(
 def _go_through(context: typer.Context, server: str) -> None:
     """Have the command be carried out by a server; InputError where it works on this machine alone."""
     from cotrail.client.transport import RemoteTransport
-    from cotrail.configuration.servers import find_server
+    from cotrail.configuration.files import find_server
     from cotrail.configuration.settings import settings
     from cotrail.services.operations.operation import through
 
@@ -129,7 +128,7 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="cotrail") or 0
     except typer.TyperException as error:
-        from cotrail.cli.suggestions import usage
+        from cotrail.cli.lazy_group import usage
 
         # Where a group was called without a command, its help is printed already, and there is no message.
         return _refuse(usage(error), 2) if error.format_message() else 2

@@ -10,13 +10,43 @@ import typer
 from msgspec import inspect
 from msgspec.structs import FieldInfo, fields
 
-from cotrail.cli.arguments import completing
 from cotrail.common.refusals import parts, refusal
 from cotrail.core.budgets import Budget
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
+from cotrail.services.operations.operation import is_remote
 from cotrail.services.runs.requests import ENGINES_GROUP, RunRequest, described
+
+# Arguments and options that several commands share.
+
+RunName = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="The run's id, the beginning of it, its name, or `latest`.", show_default=False),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel="Output")]
+
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="A tag, to filter runs by. May be repeated.", show_default=False),
+]
+
+
+def refuse_elsewhere(command: str) -> None:
+    """Raises InputError where a server is to carry out what works on this machine alone."""
+    if is_remote():
+        raise InputError(f"{command} works on this machine alone; leave out --server, and COTRAIL_SERVER")
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Has the shell complete an argument or an option by these names, which are asked for then (`autocompletion`)."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
 
 NAMES: dict[str, dict[str, str]] = {"dataset": {name: "your own" if name == "jsonl" else "" for name in DATASETS}}
 """The names that may stand for a field, each with a word on it, which help and completion list."""

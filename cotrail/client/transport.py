@@ -16,7 +16,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from cotrail.client.calls import Call, OperationFacts, answer_of, call_of, error_of, event_reader, record_of
 from cotrail.client.uploading import Uploading
-from cotrail.common.https import http_options
+from cotrail.common.server_addresses import http_options
 from cotrail.errors import TooManyRequestsError, UnavailableError
 from cotrail.services.operations.event_names import END
 

@@ -5,6 +5,7 @@ import fcntl
 import gc
 import math
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,3 +103,20 @@ def exclusive_folder(folder: Path, busy: InputError) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+# The process that started this one, which waits for its standard input as long as that lives.
+
+STDIN = 0
+
+
+def end_with_parent() -> None:
+    """End this process at once when its standard input closes: the one that started it is gone, or wants it to end."""
+    threading.Thread(target=_wait, name="parent", daemon=True).start()
+
+
+def _wait() -> None:
+    # Not by `sys.stdin`: a thread that reads from it when the interpreter ends makes that fail.
+    while os.read(STDIN, 1024):
+        pass
+    os._exit(3)

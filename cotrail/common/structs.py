@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
@@ -136,3 +137,22 @@ def _documented(cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
                 yield name, " ".join(text.split()).removesuffix(".")
+
+
+# Canonical JSON: equal values give equal bytes.
+
+
+def canonical(value: object) -> bytes:
+    """Encode a value as JSON with sorted keys, no spaces, UTF-8."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+# Digests shortened for people. Recorded and compared digests are always complete.
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})(?:[0-9a-f]{52}|[0-9a-f]{28})\b")
+"""A SHA-256, or Git's SHA-1."""
+
+
+def shortened(text: str) -> str:
+    """Shorten each digest in the text to twelve digits: enough for people to recognise it."""
+    return _DIGEST.sub(r"\1", text)

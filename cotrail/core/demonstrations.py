@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 
 Layout = Literal["ircot", "qa", "entailment", "unifiedqa"]
 """`ircot`: titled paragraphs, "Q:" and "A:", as in the released prompts of IRCoT. `qa`: the same with one blank line

@@ -19,8 +19,8 @@ from cotrail.core.actions.generate import Prompted, check_form
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.calls import Call
 from cotrail.core.generation import before_stop
-from cotrail.core.paragraphs import passage_of
 from cotrail.core.prompts import Piece, Prompt, Role, Shown, Text, Turn, Written
+from cotrail.core.questions import passage_of
 from cotrail.core.results import Generated
 from cotrail.core.system import Action
 from cotrail.errors import InputError, UnansweredError

@@ -1,8 +1,8 @@
 """The template of few-shot prompts: demonstrations, paragraphs, a question, the chain so far (IRCoT, section 3.1)."""
 
 from cotrail.core.demonstrations import WORDS, Demonstrations, Drop, Layout
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Shown, Turn, Written
+from cotrail.core.questions import Paragraph
 
 PINNED_LAST = 2
 """What the other paragraphs yield where a pinned passage stands behind them: it stays longest all the same."""

@@ -10,8 +10,8 @@ from msgspec import Struct
 from cotrail.common.structs import unusual
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Drop, Layout
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Role, Shown, Text, Turn, Written
+from cotrail.core.questions import Paragraph, passage_of
 from cotrail.core.results import Json
 from cotrail.core.stored_parts import Stored
 

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.core.calls import Call, Tool, given_ids_alone
 from cotrail.core.demonstrations import Demonstrations, Drop, Layout, fill, fill_paragraph
 from cotrail.core.generation import Cut, HandsBack
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 
 Span = tuple[int, int]
 """Where a part of a text begins and ends."""

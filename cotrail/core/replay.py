@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from cotrail.common.canonical_json import shortened
+from cotrail.common.structs import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Halt, Next, Outcome, Recorded, Step

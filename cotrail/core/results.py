@@ -13,7 +13,7 @@ from msgspec import Struct
 from cotrail.common.printable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Cut, Ended, ThoughtsKind
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.errors import BlockedError, UnansweredError, UnrecordableError
 
 # Digests of lists, as the record has them: results of searches, and sets of rows.

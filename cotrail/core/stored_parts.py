@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 
 
 class Stored(Struct, frozen=True):

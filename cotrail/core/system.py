@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure, Result
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from cotrail.common.sentence_boundaries import segments
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 
 VERSION = 1
 """Version of how premises are cut; a change that finds other sentences raises it."""

@@ -12,7 +12,7 @@ from cotrail.common.humanize import count
 from cotrail.common.printable_text import cut
 from cotrail.core.calls import Call
 from cotrail.core.generation import ThoughtsKind
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Retrieved
 
 NAME = 60

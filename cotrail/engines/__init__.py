@@ -2,7 +2,7 @@
 
 Shared by several of them: `registry` lists the kinds of engines, an `engine_catalogue` is one kind, with what its
 tables have in common, `models_file` reads those that a user adds in `models.toml`, `model_folders` finds and digests
-pretrained models, `model_identity` names what a run pins, `script_files` reads the scripts of scripted models,
-`pair_models` loads models of transformers that read two texts at once, `length_batches` and `device_memory` batch
-work for a device, and `optional_packages` reports missing extras.
+pretrained models and names what a run pins, `script_files` reads the scripts of scripted models,
+`pair_models` loads models of transformers that read two texts at once, `device_memory` says how much a device
+holds, and `optional_packages` reports missing extras.
 """

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import torch
 
-from cotrail.engines.length_batches import batches
+from cotrail.engines.pair_models import batches
 from cotrail.errors import TransientStepError
 
 Item = TypeVar("Item")

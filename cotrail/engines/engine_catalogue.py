@@ -13,8 +13,7 @@ from msgspec import Struct
 from cotrail.common.nearest import unknown
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
-from cotrail.engines.model_folders import check_saved, folder_digest
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import check_saved, folder_digest, model_identity
 from cotrail.engines.models_file import EngineTable, listed, strays_in_words, usable
 from cotrail.engines.optional_packages import Library, installed_with
 from cotrail.engines.rate_limits import ProcessLimiter

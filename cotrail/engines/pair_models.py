@@ -1,7 +1,10 @@
 """Models of transformers that read two texts at once: how they are loaded, and how much they read."""
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import torch
 from transformers import AutoTokenizer
@@ -44,3 +47,51 @@ def most_tokens(model: Any, tokenizer: Any) -> int:
         if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
             limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's
     return int(min(limits))
+
+
+# Batches of items of similar length, so that little of a forward pass is padding.
+
+Item = TypeVar("Item")
+
+
+def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> list[list[Item]]:
+    """Splits items, the largest first, into batches of at most `most` once padded to their largest item.
+
+    size: an item's length, in the unit of `most`. An item larger than `most` makes a batch of its own, as all do where
+        `most` is 0.
+    """
+    batched: list[list[Item]] = []
+    for item in sorted(items, key=size, reverse=True):
+        if batched and (len(batched[-1]) + 1) * size(batched[-1][0]) <= most:
+            batched[-1].append(item)
+        else:
+            batched.append([item])
+    return batched
+
+
+# The latest results of an engine, which is asked for the same again and again.
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class RecentResults(Generic[Key, Value]):
+    """Results by what was asked; safe for many threads."""
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Those of these results that are still there."""
+        with self._lock:
+            return {key: self._results[key] for key in keys if key in self._results}
+
+    def keep(self, results: Mapping[Key, Value], most: int) -> None:
+        """Keeps results as the latest, and forgets the oldest beyond so many."""
+        with self._lock:
+            for key, value in results.items():
+                self._results[key] = value
+                self._results.move_to_end(key)
+            while len(self._results) > most:
+                self._results.popitem(last=False)

@@ -8,10 +8,10 @@ from typing import ClassVar, Generic, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.canonical_json import canonical
 from cotrail.common.json_files import problem_of
+from cotrail.common.structs import canonical
 from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, opened, read_whole, too_deep
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import model_identity
 from cotrail.errors import InputError
 
 Form = TypeVar("Form", bound=Struct)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cotrail.faithfulness.inference import Vote
 from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.faithfulness.weighing import (
     Function,
     Scores,
     Thresholds,
+    Vote,
     WeighedChain,
     WeighedSentence,
     Weighing,

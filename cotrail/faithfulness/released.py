@@ -7,10 +7,9 @@ the other tasks.
 import math
 from collections.abc import Mapping, Sequence
 
-from cotrail.faithfulness.inference import Inference, Vote
-from cotrail.faithfulness.sentences import all_sentences
+from cotrail.faithfulness.paper import all_sentences
 from cotrail.faithfulness.tasks import VERDICTS, Task
-from cotrail.faithfulness.weighing import WeighedPrediction
+from cotrail.faithfulness.weighing import Inference, Vote, WeighedPrediction
 
 UNCLEAR = "unclear"
 """The prediction of a chain that states neither of a task's verdicts, and of a tie between yes and no."""

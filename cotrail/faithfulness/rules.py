@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from cotrail.faithfulness import paper, tasks
-from cotrail.faithfulness.inference import Inference, Vote, infer
 from cotrail.faithfulness.released import released_facts, released_inference, released_prediction
 from cotrail.faithfulness.tasks import ChainRules, Task
+from cotrail.faithfulness.weighing import Inference, Vote, infer
 
 
 def facts(chain: str, task: Task, rules: ChainRules) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from cotrail.core.actions.registry import carried_out_by
 from cotrail.engines.language_models.catalogue import catalogue, find_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.retrieval.stores import corpus_store
-from cotrail.errors import CotrailError
+from cotrail.errors import CotrailError, UnavailableError
 from cotrail.models.queries.workers import read_maintenance
 from cotrail.models.schema.deployment import check_version, own_version
 from cotrail.services.actor import Scope
@@ -34,8 +34,7 @@ from cotrail.services.library.models import list_models
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.store import open_store
 from cotrail.tasks.belonging import recorded_broker
-from cotrail.tasks.broker_health import BrokerFacts, ask_broker
-from cotrail.tasks.roll_call import Present, call
+from cotrail.tasks.broker_health import BrokerFacts, Present, ask_broker, broker_problem, call
 
 LEAST_DISK, FEW_DISK = 1_000_000_000, 5_000_000_000
 LEAST_MEMORY = 1_000_000_000
@@ -304,3 +303,14 @@ def _keys(wanted: Sequence[str], present: Sequence[Present]) -> Iterator[Diagnos
         found = f"isn't set in workers on {', '.join(lacking)}" if lacking else "set in all that generate"
         do = "set it where they start, and start them again; steps of models with this key block there"
         yield _judged("workers", variable, found, doubtful=bool(lacking), do=do)
+
+
+# Whether a process of the service can do its work: what it needs answers, and the database is this version's.
+
+
+def check_ready() -> None:
+    """Raises UnavailableError where PostgreSQL or Redis doesn't answer, or the database is another version's."""
+    with open_store() as engine, engine.connect() as connection:
+        check_version(connection)
+    if problem := broker_problem(settings().broker, settings().broker_prefix):
+        raise UnavailableError(f"the broker takes no messages: {problem}")

@@ -2,8 +2,8 @@
 
 from cotrail.configuration.settings import settings
 from cotrail.models.schema import migrating
+from cotrail.models.schema.database import explained
 from cotrail.models.schema.migrating import Migrated
-from cotrail.models.schema.refusals import explained
 
 
 def migrate() -> Migrated:

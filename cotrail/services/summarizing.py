@@ -11,12 +11,12 @@ import time
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from cotrail.common.processes import end_with_parent
 from cotrail.configuration.checks import refusing
 from cotrail.configuration.extensions import load_extensions
 from cotrail.errors import CotrailError
 from cotrail.models.commands.summarizing import VERSION, due_runs
 from cotrail.models.records.maintaining import SUMMARIZER
-from cotrail.services.parent import end_with_parent
 from cotrail.services.results.summarizing import for_seconds, summarize
 from cotrail.services.store import open_store
 

@@ -12,10 +12,10 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.faithfulness.sentences import sentences
+from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
 

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec

@@ -9,8 +9,8 @@ from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import stated_or_all
-from cotrail.systems.parts.limits import Most, words_in
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Most, words_in
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
 

@@ -5,14 +5,13 @@ from msgspec import Struct
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import stated_or_all
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec

@@ -11,15 +11,14 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Hit, Paragraph, Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
 from cotrail.systems.parts.steps import all_of, last_text, until_stop
 from cotrail.systems.spec import Needs, SystemSpec

@@ -9,14 +9,13 @@ from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.spec import Needs, SystemSpec
 

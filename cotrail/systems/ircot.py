@@ -11,10 +11,8 @@ from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import (
     PromptSettings,
     instructed,
@@ -33,7 +31,7 @@ from cotrail.systems.parts.retrieval import (
     search,
     shown_to_reader,
 )
-from cotrail.systems.parts.rules import released_reading, released_retrieval, released_tokens
+from cotrail.systems.parts.rules import Limited, Most, released_reading, released_retrieval, released_tokens
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec
 

@@ -6,13 +6,12 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import stated_or_all, sub_questions
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import own_words, pinned_paragraph, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec

@@ -5,10 +5,9 @@ from msgspec import Struct
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
-from cotrail.systems.parts.rules import released_reading
+from cotrail.systems.parts.rules import Most, released_reading
 from cotrail.systems.spec import Needs, SystemSpec
 
 

@@ -5,10 +5,8 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.core.demonstrations import Shots
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
@@ -21,7 +19,7 @@ from cotrail.systems.parts.retrieval import (
     search,
     shown_to_reader,
 )
-from cotrail.systems.parts.rules import released_reading, released_retrieval
+from cotrail.systems.parts.rules import Limited, Most, released_reading, released_retrieval
 from cotrail.systems.spec import Needs, SystemSpec
 
 

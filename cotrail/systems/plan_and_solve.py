@@ -10,15 +10,14 @@ from msgspec import Struct
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Written, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
-from cotrail.faithfulness.sentences import sentences
+from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import behind_answer_is, stated_or_all, sub_questions
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec

@@ -13,9 +13,9 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import stated_or_all
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.steps import all_of, last_text, texts_before
 from cotrail.systems.spec import Needs, SystemSpec
 

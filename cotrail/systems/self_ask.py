@@ -8,13 +8,12 @@ from msgspec import Struct
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import behind, lines
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec

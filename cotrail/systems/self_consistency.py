@@ -5,8 +5,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.chains import most_chains, sample_chains, voted
-from cotrail.systems.parts.limits import Limited, Most
-from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.rules import Limited, Most, released_chains
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.parts.tasks import SampledSettings
 from cotrail.systems.spec import Needs, SystemSpec

@@ -14,8 +14,7 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems.parts.limits import Most
-from cotrail.systems.parts.rules import Released, Rules, as_the_paper
+from cotrail.systems.parts.rules import Most, Released, Rules, as_the_paper
 
 
 class Needs(Struct, frozen=True, kw_only=True):

@@ -9,14 +9,13 @@ from msgspec import Struct
 
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import until_stop
 from cotrail.systems.spec import Needs, SystemSpec

@@ -9,17 +9,16 @@ from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.ports.encoders import EMBEDDER
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Written, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Embedded, Generated
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.faithfulness.sentences import all_sentences, sentences
+from cotrail.faithfulness.paper import all_sentences, sentences
 from cotrail.systems.parts.answers import behind, mean_score
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority, same_answer
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import SearchSettings, found
 from cotrail.systems.parts.steps import all_of, in_parallel, text_of, texts_before
 from cotrail.systems.spec import Needs, SystemSpec

@@ -15,8 +15,8 @@ from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.majority import Votes, majority, sampled
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.steps import in_parallel
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 

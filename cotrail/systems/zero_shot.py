@@ -5,8 +5,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
-from cotrail.systems.parts.limits import Most
-from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.rules import Most, released_chains
 from cotrail.systems.parts.tasks import OPENINGS, BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 

@@ -9,8 +9,8 @@ from cotrail.core.prompts import Asked, Prompt, user
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import lines, stated_or_all
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
 

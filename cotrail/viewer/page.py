@@ -4,11 +4,15 @@ Pages call operations (`cotrail.services.operations`), which decide what the cal
 its routes from these records: a page's parameters stand in its path and its query, those of an action in a form.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from cotrail.common.structs import assigned
+from cotrail.configuration.settings import settings
+from cotrail.core.ports.roles import ROLES
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import Method, P, R, Route
 
@@ -63,3 +67,51 @@ def action(path: str, scope: Scope) -> Callable[[Callable[P, Shown | GoTo]], Pag
         return Page(function, "POST", path, scope)
 
     return make
+
+
+# Addresses of pages.
+
+
+def link(*parts: object, fragment: str = "", **query: object) -> str:
+    """The address of a page by the parts of its path, with what of the query isn't empty.
+
+    A slash within a part is encoded, since it belongs to a name.
+    """
+    path = placed("/" + "/".join(quote(str(part), safe="") for part in parts))
+    return path + _query(query) + (f"#{quote(fragment)}" if fragment else "")
+
+
+def placed(path: str) -> str:
+    """The path of the service as browsers see it: a proxy may show it below another one."""
+    return settings().api_prefix + path
+
+
+def changed(address: str, query: Mapping[str, Sequence[str]], **changes: object) -> str:
+    """A page's own address with other values in its query; an empty one takes its parameter away."""
+    return address + _query({**query, **changes})
+
+
+def _query(query: Mapping[str, object]) -> str:
+    pairs = {name: value for name, value in query.items() if value not in (None, "", (), [])}
+    return f"?{urlencode(pairs, doseq=True)}" if pairs else ""
+
+
+# What stands in forms, as operations take it.
+
+
+def changes(text: str) -> dict[str, Any]:
+    """What a fork changes, from lines `key = value`; raises InputError."""
+    pairs = (line.partition("=") for line in lines(text).split("\n") if line.strip())
+    return assigned(
+        [f"{key.strip()}{equals}{value.strip()}" for key, equals, value in pairs], texts={"model", "profile", *ROLES}
+    )
+
+
+def lines(text: str | None) -> str:
+    """A text as a form sends it back, whose browser ends lines in its own way."""
+    return (text or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def words(text: str) -> list[str]:
+    """What stands between commas, each once."""
+    return list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))

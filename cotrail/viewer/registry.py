@@ -8,18 +8,13 @@ from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
 MODULES = (
-    "again",
     "ask",
-    "audit",
     "comparisons",
     "corpora",
-    "diagnosis",
     "experiments",
     "questions",
     "run",
-    "run_actions",
     "runs",
-    "verdicts",
     "workers",
 )
 """The modules of `cotrail.viewer.pages`."""

@@ -1,10 +1,12 @@
 """HTML of pages: the viewer's templates, which share parts and style with the reports."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,12 +15,33 @@ from cotrail.common.humanize import count, duration, moment, number, percent, ra
 from cotrail.core.money import dollars
 from cotrail.services.access.tokens import WhoAmI
 from cotrail.services.results.reports.pages import environment, report_style
-from cotrail.viewer.links import changed, link
-from cotrail.viewer.marking import marked
-from cotrail.viewer.page import Shown
+from cotrail.viewer.page import Shown, changed, link
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+# Words of a text, marked.
+
+WORD = re.compile(r"(\w+(?:['’＇]\w+)*)")  # noqa: RUF001 - all three are written for possessives
+"""A word, as those are that searches tell (`cotrail.engines.retrieval.manifest`)."""
+
+
+MOST_MARKS = 12
+"""How often words are marked in a text: pages stay light."""
+
+
+def marked(text: str, words: Collection[str]) -> Any:
+    """The text as HTML, with these words marked where they come first."""
+    from markupsafe import Markup, escape
+
+    if not words:
+        return text
+    pieces = WORD.split(text)
+    places = set(islice((place for place, each in enumerate(pieces) if each in words), MOST_MARKS))
+    marking = Markup("<mark>{}</mark>").format
+    return Markup("").join(marking(each) if place in places else escape(each) for place, each in enumerate(pieces))
+
 
 STYLE, SCRIPT, MARK = "viewer.css", "viewer.js", "mark.svg"
 """The names of the one style sheet and the one script of all pages, and of the mark in the browser's tab."""

@@ -27,7 +27,7 @@ from cotrail.core.views import (
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import where
 from cotrail.services.results.steps import ShownStep
-from cotrail.viewer.marking import WORD
+from cotrail.viewer.rendering import WORD
 
 LENGTH, LEAD = 220, 60
 """Characters of a snippet, and how many of them stand before the first word that matches."""

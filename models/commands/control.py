@@ -35,7 +35,6 @@ from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import read_budgets, read_run_consumed
 from cotrail.models.records.maintaining import notify
 from cotrail.models.records.runs import FindSystem, Runs
-from cotrail.models.schema.conditions import QUESTION_OPEN
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,
@@ -45,7 +44,7 @@ from cotrail.models.schema.states import (
     QuestionStatus,
     StepState,
 )
-from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, runs, steps
 
 # Cancelling questions: what is recorded of them stays, and nothing follows.
 

@@ -1,23 +1,30 @@
 """Retrying questions that failed or are blocked."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, Engine, bindparam, func, null, select, update
+from sqlalchemy import BigInteger, Connection, Engine, bindparam, exists, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
+from cotrail.core.budgets import RUN, Budgets, Consumed
+from cotrail.core.history import LIMIT, UNTIL
 from cotrail.errors import InputError
 from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, silently, through
-from cotrail.models.commands.control import unblock, used_up
+from cotrail.models.commands.control import cancel_questions, unblock, used_up
 from cotrail.models.commands.summarizing import forget_summaries
+from cotrail.models.records.budgets import CURRENT
 from cotrail.models.records.maintaining import notify
+from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.records.runs import FindSystem
 from cotrail.models.schema.seals import amending
-from cotrail.models.schema.states import QuestionStatus, StepState
-from cotrail.models.schema.tables import attempts, questions, runs, steps
+from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
+from cotrail.models.schema.tables import attempts, questions, run_consumption, runs, steps
 
 
 class Retried(Struct, frozen=True, kw_only=True):
@@ -65,7 +72,7 @@ _UNSEAL_RUN = (
     .values(digest=None)
 )
 """The row is written even where it isn't sealed: a transaction that is sealing the run as it was before then fails with
-a serialization error (`cotrail.models.execution.closing`)."""
+a serialization error (`cotrail.models.execution.admission`)."""
 
 
 def retry(
@@ -118,3 +125,65 @@ def unseal(connection: Connection, question_ids: Sequence[int]) -> None:
     """Take away what says that these questions of a run, which are opened again, and the run itself have ended."""
     forget_summaries(connection, question_ids)
     connection.execute(_UNSEAL_RUN, {"ids": question_ids})
+
+
+# Runs whose budgets are used up or whose rules are met: what hasn't begun is ended, as nothing more is admitted.
+
+ENDING_SECONDS = 0.2
+"""How long ending questions may take before others are admitted, not counting the last chunk."""
+
+_CONSUMED = (
+    select(runs.c.id, CURRENT.label("budgets"), *run_consumption.c)
+    .join_from(run_consumption, runs, run_consumption.c.run_id == runs.c.id)
+    .where(runs.c.digest.is_(None), runs.c.desired_state.in_([DesiredState.ACTIVE, DesiredState.PAUSED]))
+    .order_by(runs.c.id)
+)
+# A step that was claimed before waits again where its question was blocked, or failed and is retried.
+_begun = exists().where(
+    steps.c.question_id == questions.c.id, or_(steps.c.state != StepState.WAITING, steps.c.epoch > 0)
+)
+_UNBEGUN = (
+    select(questions.c.id)
+    .where(questions.c.run_id == bindparam("run"), questions.c.status == QuestionStatus.OPEN, ~_begun)
+    .order_by(questions.c.id)
+    .limit(MOST_REPLAYED)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+def exhausted(connection: Connection) -> dict[str, str]:
+    """Return the runs whose budgets are used up, each with the limit that it reached."""
+    reached: dict[str, str] = {}
+    for row in connection.execute(_CONSUMED).mappings():
+        budgets = msgspec.convert(row["budgets"] or {}, Budgets)
+        consumed = Consumed(**{name: row[name] for name in Consumed.__struct_fields__})
+        if limit := budgets.run.reached(consumed):
+            reached[row["id"]] = f"{RUN}{limit}"
+    return reached
+
+
+def end_unbegun(engine: Engine, stopped: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """End the next questions that haven't begun of runs whose budgets are used up, and of runs that a rule stopped.
+
+    Returns the runs some of whose questions may still have to be ended.
+    """
+    until = time.monotonic() + ENDING_SECONDS
+    with engine.begin() as connection:
+        ends = {run_id: f"{LIMIT}{limit}" for run_id, limit in exhausted(connection).items()}
+    ends |= {run_id: f"{UNTIL}{rule}" for run_id, rule in stopped.items()}
+    unended = []
+    for run_id, ended_by in ends.items():
+        while left := _end_some(engine, run_id, ended_by):
+            if time.monotonic() >= until:
+                break
+        unended += [run_id] if left else []
+    return unended
+
+
+def _end_some(engine: Engine, run_id: str, ended_by: str) -> int:
+    with engine.begin() as connection:
+        ids = connection.execute(_UNBEGUN, {"run": run_id}).scalars().all()
+        if not ids:
+            return 0
+        notify(connection, run_id)
+        return cancel_questions(connection, ids, ended_by)

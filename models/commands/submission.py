@@ -7,8 +7,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question, recorded_kinds
+from cotrail.core.questions import Paragraph, Question, recorded_kinds
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission, experiment_of, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import advance_questions, begin_questions

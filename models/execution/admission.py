@@ -4,22 +4,24 @@ Each run may have a window of steps under way, the same for all runs whatever th
 while a higher one has questions waiting, unless no step is being executed at all. Of a run, questions that have begun
 and wait again, since they were retried or their budget was raised, come before those that never began. A question that
 somebody asked and waits for begins at once. A run that one cause blocks begins no further questions
-(`cotrail.models.records.blockage`). Of a run with a budget only as many questions are under way as it has room for
+(`cotrail.models.records.budgets`). Of a run with a budget only as many questions are under way as it has room for
 (`Budgets.questions_left`).
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from psycopg.errors import SerializationFailure
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Engine,
     Select,
     Text,
     bindparam,
@@ -33,16 +35,16 @@ from sqlalchemy import (
     union_all,
     update,
 )
+from sqlalchemy.exc import OperationalError
 
 from cotrail.core.budgets import NO_BUDGET, Budgets, Consumed
-from cotrail.models.records.blockage import STOPPED
-from cotrail.models.records.budgets import CURRENT
+from cotrail.models.records.budgets import CURRENT, STOPPED
 from cotrail.models.records.runs import BUDGETS
 from cotrail.models.records.steps import DESCRIBED, Dispatch, described
 from cotrail.models.schema.base import recordset
-from cotrail.models.schema.conditions import QUESTION_OPEN
-from cotrail.models.schema.states import DesiredState, StepState
-from cotrail.models.schema.tables import questions, run_consumption, runs, steps
+from cotrail.models.schema.seals import run_digest
+from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState, StepState
+from cotrail.models.schema.tables import QUESTION_OPEN, questions, run_consumption, runs, steps
 
 LEAST_WINDOW = 16
 """The smallest window of a run: how many of its steps may be under way."""
@@ -229,3 +231,51 @@ def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
     window = LEAST_WINDOW + STEPS_PER_EXECUTION * under_way.running // len(chosen)
     rooms = {run.run_id: window - under_way.by_run.get(run.run_id, 0) for run in chosen}
     return at_once | {run_id: room for run_id, room in rooms.items() if room > 0}
+
+
+# Closing runs: a run whose questions have all ended is sealed by a digest over all of them.
+
+_closing_run = bindparam("run", type_=Text)
+_unended = questions.c.status.in_(UNENDED_QUESTIONS)
+_due = (
+    runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
+    runs.c.desired_state != DesiredState.PRUNED,
+    ~exists().where(questions.c.run_id == runs.c.id, _unended),
+)
+_DUE = select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)
+_CLOSE = (
+    update(runs)
+    .where(runs.c.id == _closing_run, *_due)
+    .values(digest=run_digest(_closing_run))
+    .returning(runs.c.desired_state)
+)
+
+Closed = Callable[[Connection, str, str], None]
+"""Called in the transaction that seals a run, with its id and what a person wanted of it."""
+
+
+def runs_to_close(connection: Connection) -> list[str]:
+    """Return the runs whose questions have all ended and that aren't closed, the oldest first."""
+    return list(connection.execute(_DUE).scalars())
+
+
+def _tell_nobody(_: Connection, __: str, ___: str) -> None:
+    """Tells nobody."""
+
+
+def close_run(engine: Engine, run_id: str, closed: Closed = _tell_nobody) -> bool:
+    """Seal a run, unless its questions are opened again meanwhile; returns whether it did.
+
+    The digest over millions of questions takes minutes, and nothing is locked for that long. Instead REPEATABLE READ
+    makes the update fail where another transaction has changed the run's row since the digest was begun.
+    """
+    try:
+        with engine.execution_options(isolation_level="REPEATABLE READ").begin() as connection:
+            desired = connection.execute(_CLOSE, {"run": run_id}).scalar()
+            if desired is not None:
+                closed(connection, run_id, desired)
+            return desired is not None
+    except OperationalError as error:
+        if isinstance(error.orig, SerializationFailure):
+            return False
+        raise

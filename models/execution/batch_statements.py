@@ -23,12 +23,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from cotrail.models.records.blockage import STOPPED
+from cotrail.models.records.budgets import STOPPED
 from cotrail.models.schema.base import recordset
 from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
-from cotrail.models.schema.conditions import ACTIVE, QUESTION_OPEN
 from cotrail.models.schema.states import OPEN_BATCHES, UNENDED_QUESTIONS, DesiredState, QuestionStatus, StepState
-from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.models.schema.tables import ACTIVE, QUESTION_OPEN, questions, runs, steps
 
 MOST_LOST = 2
 """How often a provider may lose a request, which it may have charged; then a person has to act."""

@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from cotrail.models.records.jobs import COLUMNS, JobRecord, job_record
+from cotrail.models.records.idempotency import COLUMNS, JobRecord, job_record
 from cotrail.models.schema.service_tables import jobs
 from cotrail.models.schema.states import JobState
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from cotrail.core.results import Failure, failure_of
 from cotrail.models.execution import batched_steps, statements
 from cotrail.models.execution.claims import Claim, ClaimKey, Renewal
-from cotrail.models.records.blockage import reason_here
+from cotrail.models.records.budgets import reason_here
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows
 from cotrail.models.schema.states import AttemptOutcome

@@ -29,9 +29,8 @@ from sqlalchemy import (
 
 from cotrail.models.execution.statements import after, since_failure
 from cotrail.models.records.steps import DESCRIBED, Dispatch, described
-from cotrail.models.schema.conditions import ACTIVE, SERVED
 from cotrail.models.schema.states import AttemptOutcome, StepState
-from cotrail.models.schema.tables import attempts, steps
+from cotrail.models.schema.tables import ACTIVE, SERVED, attempts, steps
 
 SUSPECT_EXPIRIES = 2
 """The number of executions ended by an expired lease that makes a step a suspect."""

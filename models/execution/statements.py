@@ -26,11 +26,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from cotrail.models.schema.base import insert_rows, recordset
-from cotrail.models.schema.conditions import ACTIVE
 from cotrail.models.schema.deployment import is_own
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.states import UNENDED_QUESTIONS, UNENDED_STEPS, AttemptOutcome, QuestionStatus, StepState
-from cotrail.models.schema.tables import attempts, paragraph_sets, questions, sentences, steps
+from cotrail.models.schema.tables import ACTIVE, attempts, paragraph_sets, questions, sentences, steps
 
 _NULLABLE = JSONB(none_as_null=True)
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.models.records.blockage import stopped_runs
+from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.schema.service_tables import webhook_deliveries
 from cotrail.models.schema.states import DesiredState, QuestionStatus
 from cotrail.models.schema.tables import questions, run_labels, runs

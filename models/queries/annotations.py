@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, sentences_of

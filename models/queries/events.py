@@ -35,7 +35,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.views import NAME
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import no_questions, state_of
-from cotrail.models.records.blockage import IN_A_ROW, stopped_runs
+from cotrail.models.records.budgets import IN_A_ROW, stopped_runs
 from cotrail.models.schema.states import QuestionStatus, RunState, StepState
 from cotrail.models.schema.tables import paragraph_sets, paragraphs, questions, runs, steps
 

@@ -1,16 +1,19 @@
 """Experiments: the plan that each was begun with, and its runs. Ids are as the connection's project calls them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, exists, func, select, tuple_
 
 from cotrail.common.nearest import unknown
 from cotrail.errors import UnknownNameError
 from cotrail.models.queries.runs import LATEST
+from cotrail.models.records.idempotency import COLUMNS, JobRecord, job_record
 from cotrail.models.records.projects import in_project, qualified, unqualified
-from cotrail.models.schema.states import QuestionStatus
+from cotrail.models.schema.service_tables import jobs
+from cotrail.models.schema.states import JobState, QuestionStatus
 from cotrail.models.schema.tables import experiments, questions, runs, steps
 
 
@@ -71,3 +74,35 @@ def count_taken_over(connection: Connection, run_id: str) -> tuple[int, int]:
     finished = questions.c.run_id == run_id, questions.c.status == QuestionStatus.FINISHED
     whole = select(func.count()).select_from(questions).where(*finished, ~computes)
     return connection.execute(taken).scalar_one(), connection.execute(whole).scalar_one()
+
+
+# Jobs: which there are, and how far each is.
+
+
+def read_job(connection: Connection, job_id: str) -> JobRecord:
+    """Return a job; raises UnknownNameError."""
+    statement = select(*COLUMNS).where(jobs.c.id == job_id, *in_project(connection, jobs))
+    row = connection.execute(statement).mappings().one_or_none()
+    if row is None:
+        raise UnknownNameError(f"there is no job {job_id!r}; `cotrail jobs` lists them")
+    return job_record(row)
+
+
+def list_jobs(connection: Connection, states: Sequence[JobState], limit: int, after: str | None) -> list[JobRecord]:
+    """Return jobs in these states, or in any where none are given, the newest first; after: the one before them."""
+    statement = select(*COLUMNS).where(*in_project(connection, jobs))
+    if states:
+        statement = statement.where(jobs.c.state.in_(states))
+    if after is not None:
+        last = read_job(connection, after)
+        statement = statement.where(tuple_(jobs.c.created_at, jobs.c.id) < (last.created_at, last.id))
+    newest = statement.order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
+    return [job_record(row) for row in connection.execute(newest).mappings()]
+
+
+def last_finished(connection: Connection, project: str, kind: str, name: str) -> JobRecord | None:
+    """Return the job that made what has this name last; None where none did."""
+    of_name = jobs.c.project == project, jobs.c.kind == kind, jobs.c.request["name"].astext == name
+    statement = select(*COLUMNS).where(*of_name, jobs.c.state == JobState.FINISHED)
+    row = connection.execute(statement.order_by(jobs.c.finished_at.desc()).limit(1)).mappings().first()
+    return None if row is None else job_record(row)

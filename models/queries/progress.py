@@ -13,11 +13,10 @@ from cotrail.core.budgets import NO_BUDGETS, Budgets, Consumed
 from cotrail.core.history import FAILURE
 from cotrail.core.money import Spent
 from cotrail.errors import BusyError
-from cotrail.models.queries.batches import RunBatches, read_batches
+from cotrail.models.queries.queues import RunBatches, read_batches
 from cotrail.models.queries.runs import no_questions, state_of
-from cotrail.models.queries.usage import has_prices, read_spent
-from cotrail.models.records.blockage import Blockage, read_blockage
-from cotrail.models.records.budgets import read_budgets, read_run_consumed
+from cotrail.models.queries.spending import has_prices, read_spent
+from cotrail.models.records.budgets import Blockage, read_blockage, read_budgets, read_run_consumed
 from cotrail.models.records.projects import qualified
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps

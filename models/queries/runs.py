@@ -12,7 +12,7 @@ from cotrail.common.nearest import guess
 from cotrail.core.binding import read_corpora
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.queries.run_filters import RunFilter, conditions, searches
-from cotrail.models.records.blockage import stopped_runs
+from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
 from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
@@ -79,7 +79,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
 class RunSummary(Struct, frozen=True, kw_only=True):
     """A run and the number of its questions by status.
 
-    stopped: whether one cause blocks it as a whole (`cotrail.models.records.blockage`).
+    stopped: whether one cause blocks it as a whole (`cotrail.models.records.budgets`).
     """
 
     run: RunRecord

@@ -1,13 +1,33 @@
 """Work of a run's steps: what was computed for it, what it adopted, and executions that gave no result."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, Text, bindparam, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    SQLColumnExpression,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    select,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
+from cotrail.core.binding import MODEL
+from cotrail.core.money import RatedUsage, Spent, Usage, spent, thresholds
+from cotrail.models.records.runs import PRICES, read_prices
 from cotrail.models.schema.batch_tables import batch_items
 from cotrail.models.schema.states import AttemptOutcome, StepState
-from cotrail.models.schema.tables import attempts, questions, steps
+from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 
 class KindWork(Struct, frozen=True, kw_only=True):
@@ -102,3 +122,91 @@ _LOST = (
     .group_by(attempts.c.outcome)
     .order_by(attempts.c.outcome)
 )
+
+
+# Usage of a run's language models: every call that was paid, those without an answer too, and what it cost.
+
+
+def read_spent(connection: Connection, run_id: str) -> Spent:
+    """Return what a run spent on language models so far: adopted steps cost it nothing."""
+    row = connection.execute(_PRICED, {"run": run_id}).one()
+    prices = read_prices({PRICES: row.prices or {}})
+    return spent(read_usage(connection, run_id, thresholds(prices)), prices, {MODEL: row.model_name})
+
+
+def read_spent_by_question(connection: Connection, run_id: str, ids: Sequence[int]) -> dict[int, Spent]:
+    """Return what these questions of a run spent on language models, by their ids; those without a call have none."""
+    row = connection.execute(_PRICED, {"run": run_id}).one()
+    prices = read_prices({PRICES: row.prices or {}})
+    above = thresholds(prices)
+    parts = defaultdict(list)
+    for each in connection.execute(_USAGE_BY_QUESTION, {"ids": list(ids), "above": list(above)}).mappings():
+        parts[each["question_id"]].append(_rated(each, above))
+    return {question: spent(of, prices, {MODEL: row.model_name}) for question, of in parts.items()}
+
+
+def has_prices(connection: Connection, run_id: str) -> bool:
+    """Return whether any language model of a run is hosted, at a price that is known or not."""
+    return bool(connection.execute(_PRICED, {"run": run_id}).one().prices)
+
+
+def read_usage(connection: Connection, run_id: str, above: Sequence[int] = ()) -> list[RatedUsage]:
+    """Return the usage of a run's language models, by role and by lengths of prompts; above: those lengths, sorted."""
+    rows = connection.execute(_USAGE, {"run": run_id, "above": list(above)}).mappings()
+    return [_rated(row, above) for row in rows]
+
+
+def _rated(row: RowMapping, above: Sequence[int]) -> RatedUsage:
+    return RatedUsage(
+        role=row["role"],
+        above=[0, *above][row["tier"]],
+        usage=Usage(**{name: int(row[name]) for name in Usage.__struct_fields__}),
+    )
+
+
+_usage_run = bindparam("run", type_=Text)
+_PRICED = select(runs.c.provenance[PRICES].label("prices"), runs.c.model_name).where(runs.c.id == _usage_run)
+_role = func.coalesce(steps.c.request["model"].astext, MODEL)
+
+
+def _count(written: SQLColumnExpression[Any], name: str) -> ColumnElement[int]:
+    return func.coalesce(written[name].astext.cast(BigInteger), 0).label(name)
+
+
+def _calls(written: SQLColumnExpression[Any], of: ColumnElement[bool]) -> Select[Any]:
+    """Select the calls that a column of JSON describes, as `Generated` is recorded; of: the condition of the steps."""
+    names = ("prompt_tokens", "cached_prompt_tokens", "cache_written_tokens", "generated_tokens", "thought_tokens")
+    estimated = case((written["estimated"].astext == "true", 1), else_=0).label("estimated")
+    return select(
+        steps.c.question_id, _role.label("role"), *(_count(written, name) for name in names), estimated
+    ).where(of, steps.c.adopted_from.is_(None), written["prompt_tokens"].is_not(None))
+
+
+_WRITTEN = "written"
+_TOTALS = {
+    "input_tokens": "prompt_tokens",
+    "cached_tokens": "cached_prompt_tokens",
+    "cache_written_tokens": "cache_written_tokens",
+    "output_tokens": "generated_tokens",
+    "thought_tokens": "thought_tokens",
+    "estimated": "estimated",
+}
+
+
+def _usage(of: ColumnElement[bool], *by: str) -> Select[Any]:
+    """Select the usage of these steps, by columns of them, by roles and by lengths of prompts."""
+    called = union_all(
+        _calls(steps.c.result, of),
+        _calls(steps.c.failure[_WRITTEN], of),
+        # Executions that failed before the step was tried again.
+        _calls(attempts.c.error[_WRITTEN], of).join_from(steps, attempts, attempts.c.step_id == steps.c.id),
+    ).subquery("called")
+    tier = func.width_bucket(called.c.prompt_tokens - 1, bindparam("above", type_=ARRAY(BigInteger)))
+    tiered = select(called, tier.label("tier")).subquery("tiered")
+    groups = *(tiered.c[name] for name in by), tiered.c.role, tiered.c.tier
+    totals = (func.sum(tiered.c[column]).label(name) for name, column in _TOTALS.items())
+    return select(*groups, func.count().label("calls"), *totals).group_by(*groups).order_by(*groups)
+
+
+_USAGE = _usage(steps.c.run_id == _usage_run)
+_USAGE_BY_QUESTION = _usage(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), "question_id")

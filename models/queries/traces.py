@@ -16,17 +16,15 @@ from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.history import by_failure
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, JudgedAnswer, read_kinds
+from cotrail.core.questions import GoldParagraph, Hit, JudgedAnswer, Paragraph, read_kinds
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
 from cotrail.models.records.contents import read_demonstrations
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.paragraphs import ParagraphCache, hits_column, read_result
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import read_question_ids
-from cotrail.models.records.results import hits_column, read_result
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, runs, sentences, steps
 

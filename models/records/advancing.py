@@ -19,7 +19,7 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.history import Failed, Finished, Halts, Next, Raised, Recorded, Step
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.replay import Replay
 from cotrail.core.results import Retrieved
 from cotrail.errors import BlockedError

@@ -7,7 +7,7 @@ from sqlalchemy import TEXT, Connection, Executable, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.errors import UnreadableError
 from cotrail.models.schema.base import Rows, insert_rows
 from cotrail.models.schema.tables import demonstrations, paragraphs

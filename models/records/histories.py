@@ -11,10 +11,9 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
 from cotrail.core.history import GIVEN, Recorded
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure
-from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.results import hits_column, read_result
+from cotrail.models.records.paragraphs import ParagraphCache, hits_column, read_result
 from cotrail.models.schema.base import recordset
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps

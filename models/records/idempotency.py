@@ -4,16 +4,17 @@ A key is stored in the transaction that makes what was asked for: both are there
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, RowMapping, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import ConflictError
 from cotrail.models.records.projects import own_project
-from cotrail.models.schema.service_tables import idempotency_keys
+from cotrail.models.schema.service_tables import idempotency_keys, jobs
+from cotrail.models.schema.states import JobState
 
 IDEMPOTENCY = "cotrail_idempotency"
 """The execution option of connections with the request's key and the digest of what it asks for; without it, none."""
@@ -90,3 +91,33 @@ def _remove_old(connection: Connection) -> None:
             idempotency_keys.c.project == own_project(connection), idempotency_keys.c.key.in_(old)
         )
     )
+
+
+# Rows of jobs, as records.
+
+
+class JobRecord(Struct, frozen=True, kw_only=True):
+    """A job; see `cotrail.models.schema.service_tables.Job`."""
+
+    id: str
+    project: str
+    kind: str
+    request: dict[str, Any]
+    state: JobState
+    progress: int
+    failures: int
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    epoch: int
+    worker: str | None
+
+
+COLUMNS = tuple(jobs.c[name] for name in JobRecord.__struct_fields__)
+
+
+def job_record(row: RowMapping) -> JobRecord:
+    """A row of `COLUMNS` as a record."""
+    return JobRecord(**{**row, "state": JobState(row["state"])})

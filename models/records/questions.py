@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.history import Failed, Finished, Halts, ended_by
 from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question
 from cotrail.errors import BlockedError
-from cotrail.models.records.blockage import reason_here
+from cotrail.models.records.budgets import reason_here
 from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.seals import question_digest
 from cotrail.models.schema.states import QuestionStatus

@@ -13,9 +13,13 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.history import Step
 from cotrail.models.records.runs import RunPlan
 from cotrail.models.schema.base import insert_rows
-from cotrail.models.schema.conditions import ASKED, SERVED
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import questions, steps
+from cotrail.models.schema.tables import (
+    ASKED,
+    SERVED,
+    questions,
+    steps,
+)
 
 LONGEST_ID = 100
 """Characters of a question's id that a message shows."""
@@ -60,7 +64,7 @@ def described(
 _COLUMNS = ("run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "request", "previous", "state")
 _MESSAGE = (steps.c.question_id, steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence)
 
-# A scalar subquery rather than a join, see `cotrail.models.schema.conditions`.
+# A scalar subquery rather than a join, see `cotrail.models.schema.base`.
 _key = select(questions.c.key).where(questions.c.id == steps.c.question_id).correlate(steps).scalar_subquery()
 
 DESCRIBED = (steps.c.id, steps.c.epoch, steps.c.kind, steps.c.sequence, SERVED, ASKED, steps.c.run_id, _key)

@@ -16,20 +16,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
-from sqlalchemy import ForeignKey, Identity, Index, Table, false, text
+from sqlalchemy import ColumnElement, ForeignKey, Identity, Index, Table, and_, false, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from cotrail.models.schema.base import (
-    Base,
-    Json,
-    TransactionNumber,
-    ended_or_without,
-    no_entries,
-    no_keys,
-    now,
-    one_of,
-)
+from cotrail.models.schema.base import Base, Json, TransactionNumber, ended_or_without, no_entries, no_keys, now, one_of
 from cotrail.models.schema.states import DEFAULT_PROJECT, AttemptOutcome, DesiredState, QuestionStatus, StepState
 
 
@@ -394,3 +385,25 @@ run_consumption = cast(Table, RunConsumption.__table__)
 made_paragraphs = cast(Table, MadeParagraph.__table__)
 run_labels = cast(Table, RunLabel.__table__)
 cause_labels = cast(Table, CauseLabel.__table__)
+
+
+# Conditions that statements over steps have in common.
+
+# Scalar subqueries rather than joins: given a join, the planner may begin with all open questions, or with all steps of
+# a run or a question, and read thousands of rows to find a few.
+_status = select(questions.c.status).where(questions.c.id == steps.c.question_id).scalar_subquery()
+_desired_state = select(runs.c.desired_state).where(runs.c.id == steps.c.run_id).scalar_subquery()
+
+QUESTION_OPEN: ColumnElement[bool] = _status == QuestionStatus.OPEN
+"""The step's question is open."""
+
+ACTIVE: ColumnElement[bool] = and_(QUESTION_OPEN, _desired_state == DesiredState.ACTIVE)
+"""The step's question is open, and its run active."""
+
+SERVED: ColumnElement[bool] = (
+    select(runs.c.served).where(runs.c.id == steps.c.run_id).correlate(steps).scalar_subquery()
+)
+"""The language model of the step's run answers from a server or a script."""
+
+ASKED: ColumnElement[bool] = select(runs.c.asked).where(runs.c.id == steps.c.run_id).correlate(steps).scalar_subquery()
+"""The step's run is a question that somebody asked and waits for."""

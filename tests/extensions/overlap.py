@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.engine import FolderEngine
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 

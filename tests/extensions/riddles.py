@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import GoldParagraph, Question, named
-from cotrail.data.corpora import json_streams
-from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -16,6 +15,7 @@ from cotrail.data.datasets.spec import (
     ParagraphLookup,
     QuestionForm,
     QuestionRecord,
+    Recipe,
     Scoring,
 )
 from cotrail.errors import CorpusError, DatasetError
@@ -73,6 +73,10 @@ SPEC = DatasetSpec(
     scoring=Scoring("label", long_answers=True),
     sort="slot-filling",
     recipe=Recipe(
-        needs="riddles.jsonl", seems="to hold riddles", records=json_streams.lines, paragraphs=texts, paper_paragraphs=2
+        needs="riddles.jsonl",
+        seems="to hold riddles",
+        records=hotpotqa_abstracts.lines,
+        paragraphs=texts,
+        paper_paragraphs=2,
     ),
 )

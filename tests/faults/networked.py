@@ -20,9 +20,8 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.records.maintaining import LEADER
 from cotrail.models.schema.migrating import migrate
 from cotrail.workers.health import VARIABLE
-from cotrail.workers.stack.postgres import find_place, postgres
+from cotrail.workers.stack.postgres import find_place, postgres, redis
 from cotrail.workers.stack.process import Processes, Service
-from cotrail.workers.stack.redis import redis
 from tests.conftest import wait_until
 from tests.faults.stacked import ROOT
 from tests.faults.working import OPTIONS, QUEUES, QUICK

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.systems.registry import find_system
 from tests.conftest import Eventually
 from tests.faults.scripts import MODELS, sample, scripts

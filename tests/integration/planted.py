@@ -19,7 +19,7 @@ from redis import Redis
 from cotrail.configuration.settings import Settings
 from cotrail.engines.retrieval.elasticsearch.index import ANALYZER
 from cotrail.workers.stack.process import Processes, Service
-from cotrail.workers.stack.wheels import package_folder
+from cotrail.workers.stack.python import package_folder
 from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
 from tests.integration.echoing import Echoing
 from tests.integration.sign_in_provider import CLIENT, SECRET, Provider, providing

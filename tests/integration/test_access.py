@@ -11,7 +11,7 @@ import pytest
 from litestar.testing import TestClient
 from sqlalchemy import select, update
 
-from cotrail.api.logs import name_requests
+from cotrail.api.probes import name_requests
 from cotrail.configuration.settings import settings
 from cotrail.models.schema.service_tables import tokens
 from cotrail.models.schema.tables import runs

@@ -19,7 +19,7 @@ from cotrail.core.prompts import assistant
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import InputError
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import questions, steps
 from cotrail.services.runs import submission

@@ -18,9 +18,8 @@ from cotrail.configuration.settings import settings
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain

@@ -14,7 +14,7 @@ from cotrail.configuration.settings import Settings
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases, take_unsent
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate

@@ -15,13 +15,12 @@ from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTFiles
 from cotrail.models.commands.control import being_cancelled, pause, resume
 from cotrail.models.commands.submission import open_experiment, submit
-from cotrail.models.execution.admission import LEAST_WINDOW, admit
-from cotrail.models.execution.closing import runs_to_close
+from cotrail.models.execution.admission import LEAST_WINDOW, admit, runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases, ready_kinds, take_lost, take_suspects, take_unsent
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import list_runs
-from cotrail.models.records.blockage import IN_A_ROW, Blockage, read_blockage, stopped_runs
+from cotrail.models.records.budgets import IN_A_ROW, Blockage, read_blockage, stopped_runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.tables import questions

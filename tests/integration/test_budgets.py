@@ -17,17 +17,16 @@ from cotrail.core.budgets import Budgets, Consumed, left
 from cotrail.core.results import Failure, Generated
 from cotrail.errors import CorpusChangedError, InputError, QuotaExceededError
 from cotrail.models.commands.control import pause, resume
-from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.raising import raise_budget
-from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.service_tables import projects

@@ -17,8 +17,7 @@ from cotrail.cli.main import app
 from cotrail.core.actions.generate import Prompted, Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Outcome
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.errors import InputError
 from cotrail.models.commands.pruning import prune

@@ -13,7 +13,7 @@ from cotrail.audit.row_digests import run_digest
 from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.models.commands.retrying import retry
-from cotrail.models.execution.closing import close_run, runs_to_close
+from cotrail.models.execution.admission import close_run, runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import amending

@@ -23,16 +23,15 @@ from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.calls import Call, Tool
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, system, tool, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.models.commands.submission import submit
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.traces import find_question, read_question
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail

@@ -22,13 +22,13 @@ import yaml
 from redis import Redis, RedisError
 
 from cotrail.configuration.settings import Settings
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.stores import build_index
 from cotrail.workers.health import SILENT_SECONDS, VARIABLE
 from cotrail.workers.stack import postgres as local_postgres
 from cotrail.workers.stack.postgres import postgres
 from cotrail.workers.stack.process import Processes, Service
-from cotrail.workers.stack.wheels import package_folder
+from cotrail.workers.stack.python import package_folder
 from tests.conftest import wait_until
 from tests.integration.flower_controls import ask, controls
 

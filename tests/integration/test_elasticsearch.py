@@ -31,13 +31,13 @@ from typer.testing import CliRunner
 from benchmarks.contenders.cotrail import submission
 from benchmarks.search_servers import Running
 from cotrail.cli.main import app
-from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.kind import Engines
-from cotrail.core.actions.open import OPEN, Open
+from cotrail.core.actions.retrieve import OPEN, Open
 from cotrail.core.binding import Binding
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.elasticsearch import building, client, retriever
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
@@ -310,7 +310,7 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(
     former = made(reach(), [INK])
     script = (
         "import os, signal, sys\n"
-        "from cotrail.core.paragraphs import Paragraph\n"
+        "from cotrail.core.questions import Paragraph\n"
         "from cotrail.engines.retrieval.search_server import SearchServer\n"
         "from cotrail.engines.retrieval.stores import corpus_store\n"
         "def paragraphs():\n"

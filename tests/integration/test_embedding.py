@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cotrail.core.actions.embed import Embed
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import Embedder
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine

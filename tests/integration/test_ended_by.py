@@ -8,7 +8,7 @@ from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_ends
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.traces import read_questions
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import amending, question_digest, question_head

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cotrail.core.actions.entail import Entail
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import Entailer
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.entailment.entailers import ENTAILERS

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, func, select
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.means import read_measured
+from cotrail.models.queries.outcomes import read_measured
 from cotrail.models.schema.tables import runs
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query

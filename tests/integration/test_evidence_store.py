@@ -13,14 +13,12 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Halt, Recorded
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.replay import Replay
 from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action, Answer, System, Together

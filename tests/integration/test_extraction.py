@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.actions.extract import Extract
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.entail import Extract
 from cotrail.core.ports.encoders import MOST_TOKENS, Extractor
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Extracted
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.extraction.extractors import EXTRACTORS

@@ -33,7 +33,7 @@ from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.models.records.runs import BUDGETS

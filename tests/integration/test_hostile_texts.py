@@ -15,8 +15,7 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.cli.main import main
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion

@@ -15,7 +15,7 @@ from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.traces import rebuild_prompt
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail

@@ -23,7 +23,7 @@ from tests.unit.made_knowledge import animals, assertion, dump, minnesota
 ASK = """
 import sys
 from pathlib import Path
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.core.results import Retrieved
 from cotrail.engines.knowledge.store import KnowledgeStore
 

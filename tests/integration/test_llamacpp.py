@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel

@@ -11,9 +11,9 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Text, Turn, Written, assistant, plain, system, tool, user
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import LlamaCpp, ModelSpec, check_capabilities, find_model
 from cotrail.engines.language_models.chat_template import ChatTemplate

@@ -10,17 +10,17 @@ from msgspec import Struct
 from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
-from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.rate import Rate
+from cotrail.core.actions.embed import Rate
+from cotrail.core.actions.entail import Extract
 from cotrail.core.actions.registry import KINDS
+from cotrail.core.actions.retrieve import Open
 from cotrail.core.ports.encoders import DUPLICATE_RATER, EXTRACTOR, RELEVANCE_RATER
 from cotrail.core.questions import Question
 from cotrail.core.results import Extracted, Rated, Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
 from cotrail.errors import InputError, UnavailableError
 from cotrail.models.queries.progress import read_outages
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question, read_question
 from cotrail.models.records.steps import Dispatch

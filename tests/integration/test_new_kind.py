@@ -25,7 +25,7 @@ from cotrail.core.system import Action, Answer, System, Together
 from cotrail.errors import UnavailableError
 from cotrail.models.commands.submission import submit
 from cotrail.models.queries.progress import read_outages
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.traces import find_question, read_question
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail

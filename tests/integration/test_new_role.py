@@ -29,7 +29,7 @@ from cotrail.engines.engine_catalogue import EngineCatalogue, ScriptTable
 from cotrail.engines.registry import CATALOGUES
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question
 from cotrail.models.records.steps import Dispatch

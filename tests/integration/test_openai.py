@@ -14,10 +14,10 @@ import pytest
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.endpoint import Endpoint

@@ -12,9 +12,9 @@ import pytest
 from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool, numbered
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, system, tool, user
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.served.prompt_fields import BREAK
 from cotrail.errors import BlockedError, PromptTooLongError, StepError
 from tests.integration.served import Reply, Served, answer, delta, piece, streamed

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Engine, select, text
 
 from benchmarks.contenders.cotrail import submission
 from benchmarks.made_run import make_run
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.evaluation.metrics.question_scores import KindedScores
 from cotrail.models.commands.submission import submit

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.models.records.contents import save_paragraphs
 from cotrail.models.records.paragraphs import ParagraphCache
 

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from cotrail.configuration.settings import Settings
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.cancellation import Interrupted
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
 from cotrail.models.execution.claims import Claim

@@ -13,10 +13,10 @@ import pytest
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel

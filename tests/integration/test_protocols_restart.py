@@ -23,7 +23,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.models.commands.submission import submit
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.spec import Needs, SystemSpec, find_spec

@@ -11,15 +11,14 @@ from benchmarks.contenders.cotrail import submission
 from benchmarks.costless import PARAGRAPHS
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.errors import InputError
 from cotrail.models.commands import pruning
 from cotrail.models.commands.control import cancel, resume
 from cotrail.models.commands.pruning import begun, ended_before, prune, weigh
 from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.contents import save_paragraphs
 from cotrail.models.schema.base import Base
 from cotrail.models.schema.deployment import deployment

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.actions.rate import Rate
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.embed import Rate
 from cotrail.core.ports.encoders import Rater, second_texts
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating.raters import RATERS

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.models.commands.control import resume

@@ -11,7 +11,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.replaying import Replayed, replay_run
+from cotrail.models.queries.repeated_steps import Replayed, replay_run
 from cotrail.models.records.runs import FindSystem
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import paragraph_sets, questions, steps

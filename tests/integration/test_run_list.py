@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.configuration.settings import settings
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.commands.control import pause

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import Retriever
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, FaultyError, MissingError
 from cotrail.engines.retrieval.elasticsearch.index import K1
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever

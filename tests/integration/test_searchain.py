@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from cotrail.core.actions.registry import KINDS
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import questions, steps
 from cotrail.services.runs import submission

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
 from cotrail.core.actions.embed import Embed
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.rate_limiter import Limits, Need
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding import served as adapter
 from cotrail.engines.embedding.embedders import EMBEDDERS

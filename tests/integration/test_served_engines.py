@@ -15,7 +15,7 @@ pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.services.runs import submission

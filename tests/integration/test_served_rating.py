@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
-from cotrail.core.actions.rate import Rate
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.embed import Rate
 from cotrail.core.ports.encoders import second_texts
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import (

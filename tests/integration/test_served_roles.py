@@ -11,8 +11,7 @@ from msgspec import Struct
 
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.rate import Rate
+from cotrail.core.actions.embed import Embed, Rate
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import EngineCatalogue

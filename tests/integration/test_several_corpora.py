@@ -10,17 +10,16 @@ from msgspec import Struct
 from sqlalchemy import Engine, select
 
 from cotrail.audit.provenance import provenance
-from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
-from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
 from cotrail.engines.retrieval.registry import ENGINES
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import find_question, read_question
 from cotrail.models.records.steps import Dispatch

@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import RSAKey
 from litestar.testing import TestClient
 
-from cotrail.api.logs import _without_query
+from cotrail.api.probes import _without_query
 from cotrail.configuration.files import read_sign_in
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError

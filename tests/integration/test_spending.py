@@ -17,7 +17,7 @@ from cotrail.models.execution.claims import Claim
 from cotrail.models.execution.leases import Leases
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.queries.usage import read_spent
+from cotrail.models.queries.spending import read_spent
 from cotrail.models.records.runs import PRICES
 from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system

@@ -26,14 +26,13 @@ from typer.testing import CliRunner
 from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers import health
-from cotrail.workers.allocator import TUNED
+from cotrail.workers.celery_app import TUNED
 from cotrail.workers.stack import postgres, python, web
 from cotrail.workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
-from cotrail.workers.stack.python import code_on_disk
+from cotrail.workers.stack.python import code_on_disk, package_folder
 from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import State
 from cotrail.workers.stack.web import HOST, listening, port_of
-from cotrail.workers.stack.wheels import package_folder
 from tests.conftest import wait_until
 
 SECONDS = 20

@@ -19,11 +19,10 @@ from cotrail.core.results import Failure
 from cotrail.core.system import Answer, System, Together
 from cotrail.errors import BlockedError, CorpusChangedError, TransientStepError, UnavailableError
 from cotrail.models.commands.control import cancel, pause, resume
-from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.raising import raise_budget
-from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution import batches
 from cotrail.models.execution.admission import LEAST_WINDOW, admit

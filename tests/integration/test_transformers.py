@@ -10,12 +10,12 @@ import pytest
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.transformers.slots import DETERMINISTIC_CHUNK_TOKENS
-from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.core.questions import Paragraph
+from cotrail.engines.language_models.transformers.scheduler import DETERMINISTIC_CHUNK_TOKENS
+from cotrail.engines.model_folders import model_identity, weights_digest
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError
 from tests.integration.holding import HeldUp, is_cut_off_alone
 

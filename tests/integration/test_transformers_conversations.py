@@ -10,9 +10,9 @@ import pytest
 from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, assistant, plain, system, tool, user
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.catalogue import ModelSpec, Transformers, check_capabilities
 from cotrail.engines.language_models.quoted_controls import named_controls
 from cotrail.errors import InputError, PromptTooLongError, StepError

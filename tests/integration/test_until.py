@@ -14,13 +14,13 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule
 from cotrail.models.commands.control import cancel
-from cotrail.models.commands.exhausting import end_unbegun
+from cotrail.models.commands.retrying import end_unbegun
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.tables import questions, runs
 from cotrail.services.results.scoring import read_scores
@@ -145,7 +145,7 @@ def test_one_that_dies_between_two_chunks_is_continued_by_the_next(
     with engine.begin() as connection:
         messages = admit(connection)
     run_to_end(ledger, messages)
-    monkeypatch.setattr("cotrail.models.commands.exhausting.ENDING_SECONDS", 0)
+    monkeypatch.setattr("cotrail.models.commands.retrying.ENDING_SECONDS", 0)
     assert end_unbegun(engine, Stopping(engine).stopped()) == [RUN]
     half = ends(query).count(("cancelled", ENDED_BY))
     assert 0 < half < 300 - len(messages)

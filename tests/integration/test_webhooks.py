@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 from cotrail.configuration.files import WebhookEndpoint, read_webhooks
 from cotrail.errors import BlockedError, InputError
 from cotrail.models.commands import control
-from cotrail.models.execution.closing import runs_to_close
+from cotrail.models.execution.admission import runs_to_close
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.webhooks import claim_due
 from cotrail.models.records.steps import Dispatch

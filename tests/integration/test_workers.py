@@ -21,7 +21,7 @@ from cotrail.errors import InputError
 from cotrail.models.execution.ledger import Ledger
 from cotrail.services.runs.submission import check_worker_keys
 from cotrail.systems.registry import find_system
-from cotrail.tasks.roll_call import call
+from cotrail.tasks.broker_health import call
 from cotrail.workers.celery_app import app
 from cotrail.workers.transport import Amqp
 from tests.conftest import wait_until

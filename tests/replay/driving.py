@@ -5,19 +5,15 @@ from hashlib import sha256
 
 import msgspec
 
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.actions.generate import Prompted, check_form, generation_request
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import fingerprint, kind_of
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.language_model import LanguageModel
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.replay import advance
 from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Rated, Retrieved
 from cotrail.core.system import Action, StepFailed, System, Together

@@ -15,9 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Prompted, generation_request
-from cotrail.core.actions.open import Open
 from cotrail.core.actions.registry import KINDS, kind_of
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded

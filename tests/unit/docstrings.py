@@ -11,7 +11,7 @@ from pathlib import Path
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.analysis import english, plain
 from tests.unit.statements import statements
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.cause import Cause
 from cotrail.evaluation.causes.question_record import FoundParagraph, Judgement, QuestionRecord, SeenParagraph

@@ -9,18 +9,11 @@ import msgspec
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Prompt, plain
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph
 from cotrail.core.results import Generated, Result, Retrieved
 from cotrail.core.system import Action
-from cotrail.faithfulness.weighing import (
-    ChosenFact,
-    WeighedChain,
-    WeighedPrediction,
-    WeighedSentence,
-    Weighing,
-)
+from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import RunRecord, no_questions
 from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep

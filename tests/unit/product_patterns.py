@@ -12,8 +12,7 @@ from typing import Any
 import cotrail
 from cotrail.common.log_formatting import Secrets
 from cotrail.core.table_sentences import boundary
-from cotrail.engines.language_models.segments import control_pattern
-from cotrail.engines.language_models.thinking import MARKS, mark_pattern
+from cotrail.engines.language_models.thinking import MARKS, control_pattern, mark_pattern
 
 FOLDERS = ("cotrail", "models", "tasks", "workers")
 ROOT = Path(__file__).parents[2]
@@ -27,7 +26,7 @@ MADE: Mapping[str, Callable[[], Pattern]] = {
     "cotrail/common/log_formatting.py: Secrets.__init__": lambda: _only(vars(Secrets([SECRET])).values()),
     "cotrail/core/table_sentences.py: boundary": lambda: boundary("a. a " * 51),
     "cotrail/engines/language_models/chat_template.py: _segments": lambda: re.compile("([\U000f0000\U000f0001])"),
-    "cotrail/engines/language_models/segments.py: control_pattern": lambda: control_pattern(CONTROLS),
+    "cotrail/engines/language_models/thinking.py: control_pattern": lambda: control_pattern(CONTROLS),
     "cotrail/engines/language_models/llamacpp/model.py: LlamaCppTokenizer._between": lambda: re.compile(
         f"({control_pattern(CONTROLS).pattern})"
     ),

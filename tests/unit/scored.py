@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics import question_scores as scoring
 from cotrail.evaluation.metrics.metric import QuestionScores, ScoredQuestion

@@ -6,22 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.common.canonical_json import canonical
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
+from cotrail.common.structs import canonical
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.actions.generate import Read, Reason, sampling
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.binding import Binding, pinned_columns, read_binding
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action, StepFailed

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.frames import titles_of
 from cotrail.data.datasets.loading import load_questions

@@ -10,9 +10,8 @@ from msgspec import Struct
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Finished
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, plain, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated, Retrieved
 from cotrail.core.system import Answer, System, expect
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cotrail.workers.allocator import TUNED
+from cotrail.workers.celery_app import TUNED
 
 THREADS, PIECES, BYTES = 20, 5, 600
 

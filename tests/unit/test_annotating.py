@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cotrail.cli.commands.annotate import annotator_name
 from cotrail.cli.commands.label_causes import read_rows, write_rows
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import (
     AnnotatedChain,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.answer_forms import same_but_for_form
 from cotrail.evaluation.causes.meant_answers import states

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.cli.commands.export import _write_folder
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Paragraph
+from cotrail.cli.commands.results import _write_folder
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
+from cotrail.core.questions import Paragraph
 from cotrail.errors import InputError
 from cotrail.services.results.exporting import submission_files
 from tests.unit.made_runs import NAMELESS, OWLS, question, record, search, step, written

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.building import BuildProgress, build_corpus, checkpoint_path, draft_path, read_checkpoint
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.corpora.paragraph_ids import DigestSet

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.answer_forms import same_but_for_form
 from cotrail.evaluation.causes.cause import Cause, CauseLabel, Explanation, Sign, cause_counts, label_agreements

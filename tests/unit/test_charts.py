@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.results.reports.charts import recall_by_search, recall_curve, sentences_per_question
 from tests.unit import made_runs

@@ -4,7 +4,7 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import Capability
 from cotrail.core.prompts import Asked, Prompt, Written, assistant, system, tool, user
 from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.thinking import Segment
 from cotrail.errors import InputError, StepError
 from tests.cases import each_case
 

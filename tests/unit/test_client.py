@@ -23,7 +23,7 @@ from tenacity import wait_none
 from cotrail.client import AsyncClient, Client
 from cotrail.client.groups import Runs
 from cotrail.client.transport import RemoteTransport
-from cotrail.configuration.servers import find_server
+from cotrail.configuration.files import find_server
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.packaging.clients import FOLDER, Writing, sources, write
 

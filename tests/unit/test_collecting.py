@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Retrieved
 from cotrail.systems.ircot import IRCoTSettings, is_reasoning, next_query
 from cotrail.systems.parts.retrieval import RetrievalSettings, collect, query_of

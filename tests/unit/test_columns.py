@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.text import Text
 
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import Screen, console
+from cotrail.cli.terminal.output import Column, Screen, console, print_rows
 from cotrail.cli.terminal.run_text import shown_state
 from cotrail.models.schema.states import RunState
 

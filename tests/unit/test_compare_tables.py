@@ -12,15 +12,16 @@ from cotrail.common.structs import merged
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
 from cotrail.evaluation.experiments.compare.figures import own_figures
+from cotrail.evaluation.experiments.compare.paper import read_run
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
-from cotrail.evaluation.experiments.compare.reading import read_run
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.ircot.published import published as ircot_published
+from cotrail.evaluation.experiments.ircot.reported import ircot
 from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.published.ircot import ircot
-from cotrail.evaluation.experiments.published.sources import (
+from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
+from cotrail.evaluation.experiments.sources import (
     Method,
     PublishedRow,
     PublishedTable,
@@ -30,7 +31,6 @@ from cotrail.evaluation.experiments.published.sources import (
     source,
     table_rows,
 )
-from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.registry import SYSTEMS, find_system

@@ -13,8 +13,8 @@ import yaml
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
-from cotrail.workers.allocator import TUNED
 from cotrail.workers.app import app, options
+from cotrail.workers.celery_app import TUNED
 from cotrail.workers.health import VARIABLE
 from tests.cases import each_case
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from cotrail.evaluation.metrics.confidence_intervals import confidence_sequence
 from tests.cases import each_case
 
 SEQUENCES = 400

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import (
     Asked,
     Demonstrated,
@@ -24,6 +23,7 @@ from cotrail.core.prompts import (
     tool,
     user,
 )
+from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.packing import pack
 from cotrail.errors import PromptTooLongError
 from tests.cases import each_case

@@ -6,7 +6,7 @@ import pytest
 
 from cotrail.common import processes
 from cotrail.common.processes import usable_cores
-from cotrail.workers.allocator import TUNED, tuned
+from cotrail.workers.celery_app import TUNED, tuned
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.errors import CorpusError
 from tests.cases import each_case

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 TEXTS = {

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.musique import hops

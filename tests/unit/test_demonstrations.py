@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.demonstrations.sets import in_form, read_demonstrations, write_demonstrations
 from cotrail.errors import DemonstrationError
 from tests.cases import each_case

@@ -20,11 +20,10 @@ from cotrail.evaluation.comparison.differences import (
     difference_test,
     differences_of,
     fixed_differences,
+    questions_needed,
 )
-from cotrail.evaluation.comparison.outcomes import outcomes
-from cotrail.evaluation.comparison.pareto import pareto_front
-from cotrail.evaluation.comparison.power import questions_needed
-from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from cotrail.evaluation.comparison.recommendation import outcomes, pareto_front
+from cotrail.evaluation.metrics.confidence_intervals import confidence_sequence
 from tests.cases import each_case
 
 SIMULATED = 300

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.documents import MOST_WORDS, look_into, passages
 from cotrail.data.corpora.files import read_corpus
 from cotrail.errors import CorpusError

@@ -9,13 +9,10 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.generate import Judge, Prompted, Read, Reason
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.edits import Edit, StepEdit, check_edit, edited, given, read_edit, read_prompt
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import (
     Asked,
     Demonstrated,
@@ -29,6 +26,7 @@ from cotrail.core.prompts import (
     tool,
     user,
 )
+from cotrail.core.questions import Paragraph
 from cotrail.core.system import Action
 from cotrail.errors import InputError
 from tests.cases import each_case

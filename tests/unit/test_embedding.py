@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import Embedder
+from cotrail.core.questions import Paragraph
 from cotrail.engines.embedding.cosine_similarity import embedded
 from cotrail.engines.embedding.embedders import EMBEDDERS, ScriptedEmbedder, SentenceTransformers
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue

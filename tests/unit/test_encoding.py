@@ -7,24 +7,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.common.printable_text import storable
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.actions.generate import READ, REASON, Judge, Prompted, Read, Reason
 from cotrail.core.actions.kind import digests_in
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, kind_of
-from cotrail.core.actions.retrieve import RETRIEVE, Retrieve
+from cotrail.core.actions.retrieve import RETRIEVE, Lookup, Open, Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.encoders import By
 from cotrail.core.ports.retriever import Source
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

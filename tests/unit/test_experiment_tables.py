@@ -27,7 +27,7 @@ from cotrail.evaluation.experiments.report_tables import (
     Unit,
     Value,
 )
-from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence
+from cotrail.evaluation.metrics.confidence_intervals import confidence_sequence
 from cotrail.services.results.reports.sheets import as_markdown, sheet, shown
 from tests.cases import each_case
 from tests.unit.made_results import ADOPTED, MADE, line, made

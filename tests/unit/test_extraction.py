@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.actions.extract import Extract
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.entail import Extract
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Extracted
 from cotrail.engines.extraction.extractors import EXTRACTORS, ScriptedExtractor
 from cotrail.engines.extraction.transformers import best_span, trimmed

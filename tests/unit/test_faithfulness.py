@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.rules import inferred
-from cotrail.faithfulness.weighing import NO_EVIDENCE, Function, Scores, Thresholds, fact_score, faithfulness
+from cotrail.faithfulness.weighing import (
+    NO_EVIDENCE,
+    Function,
+    Scores,
+    Thresholds,
+    Vote,
+    fact_score,
+    faithfulness,
+    infer,
+)
 from tests.cases import each_case
 
 THRESHOLDS = Thresholds()

@@ -1,7 +1,6 @@
 """Which gold paragraphs were found, and where."""
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.results.exporting import trace
 from cotrail.services.results.reasoning import gold_paragraphs, where

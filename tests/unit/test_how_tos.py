@@ -15,8 +15,7 @@ from cotrail.core.actions.registry import KINDS, fingerprint, kind_of, view_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Entailed
 from cotrail.core.stored_parts import Stored
 from cotrail.core.views import ScoredTexts

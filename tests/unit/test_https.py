@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 
-from cotrail.common.https import AUTHORITIES, PROXIES, http_options, trusted_authorities
+from cotrail.common.server_addresses import AUTHORITIES, PROXIES, http_options, trusted_authorities
 from cotrail.errors import InputError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cotrail.common.canonical_json import shortened
+from cotrail.common.structs import shortened
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
@@ -10,7 +10,7 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.engines.entailment.entailers import prompted_identity
 from cotrail.engines.language_models.catalogue import OpenAI
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import model_identity
 from cotrail.errors import ModelChangedError
 from cotrail.tasks.engines import check_model
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from rapidfuzz import fuzz
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.loading import form_of, load_annotated, load_questions
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.evaluation.metrics.drop import published_spans

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Judge
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import JudgedAnswer, Question
+from cotrail.core.questions import JudgedAnswer, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Action, Together
 from cotrail.engines.language_models.result import generated as made_up

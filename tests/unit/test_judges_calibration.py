@@ -13,11 +13,12 @@ from cotrail.evaluation.judging.calibration import (
     OTHER,
     RIGHT,
     Confused,
+    Label,
     calibration,
     calibration_error,
     corrected_share,
+    read_labels,
 )
-from cotrail.evaluation.judging.labels import Label, read_labels
 from tests.cases import each_case
 
 SIMPLEQA = {"correct": 1.0, "incorrect": 0.0, "not attempted": 0.0}

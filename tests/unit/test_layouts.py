@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")
 GENRE = Paragraph(id="h", title="Hydrograd", text="The Genre of Hydrograd are Hard rock.")

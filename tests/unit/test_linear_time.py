@@ -19,8 +19,7 @@ from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.calls import split_calls
 from cotrail.core.generation import Until
-from cotrail.core.paragraphs import Hit, Paragraph, parse_titles
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, parse_titles
 from cotrail.core.results import Retrieved
 from cotrail.core.structured_output import Form
 from cotrail.core.table_sentences import premise_sentences
@@ -37,7 +36,6 @@ from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRe
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, repaired
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.faithfulness import paper
-from cotrail.faithfulness import sentences as faithfulness_sentences
 from cotrail.faithfulness.released import released_prediction
 from cotrail.systems.ircot import is_reasoning
 from cotrail.systems.judge.judgement import verdict_schema
@@ -188,8 +186,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "a line as it is written": fed("line", 3),
     "what is kept of a chain": lambda text: kept(text, "chain"),
     "a stream": streamed,
-    "sentences of a chain": faithfulness_sentences.sentences,
-    "all sentences": faithfulness_sentences.all_sentences,
+    "sentences of a chain": paper.sentences,
+    "all sentences": paper.all_sentences,
     "facts": lambda text: paper.facts(text, "commonsense"),
     "a verdict": lambda text: paper.prediction(text, "tabular"),
     "a released verdict": lambda text: released_prediction(text, "commonsense"),

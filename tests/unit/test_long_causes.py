@@ -2,8 +2,7 @@
 
 import pytest
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.causes.cause import Cause
 from cotrail.evaluation.causes.explaining import explain

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1

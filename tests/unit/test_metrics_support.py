@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.question_scores import mean_scores
 from cotrail.evaluation.metrics.supporting_paragraphs import (

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from cotrail.cli.terminal.score_table import print_scores
+from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.services.results.exporting import lines
 from cotrail.services.results.reports.run_report import run_page

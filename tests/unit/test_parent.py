@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BEGIN = "from cotrail.services.parent import end_with_parent; end_with_parent(); "
+BEGIN = "from cotrail.common.processes import end_with_parent; end_with_parent(); "
 
 
 def started(then: str) -> "subprocess.Popen[bytes]":

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.text_files import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import CorpusError, InputError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from cotrail.api import patience
+from cotrail.api import probes
 from tests.conftest import wait_until
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
@@ -21,17 +21,17 @@ async def slow(scope: Any, receive: Any, send: Any) -> None:
     while (message := await receive()).get("more_body"):
         pass
     if message["type"] == "http.request":
-        await asyncio.sleep(1.5 * patience.BODY_SECONDS)
+        await asyncio.sleep(1.5 * probes.BODY_SECONDS)
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(patience, "HEAD_SECONDS", 1.0)
-    monkeypatch.setattr(patience, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(probes, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(probes, "BODY_SECONDS", 1.0)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(slow, http=patience.Patient, lifespan="off", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(slow, http=probes.Patient, lifespan="off", log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     wait_until(lambda: server.started, "the server listens")

@@ -16,14 +16,25 @@ from cotrail.audit.records import Row
 from cotrail.audit.run_check import check_plan, digest_in, json_digest, plan_digest
 from cotrail.core.binding import Binding
 from cotrail.core.budgets import Budget, Budgets
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
-from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedComparison, planned_metrics, read_plan, read_plan_file
+from cotrail.evaluation.plans.plan import (
+    ComparedRun,
+    Plan,
+    PlanFile,
+    PlannedComparison,
+    RunFacts,
+    deviations,
+    planned_metrics,
+    read_plan,
+    read_plan_file,
+    remarks,
+    reporting,
+    unplanned,
+)
 from tests.cases import each_case
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
+from cotrail.core.questions import Paragraph
 from tests.cases import each_case
 
 

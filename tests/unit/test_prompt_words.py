@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.common.placeholders import places, split
+from cotrail.common.text_files import places, split
 from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.prompts import Asked
-from cotrail.data.demonstrations.prompts import read_prompts
+from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.services.library.systems import list_systems, write_words
 from cotrail.systems.parts.prompting import filled, worded

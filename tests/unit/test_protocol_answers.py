@@ -17,7 +17,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Asked, Prompt, assistant, system, user
 from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.calls import Calls, Function
+from cotrail.engines.language_models.served.event_loop import Calls, Function
 from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Refused
 from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order

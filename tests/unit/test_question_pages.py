@@ -5,15 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.models.queries.traces import TracedStep
 from cotrail.models.schema.states import StepState
 from cotrail.services.results.questions import StepTimes
 from cotrail.services.results.reasoning import FoundGold, GoldSearch
 from cotrail.services.results.steps import shown_steps
 from cotrail.viewer.drawings import LEFT, RIGHT, gold_line, timeline
-from cotrail.viewer.marking import MOST_MARKS, marked
+from cotrail.viewer.rendering import MOST_MARKS, marked
 from cotrail.viewer.turns import (
     LENGTH,
     MOST_HITS,

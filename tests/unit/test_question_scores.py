@@ -1,7 +1,6 @@
 """Scores of questions and their means."""
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means, mean_scores
 from cotrail.systems.registry import find_system
 from tests.cases import each_case

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from cotrail.core.actions.rate import Rate
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.embed import Rate
 from cotrail.core.ports.encoders import second_texts
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.rating.raters import RATERS, ScriptedRater
 from cotrail.errors import InputError, UnknownNameError

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import MOST_CHARACTERS, MOST_TOKENS, Embedded, Entailed, Failure, Generated, Result, Retrieved
 from cotrail.errors import UnrecordableError
 from tests.cases import each_case

@@ -14,8 +14,8 @@ from cotrail.configuration.settings import Settings
 from cotrail.engines import optional_packages
 from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
-from cotrail.workers.stack import wheels
-from cotrail.workers.stack.wheels import check_requirements
+from cotrail.workers.stack import python
+from cotrail.workers.stack.python import check_requirements
 from tests.cases import each_case
 from tests.unit.commands import Run
 
@@ -28,7 +28,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     def find(name: str) -> ModuleSpec | None:
         return None if name in packages else find_spec(name)
 
-    monkeypatch.setattr(wheels, "find_spec", find)
+    monkeypatch.setattr(python, "find_spec", find)
     monkeypatch.setattr(optional_packages, "find_spec", find)
     monkeypatch.setattr(optional_packages, "_is_installed", lambda name: name not in packages)
     return packages

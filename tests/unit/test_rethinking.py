@@ -9,13 +9,11 @@ from msgspec.structs import replace
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.lookup import Lookup
 from cotrail.core.actions.registry import fingerprint
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.history import Failed, Finished
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import Action, Answer, System
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import NO_EVIDENCE, ChosenFact, Weighing

@@ -30,9 +30,8 @@ from cotrail.evaluation.experiments.rethinking.tables import (
     chains_chart,
     comparison,
 )
-from cotrail.faithfulness.inference import Vote, infer
 from cotrail.faithfulness.tasks import Task
-from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedSentence, Weighing
+from cotrail.faithfulness.weighing import ChosenFact, Vote, WeighedChain, WeighedSentence, Weighing, infer
 from cotrail.services.results.reports.documents import report_page
 from cotrail.services.results.reports.figures import svg_of
 from cotrail.services.results.reports.sheets import sheet

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus, Retriever
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval import stores
@@ -327,7 +327,7 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(tmp_p
     build_index([INK], directory)
     script = (
         "import os, pathlib, signal, sys\n"
-        "from cotrail.core.paragraphs import Paragraph\n"
+        "from cotrail.core.questions import Paragraph\n"
         "from cotrail.engines.retrieval.stores import build_index\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"

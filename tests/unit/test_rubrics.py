@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.common.placeholders import places
+from cotrail.common.text_files import places
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in, find_rubric
 from tests.cases import each_case

@@ -13,7 +13,7 @@ from cotrail.core.budgets import Budget, Budgets, Consumed
 from cotrail.core.money import Spent, Usage
 from cotrail.models.queries.progress import Progress
 from cotrail.models.queries.runs import state_of
-from cotrail.models.records.blockage import Blockage
+from cotrail.models.records.budgets import Blockage
 from cotrail.services.runs.progress import run_progress
 from cotrail.services.runs.speed import RunSpeed, WatchedRun, blockage_line, expected_steps
 from tests.cases import each_case

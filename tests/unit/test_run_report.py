@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.lookup import Lookup
+from cotrail.core.actions.retrieve import Lookup
 from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.experiments.costs import Work, cost

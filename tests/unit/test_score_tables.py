@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.evaluation.metrics.question_scores import KindedScores, kinded_means
 from cotrail.services.results.scoring import SHOWN_KINDS, RunScores, kind_tables
 from tests.unit.scored import question_scores

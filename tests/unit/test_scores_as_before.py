@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.drop import published_spans

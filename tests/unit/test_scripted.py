@@ -10,10 +10,10 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
-from cotrail.core.paragraphs import Paragraph, parse_titles, title_question
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompts import Asked, Prompt, Shown, Written, assistant, plain, system, user
+from cotrail.core.questions import Paragraph, parse_titles, title_question
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError

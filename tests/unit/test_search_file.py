@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cotrail.configuration.settings import Settings
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.retriever import paragraph
 from cotrail.engines.retrieval.search_server import ExistingIndex, Fields, SearchFile, read_search_file
 from cotrail.errors import InputError, StepError

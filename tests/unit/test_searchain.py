@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Extract
 from cotrail.core.actions.generate import Read, Reason
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.history import Finished
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import DUPLICATE_RATER, EXTRACTOR
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Embedded, Extracted, Generated, Rated, Result
 from cotrail.core.system import Action, Answer, Together
 from cotrail.systems.registry import find_system

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from cotrail.core.actions.generate import Read
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Result
 from cotrail.core.system import Action
 from cotrail.evaluation.experiments.searchain.runs import Searched, Sources, is_helped, nodes_by_hops, sources

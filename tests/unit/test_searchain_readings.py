@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.systems.parts.document_reading import stands_in
 from tests.cases import each_case
 from tests.unit.test_searchain import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from cotrail.cli.commands.logs import appended
+from cotrail.cli.commands.operating import appended
 from cotrail.cli.main import app
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.workers.logs import open_log

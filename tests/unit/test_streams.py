@@ -6,9 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from cotrail.api import answers, live
-from cotrail.api.event_streams import while_allowed
-from cotrail.api.live import HEARTBEAT, Streams, _told
+from cotrail.api import event_streams, requests
+from cotrail.api.event_streams import HEARTBEAT, Streams, _told, while_allowed
 from cotrail.errors import CotrailError, UnauthenticatedError, UnavailableError
 from cotrail.services.access import tokens
 from cotrail.services.actor import ALL_SCOPES, LOCAL, Actor, acting
@@ -82,7 +81,7 @@ def test_an_export_breaks_off_with_its_token(valid: dict[str, Any]) -> None:
 
     async def export() -> None:
         with acting(TOKEN):
-            answer: Any = answers.streamed(pieces(), "text/plain")
+            answer: Any = requests.streamed(pieces(), "text/plain")
         assert await anext(answer.iterator) == b"a"
         with pytest.raises(UnauthenticatedError):
             await anext(answer.iterator)
@@ -96,5 +95,5 @@ def test_a_stream_in_which_nothing_happens_says_that_it_is_there(monkeypatch: py
         for _ in range(3):
             yield b""
 
-    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(event_streams, "HEARTBEAT_SECONDS", 0.0)
     assert anyio.run(taken, _told(Streams(), nothing(), None, lambda _: b"")) == [HEARTBEAT] * 3

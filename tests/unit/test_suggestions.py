@@ -6,8 +6,8 @@ import pytest
 import typer
 
 from cotrail.cli import command_table
+from cotrail.cli.lazy_group import WORDS, unknown_command, usage
 from cotrail.cli.main import app
-from cotrail.cli.suggestions import WORDS, unknown_command, usage
 from tests.cases import each_case
 
 COMMANDS = tuple(entry.name for entry in command_table.COMMANDS)

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Prompted, Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Shown
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.corag import DRAWS, CoragSettings, bare_query, corag
 from tests.cases import each_case

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Read
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.direct import OWN, DirectSettings, direct
 from cotrail.systems.direct_retrieval import DirectRetrievalSettings, direct_retrieval

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import System
 from cotrail.systems.dsp import DSPSettings, completions, dsp, fused, most, probabilities

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.flare import OWN, FlareSettings, flare, most, released, unsure_query

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Judge, Prompted
 from cotrail.core.history import Failed
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import JudgedAnswer, Question
+from cotrail.core.questions import JudgedAnswer, Paragraph, Question
 from cotrail.systems.judge.judgement import ClaimVerdict, Judgement, judged_text_in, verdict_schema
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
 from cotrail.systems.judge.system import JudgeSettings, judge, most

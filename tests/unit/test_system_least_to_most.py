@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.least_to_most import OWN, LeastToMostSettings, least_to_most
 from cotrail.systems.parts.answers import sub_questions

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Prompted, Read, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.plan_and_solve import PlanAndSolveSettings, plan_and_solve
 from tests.cases import each_case

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Prompted, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.parts.answers import mean_score

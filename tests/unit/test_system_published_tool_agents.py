@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from cotrail.core.actions.generate import Prompted, Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Finished
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import LimitReached
 from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
 from cotrail.systems.tool_agents.recall import ReCallSettings, recall

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Shown
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Action, System
-from cotrail.data.demonstrations.prompts import read_prompts
+from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.react import back_off
 from cotrail.systems.react.back_off import BackOffSettings, react_self_consistency, self_consistency_react

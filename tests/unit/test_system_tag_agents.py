@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.history import Finished, Outcome
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Action, LimitReached
 from cotrail.systems.registry import find_system
 from cotrail.systems.tag_agents.agents import AGENTS

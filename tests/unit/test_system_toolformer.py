@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.toolformer import OWN, ToolformerSettings, most, toolformer
 from tests.cases import each_case

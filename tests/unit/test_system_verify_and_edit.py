@@ -10,8 +10,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.verify_and_edit import (

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from cotrail.core.actions.generate import Prompted, Read
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.runs.requests import make_request

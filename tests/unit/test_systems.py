@@ -10,9 +10,8 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
 from cotrail.core.history import Finished, Next, Recorded
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.prompts import Prompt, Shown
-from cotrail.core.questions import Question
+from cotrail.core.questions import Hit, Paragraph, Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System, Together, expect

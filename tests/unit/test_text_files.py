@@ -13,7 +13,7 @@ from cotrail.data.corpora.building import build_corpus
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.data.demonstrations.building import read_chains
-from cotrail.data.demonstrations.prompts import read_prompts
+from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.data.demonstrations.sets import read_demonstrations, read_sets
 from cotrail.engines.knowledge.database import lines
 from cotrail.engines.language_models.scripted import Script

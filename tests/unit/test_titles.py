@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.common.printable_text import storable
-from cotrail.core.paragraphs import parse_titles, title_question
+from cotrail.core.questions import parse_titles, title_question
 from cotrail.data.demonstrations.sets import read_demonstrations
 from tests.cases import each_case
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.generation import Cut
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, assistant, plain, user
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.core.system import expect
 from cotrail.engines.language_models.packing import limited

@@ -26,7 +26,7 @@ def test_a_draft_is_what_followed_the_last_tokens_before(prompt: list[int], writ
 
 @given(TOKENS, TOKENS, TOKENS)
 def test_what_two_texts_have_in_common_is_counted(start: list[int], one: list[int], other: list[int]) -> None:
-    from cotrail.engines.language_models.transformers.slots import common
+    from cotrail.engines.language_models.transformers.scheduler import common
 
     count = common(start + one, start + other)
     assert count >= len(start)

@@ -5,7 +5,7 @@ import pytest
 
 if TYPE_CHECKING:
     from cotrail.engines.language_models.transformers.kv_cache import RowCache
-    from cotrail.engines.language_models.transformers.slots import Slot, Slots
+    from cotrail.engines.language_models.transformers.scheduler import Slot, Slots
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
@@ -17,7 +17,7 @@ def make(rows: int, grain: int = 1) -> "tuple[Slots, RowCache]":
     import torch
 
     from cotrail.engines.language_models.transformers.kv_cache import RowCache, Shape
-    from cotrail.engines.language_models.transformers.slots import Slots
+    from cotrail.engines.language_models.transformers.scheduler import Slots
 
     cache = RowCache([Shape(heads=1, key=1, value=1)], rows, context=64, like=torch.zeros(0))
     return Slots(cache, rows, grain), cache

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.engines.language_models.segments import Segment
+from cotrail.engines.language_models.thinking import Segment
 from tests.cases import each_case
 
 if TYPE_CHECKING:

@@ -9,14 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.configuration.settings import Settings
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
-from cotrail.core.actions.rate import Rate
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER, EXTRACTOR, RELEVANCE_RATER
 from cotrail.core.ports.role import BatchedRole
+from cotrail.core.questions import Paragraph
 from cotrail.core.replay import SystemBrokenError
 from cotrail.core.system import Action
 from cotrail.models.records.runs import RunPlan

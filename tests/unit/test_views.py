@@ -7,22 +7,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cotrail.cli.commands.trace import _show
+from cotrail.cli.commands.results import _show
 from cotrail.cli.terminal.following import _lines
 from cotrail.cli.terminal.output import PLAIN_WIDTH, Screen
-from cotrail.core.actions.embed import Embed
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.embed import Embed, Rate
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.actions.generate import Judge, Read, Reason
 from cotrail.core.actions.kind import ActionKind, Engines, UnreadAction, UnreadResult
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.registry import KINDS, kind_of, view_of
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.calls import Call
-from cotrail.core.paragraphs import Hit
 from cotrail.core.prompts import Prompt, Shown, plain
+from cotrail.core.questions import Hit
 from cotrail.core.results import Embedded, Entailed, Extracted, Failure, Generated, Rated, Result, Retrieved
 from cotrail.core.system import Action
 from cotrail.core.views import (

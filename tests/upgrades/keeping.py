@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from cotrail.configuration.settings import Settings
-from cotrail.workers.stack.wheels import package_folder
+from cotrail.workers.stack.python import package_folder
 
 STORES = sorted((Path(__file__).parent / "stores").iterdir())
 FILE = "store.sql.xz"

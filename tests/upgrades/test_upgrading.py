@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from cotrail.audit.verification import verify
-from cotrail.models.queries.replaying import replay_run
+from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.records.trail import read_trail
 from cotrail.systems.registry import find_system
 from tests.conftest import Eventually

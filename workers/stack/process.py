@@ -30,7 +30,7 @@ from cotrail.common.printable_text import cut
 from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.logs import log_path, open_log
-from cotrail.workers.stack.life import STALL_SECONDS, Life
+from cotrail.workers.stack.status import STALL_SECONDS, Life
 
 POLL_SECONDS = 0.02
 """The interval between two checks of a process that ends, and the first one of a process that starts."""

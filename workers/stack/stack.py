@@ -19,9 +19,9 @@ from cotrail.configuration.variables import CELERY, LIBPQ, warn_of_taken_out
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.stack import python
-from cotrail.workers.stack.postgres import STATE, find_place, postgres
+from cotrail.workers.stack.postgres import STATE, find_place, postgres, redis
 from cotrail.workers.stack.process import Processes, Service, silent, write_json
-from cotrail.workers.stack.redis import redis
+from cotrail.workers.stack.python import package_folder
 from cotrail.workers.stack.status import (
     NAMES,
     ROLES,
@@ -35,7 +35,6 @@ from cotrail.workers.stack.status import (
     uptime_of,
 )
 from cotrail.workers.stack.web import Access, Address, new_access, read_access, read_address, warn_of_left_out
-from cotrail.workers.stack.wheels import package_folder
 
 SOON_SECONDS = 60.0
 """For how long a service that is starting has no problem worth showing."""
@@ -65,8 +64,8 @@ class Stack:
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready; whatever
         ends this, what it started is stopped, unless that had been started before.
         """
+        from cotrail.models.schema.database import explained
         from cotrail.models.schema.migrating import migrate
-        from cotrail.models.schema.refusals import explained
 
         warn_of_taken_out(CELERY, LIBPQ)
         with self._lock(), self._processes.starting(waiting) as start:

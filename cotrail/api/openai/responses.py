@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from cotrail.api.guards import RESPONSE
+from cotrail.api.access import RESPONSE
 from cotrail.api.openai.chat import Reasoning, citations, failure_of
 from cotrail.api.openai.model_names import name_of
 from cotrail.services.results.answering import Answer, AnyAskEvent, AskedState, AskUsage, State, end_of

@@ -12,11 +12,9 @@ from litestar.exceptions import HTTPException
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
-from cotrail.api.access import ANY_KEY
+from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, needs
 from cotrail.api.activities import note_made
-from cotrail.api.event_streams import each_of, in_threads, while_allowed
-from cotrail.api.guards import RESPOND, RESPONSE, needs
-from cotrail.api.live import frame, sent, streams_of
+from cotrail.api.event_streams import each_of, frame, in_threads, sent, streams_of, while_allowed
 from cotrail.api.openai import requests
 from cotrail.api.openai.chat import Completion
 from cotrail.api.openai.model_names import ask_request, check_name, described, listed

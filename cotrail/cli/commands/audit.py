@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cotrail.audit.bundles import write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record
-from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.request_options import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.shown_steps import print_prompt
 from cotrail.common.humanize import count

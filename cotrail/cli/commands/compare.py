@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cotrail.cli.arguments import Json
-from cotrail.cli.terminal.columns import print_tables
-from cotrail.cli.terminal.output import console, heading, print_json, write_text
+from cotrail.cli.request_options import Json
+from cotrail.cli.terminal.output import console, heading, print_json, print_tables, write_text
 from cotrail.common.humanize import count
 from cotrail.services.results import comparing
 from cotrail.services.results.compared_questions import DifferingQuestion

@@ -12,13 +12,12 @@ from rich.text import Text
 from sqlalchemy import Engine
 
 from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.following import growing_traces
-from cotrail.cli.terminal.local_stack import start, startable_stack
-from cotrail.cli.terminal.output import console, grid, heading, write_text
+from cotrail.cli.terminal.output import ENDING, console, grid, heading, write_text
 from cotrail.cli.terminal.pasting import pasteable
 from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
-from cotrail.cli.terminal.score_table import print_scores
-from cotrail.cli.terminal.signals import ENDING
+from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.common.humanize import count, duration, percent
 from cotrail.configuration.settings import settings
 from cotrail.services.library import corpora
@@ -30,7 +29,7 @@ from cotrail.services.runs.progress import RunProgress, read_reasons
 from cotrail.services.runs.requests import RunRequest, make_request, read_run_file
 from cotrail.services.runs.watching import watch
 from cotrail.services.store import open_store, reading
-from cotrail.viewer.links import link
+from cotrail.viewer.page import link
 
 if TYPE_CHECKING:
     from cotrail.workers.stack.stack import Stack

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cotrail.cli.arguments import Json, RunName
+from cotrail.cli.request_options import Json, RunName
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm

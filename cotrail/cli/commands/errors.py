@@ -8,9 +8,8 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from cotrail.cli.arguments import Json, RunName
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.errors import InputError
 from cotrail.services.results import causes

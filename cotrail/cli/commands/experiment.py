@@ -12,11 +12,10 @@ from rich.progress import track
 from rich.text import Text
 from sqlalchemy import Connection
 
-from cotrail.cli.arguments import Json, refuse_elsewhere
-from cotrail.cli.terminal.columns import Column, print_rows, print_tables
+from cotrail.cli.request_options import Json, refuse_elsewhere
 from cotrail.cli.terminal.experiment_display import describe, display
 from cotrail.cli.terminal.following import follow_job
-from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows, print_tables
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons, stuck_line
 from cotrail.common.humanize import count
 from cotrail.services.operations.operation import is_remote

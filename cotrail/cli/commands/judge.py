@@ -6,15 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.arguments import Json, RunName, Tags, completing
-from cotrail.cli.request_options import limits_in
+from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
-from cotrail.cli.terminal.verdict_tables import print_calibration
+from cotrail.cli.terminal.verdict_tables import (
+    print_agreement,
+    print_calibration,
+    print_judges,
+    print_kinds,
+    print_questions,
+)
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.results import judges
+from cotrail.services.results import verdicts as operations
+from cotrail.services.results.verdicts import MEANS, RunVerdicts
 from cotrail.services.runs import judging
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.judging import BegunJudge, JudgeRequest, SubmittedJudge
@@ -169,3 +176,43 @@ def _summary(judge: SubmittedJudge) -> str:
     left_out = f"; {count(judge.left_out, 'question')} without an answer to judge" if judge.left_out else ""
     asked = count(judge.questions, "answer" if len(judge.judged) == 1 else "pair")
     return f"{judge.run}: {judge.model} judges {asked} of {judged} by {judge.rubric}{left_out}."
+
+
+# `cotrail verdicts`: what judges say of a run.
+
+
+def verdicts(
+    run: RunName,
+    *,
+    questions: Annotated[bool, typer.Option("--questions", help="Show the verdicts on each question, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.
+
+    `cotrail judge RUN --model NAME` has a model judge it. What judges under way have said so far counts.
+    """
+    found = operations.show_verdicts(run, per_question=questions)
+    if json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: RunVerdicts) -> None:
+    screen = console()
+    screen.print(
+        f"{found.run}: {found.answered:,} of {count(found.questions, 'question')} answered, "
+        f"{count(len(found.judges), 'judge')}"
+    )
+    if not found.judges:
+        screen.print(f"`cotrail judge {found.run} --model NAME` has a model judge it.")
+        return
+    print_judges(screen, found.judges)
+    screen.print(MEANS, style="dim")
+    print_kinds(screen, found.judges)
+    for each in found.agreements:
+        screen.print()
+        print_agreement(screen, each)
+    if found.per_question:
+        screen.print()
+        print_questions(screen, found)

@@ -11,11 +11,10 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cotrail.cli.arguments import Json, refuse_elsewhere
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import console, print_json
-from cotrail.common.canonical_json import shortened
+from cotrail.cli.request_options import Json, refuse_elsewhere
+from cotrail.cli.terminal.output import Column, console, print_json, print_rows
 from cotrail.common.humanize import duration, number
+from cotrail.common.structs import shortened
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.database import About, ReadingProgress
 from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, find_source

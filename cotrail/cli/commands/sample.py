@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import cotrail
-from cotrail.cli.arguments import Json
+from cotrail.cli.request_options import Json
 from cotrail.cli.terminal.output import console, print_json, write_text
 from cotrail.errors import InputError
 

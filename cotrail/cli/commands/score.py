@@ -1,22 +1,21 @@
 """`cotrail score`: a run's scores."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from cotrail.cli.arguments import Json, RunName
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import console, heading, print_json
-from cotrail.cli.terminal.repeats import print_repeats
-from cotrail.cli.terminal.score_table import print_scores
-from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts
+from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.services.results import plans, scoring
+from cotrail.services.results.plans import RunPlan, planned
 from cotrail.services.results.scoring import (
     JudgedScores,
     KindTable,
@@ -118,3 +117,38 @@ def _print_kinds(screen: Console, table: KindTable) -> None:
         )
         rows.append([row.kind, f"{row.questions:,}", *means])
     print_rows(screen, columns, rows)
+
+
+# `cotrail plan`: what was planned of a run before it began, and where the run departed from it.
+
+
+def plan(run: RunName, *, json: Json = False) -> None:
+    """Show a run's plan, sealed before its first step, and where the run departed from it.
+
+    Its digest, published before results are known, shows later that they didn't decide what was asked and reported.
+    """
+    described = plans.show_plan(run)
+    if json:
+        print_json(described)
+        return
+    _print_plan(console(), described)
+
+
+def _print_plan(screen: Console, described: RunPlan) -> None:
+    screen.print(f"{described.run}: plan {described.digest or 'none'}", soft_wrap=True)
+    table = grid("dim", "")
+    for name, value in planned(described):
+        table.add_row(name, value)
+    screen.print(table)
+    if described.plan is None:
+        return
+    for title, texts in (("Deviations", described.deviations or ("none",)), ("Remarks", described.remarks)):
+        _print_list(screen, title, texts)
+
+
+def _print_list(screen: Console, title: str, texts: Sequence[str]) -> None:
+    if texts:
+        screen.print()
+        screen.print(heading(title))
+    for text in texts:
+        screen.print(f"  {text}", soft_wrap=True)

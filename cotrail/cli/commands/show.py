@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.arguments import Json, RunName
-from cotrail.cli.terminal.columns import Cell, Column, print_rows
-from cotrail.cli.terminal.output import console, grid, heading, print_json
+from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.terminal.output import Cell, Column, console, grid, heading, print_json, print_rows
 from cotrail.cli.terminal.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration, moment
 from cotrail.core.budgets import left

@@ -1,22 +1,24 @@
 """`cotrail up`, `cotrail down` and `cotrail stack`: the local stack."""
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from math import ceil
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
 from rich.console import Console
 
-from cotrail.cli.arguments import Json
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.local_stack import local_stack, start, startable_stack
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.request_options import Json
+from cotrail.cli.terminal.diagnosis import local_stack, start, startable_stack
+from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
     from cotrail.workers.stack.status import Status
     from cotrail.workers.stack.web import Access, Address
+
 
 BROKEN_STACK = 3
 """The exit code of a stack of which something is dead or doesn't work."""
@@ -130,3 +132,191 @@ def _row(status: "Status") -> list[str]:
         str(status.restarts or ""),
         status.ended or "",
     ]
+
+
+# `cotrail worker`: a worker in this process.
+
+
+def worker(
+    role: Annotated[
+        Literal["generation", "retrieval", "evidence", "maintenance"],
+        typer.Argument(
+            metavar="ROLE",
+            help="generation writes with the language model; retrieval searches; evidence compares and reads texts; "
+            "maintenance admits, sends and recovers steps, and one or two of it are enough for any number of hosts.",
+        ),
+    ],
+    *,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, besides those of served models, 2 for retrieval, "
+            "16 for evidence unless said.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Its name before @ and the host, the role unless said; workers of one host need different ones.",
+        ),
+    ] = None,
+    events: Annotated[bool, typer.Option("--events", help="Tell Flower of each task.")] = False,
+) -> None:
+    """Run a worker in this process until it is stopped, on this or any other host.
+
+    COTRAIL_DATABASE_URL and COTRAIL_BROKER_URL, or COTRAIL_HOME on the host of the local stack, say whose work it does.
+    """
+    if role == "maintenance":
+        if slots or name or events:
+            raise typer.BadParameter("--slots, --name and --events are for workers that carry out steps")
+        from cotrail.workers import maintenance
+
+        maintenance.main()
+    else:
+        from cotrail.workers.celery_app import tune
+
+        tune()
+        from cotrail.workers.app import serve
+
+        serve(role, slots=slots, name=name, events=events)
+
+
+# `cotrail workers`: who is there on all hosts, and what each is doing.
+
+REDIS_UNAVAILABLE = 3
+"""The exit code where Redis doesn't answer, so that not all were found."""
+
+
+def workers(*, json: Json = False) -> None:
+    """List the workers of all hosts, and what each is doing; maintenance processes too.
+
+    Workers are asked over Redis, and what they hold is read from the database. One that holds steps and doesn't answer
+    is silent: frozen, cut off, or ended a moment ago. Exits with 3 where Redis doesn't answer: idle ones aren't found.
+    """
+    from cotrail.cli.terminal.diagnosis import print_workers
+    from cotrail.cli.terminal.output import print_json
+    from cotrail.services.runs import workers as operations
+    from cotrail.workers.celery_app import app
+
+    listing = operations.show_workers(lambda: app)
+    if json:
+        print_json(listing)
+    else:
+        print_workers(listing)
+    if listing.unasked is not None:
+        raise typer.Exit(REDIS_UNAVAILABLE)
+
+
+# `cotrail flower`: Flower in this process.
+
+
+def flower(
+    *,
+    address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST", envvar="COTRAIL_FLOWER_ADDRESS", help="Where it listens; 0.0.0.0 is every interface."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(metavar="N", envvar="COTRAIL_FLOWER_PORT", min=1, max=65535, help="The port there.")
+    ] = 5555,
+    fd: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=3, help="A socket that listens already, which this process was handed."),
+    ] = None,
+) -> None:
+    """Run Flower in this process until it is stopped: a web page on what Celery's workers do.
+
+    It asks for the user and the password in COTRAIL_FLOWER_USER and COTRAIL_FLOWER_PASSWORD; where there is none, it
+    prints one. It only shows: nothing can be changed there. Workers tell it of tasks with --events.
+    """
+    from cotrail.cli.terminal.output import console
+    from cotrail.configuration.settings import settings
+    from cotrail.engines.optional_packages import check_package
+    from cotrail.workers.monitoring import serve
+    from cotrail.workers.stack.web import PASSWORD, access_on, handed, port_of
+
+    check_package("flower", "monitoring")
+    settings()  # what can't be used is refused before anything is said
+    listener = None if fd is None else handed(fd)
+    access = access_on(port if listener is None else port_of(listener))
+    password = "" if os.environ.get(PASSWORD) else f", password {access.password}"
+    console(stderr=True).print(f"Flower: http://{address}:{access.port}/ user {access.user}{password}", soft_wrap=True)
+    serve(address, access, listener)
+
+
+# `cotrail serve`: the service over HTTP in this process.
+
+EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
+
+SHUTDOWN_SECONDS = 10
+"""How long requests under way may take once the service is told to stop; streams end at once."""
+
+
+def serve(
+    *,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Where it listens; 0.0.0.0 is every interface.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port there.", show_default="8420")
+    ] = None,
+    fd: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=3, help="A socket that listens already, which this process was handed."),
+    ] = None,
+    processes: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="How many processes answer.")] = 1,
+) -> None:
+    """Run the service over HTTP in this process until it is stopped.
+
+    Where COTRAIL_API_HOST and COTRAIL_API_PORT are set, these are the defaults.
+    """
+    from cotrail.configuration.settings import settings
+    from cotrail.engines.optional_packages import check_package
+
+    check_package("uvicorn", "api")
+    import uvicorn
+
+    from cotrail.services.access.sign_in import configured
+    from cotrail.workers.stack.web import handed, port_of
+
+    if host is not None:  # who is at the machine itself needs no token only where nobody else reaches the service
+        os.environ["COTRAIL_API_HOST"] = host
+        settings.cache_clear()
+    own = settings()  # what can't be used is refused before anything is said
+    configured()
+    options: dict[str, Any] = {
+        "app": "cotrail.api.probes:application",
+        "factory": True,
+        "http": "cotrail.api.probes:Patient",
+        "host": own.api_host,
+        "port": own.api_port if port is None else port,
+        "workers": processes,
+        "server_header": False,
+        # Only a proxy on this host or on COTRAIL_API_PROXIES may say for whom it asks.
+        "forwarded_allow_ips": own.api_proxies,
+        "timeout_graceful_shutdown": SHUTDOWN_SECONDS,
+    }
+    if fd is None:
+        _print_address(own.api_host, options["port"])
+        uvicorn.run(**options)
+        return
+    listener = handed(fd)
+    _print_address(own.api_host, port_of(listener))
+    server = uvicorn.Server(uvicorn.Config(**options))
+    server.run(sockets=[listener])
+    if not server.started:
+        raise UnavailableError("the service couldn't start; its log says why")
+
+
+def _print_address(host: str, port: int) -> None:
+    """Say where the viewer is, unless the system chooses the port."""
+    if port:
+        name = "127.0.0.1" if host in EVERY_INTERFACE else f"[{host}]" if ":" in host else host
+        console(stderr=True).print(f"Viewer: http://{name}:{port}/", soft_wrap=True)

@@ -6,8 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.terminal.columns import Column, print_rows
-from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import cut
 from cotrail.core.budgets import RUN

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.terminal.columns import EMPTY_CELL, Cell, Column, print_rows
-from cotrail.cli.terminal.output import grid, heading
+from cotrail.cli.terminal.output import EMPTY_CELL, Cell, Column, grid, heading, print_rows
 from cotrail.cli.terminal.run_text import shown_state
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.common.printable_text import one_line
 from cotrail.core.money import spent_line
 from cotrail.services.results.judges import Calibration, RunCalibration
+from cotrail.services.results.scoring import RepeatedScores, RunScores, metric_rows, shown_bounds, shown_mean
 from cotrail.services.results.verdicts import (
     Agreement,
     ConfidenceInterval,
@@ -239,3 +239,77 @@ def _print_calibrated(screen: Console, found: Calibration) -> None:
     print_rows(
         screen, [Column(title="label"), Column(title="verdict"), Column(title="questions", right=True)], confused
     )
+
+
+# Scores of repeats on a terminal.
+
+
+def print_repeats(screen: Console, scores: RepeatedScores) -> None:
+    """Prints the means over questions and repeats, and pass@k of the metrics that are 0 or 1."""
+    missing = scores.times - len(scores.runs)
+    removed = f", {missing} of which removed" if missing else ""
+    screen.print(heading(f"Over {count(scores.times, 'repeat')}{removed}: {', '.join(scores.runs)}"), soft_wrap=True)
+    _print_means(screen, scores)
+    screen.print()
+    _print_pass_at_k(screen, scores)
+    screen.print(scores.caveat, style="dim")
+
+
+def _print_means(screen: Console, scores: RepeatedScores) -> None:
+    columns = (
+        Column(),
+        Column(title="mean", style="bold", right=True),
+        Column(title="error", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(title="between repeats", right=True),
+    )
+    rows = [
+        [
+            name,
+            shown_mean(name, each.mean),
+            shown_mean(name, each.standard_error),
+            shown_bounds(name, each.interval),
+            shown_mean(name, each.deviation),
+        ]
+        for name, each in scores.metrics.items()
+        if each
+    ]
+    print_rows(screen, columns, rows)
+
+
+def _print_pass_at_k(screen: Console, scores: RepeatedScores) -> None:
+    by_metric = {name: each.pass_at for name, each in scores.metrics.items() if each and each.pass_at}
+    columns = [Column(), *(Column(title=name) for name in by_metric)]
+    rows = [
+        [
+            f"pass@{column[0].k}",
+            *(
+                f"{shown_mean(name, each.mean)} ({shown_bounds(name, each.interval)})"
+                for name, each in zip(by_metric, column, strict=True)
+            ),
+        ]
+        for column in zip(*by_metric.values(), strict=True)
+    ]
+    print_rows(screen, columns, rows)
+
+
+# The scores of a run in a table.
+
+
+def print_scores(screen: Console, scores: RunScores, *, every: bool = False) -> None:
+    """Prints the main metrics, each with its interval and its definition; every: all of them, and the work."""
+    rows = [[row.name, row.value, row.bounds, row.definition] for row in metric_rows(scores) if every or row.is_main]
+    work = (
+        ("steps", scores.steps, "steps carried out"),
+        ("prompt_tokens", scores.prompt_tokens, "tokens in prompts"),
+        ("cached_prompt_tokens", scores.cached_prompt_tokens, "those of them that were in the model's cache already"),
+        ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
+    )
+    rows += [[name, f"{value:,}", "", definition] for name, value, definition in work] if every else []
+    columns = (
+        Column(),
+        Column(title="value", style="bold", right=True),
+        Column(title="95 % interval", whole=True),
+        Column(style="dim"),
+    )
+    print_rows(screen, columns, rows)

@@ -8,12 +8,12 @@ from msgspec import Struct
 from cotrail.common.humanize import count
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.ports.encoders import EMBEDDER
-from cotrail.core.results import Embedded, Json
+from cotrail.core.ports.encoders import EMBEDDER, RATERS, By
+from cotrail.core.questions import Paragraph
+from cotrail.core.results import Embedded, Json, Rated
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
-from cotrail.core.views import Note, View, name_of
+from cotrail.core.views import Note, ScoredText, ScoredTexts, View, name_of
 
 
 class Embed(Action, frozen=True, kw_only=True):
@@ -89,4 +89,87 @@ EMBED = ActionKind(
     named_need=_embedder,
     view=_view,
     fields=_fields,
+)
+
+
+# Scoring a text against others, by whether they ask the same or by how far they answer it.
+
+
+class Rate(Action, frozen=True, kw_only=True):
+    """Score a text against each of the others and each paragraph.
+
+    by: `duplicate` asks whether two questions are the same, `relevance` how far the others answer the text.
+    """
+
+    by: By
+    text: str
+    others: tuple[str, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+
+
+class _WrittenRate(Struct, forbid_unknown_fields=True):
+    """A `Rate` as it is stored: its paragraphs by digest."""
+
+    by: By
+    text: str
+    others: tuple[str, ...]
+    paragraphs: tuple[str, ...]
+
+
+def _rate_request(action: Rate) -> Json:
+    pair = {"by": action.by, "text": action.text, "others": action.others}
+    return {**pair, "paragraphs": [paragraph.digest for paragraph in action.paragraphs]}
+
+
+def _rate_read_back(request: Json, stored: Stored) -> Rate:
+    record = msgspec.convert(request, _WrittenRate)
+    paragraphs = stored.referred(record.paragraphs)
+    return Rate(by=record.by, text=record.text, others=record.others, paragraphs=paragraphs)
+
+
+def _rate_paragraphs(action: Rate) -> tuple[Paragraph, ...]:
+    return action.paragraphs
+
+
+def _rate_carry_out(action: Rate, engines: Engines) -> Rated:
+    return engines.ask(RATERS[action.by], action)
+
+
+def _rate_decides(action: Rate, binding: Binding) -> Json:
+    model = {"rater": binding.engine(RATERS[action.by].name), "profile": binding.profile}
+    return {**_rate_request(action), **model}
+
+
+def _rater(action: Rate, names: EngineNames) -> str:
+    return f"the rater {names.engine_name(RATERS[action.by].name)}"
+
+
+def _rate_view(action: Rate, result: Rated | None) -> View:
+    return View(asked=action.text, labels=(action.by,), parts=() if result is None else (_scores(action, result),))
+
+
+def _scores(action: Rate, result: Rated) -> ScoredTexts:
+    names = [*((other, "") for other in action.others), *((name_of(each), each.digest) for each in action.paragraphs)]
+    rows = (
+        ScoredText(score=score, text=text, digest=digest)
+        for score, (text, digest) in zip(result.scores, names, strict=True)
+    )
+    return ScoredTexts(rows=tuple(rows))
+
+
+RATE = ActionKind(
+    name="rate",
+    action=Rate,
+    result=Rated,
+    role="evidence",
+    deadline=1800,
+    carry_out=_rate_carry_out,
+    decides=_rate_decides,
+    request=_rate_request,
+    read_back=_rate_read_back,
+    paragraphs=_rate_paragraphs,
+    pinned=lambda request: RATERS[request["by"]].name,
+    need="the rater",
+    named_need=_rater,
+    view=_rate_view,
 )

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.binding import MODEL, Binding
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.retriever import Corpus, Knowledge, Source
 from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Json, Result, Retrieved
 from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action

@@ -3,16 +3,12 @@
 import hashlib
 from typing import Any, cast
 
-from cotrail.common.canonical_json import canonical
-from cotrail.core.actions.embed import EMBED
-from cotrail.core.actions.entail import ENTAIL
-from cotrail.core.actions.extract import EXTRACT
+from cotrail.common.structs import canonical
+from cotrail.core.actions.embed import EMBED, RATE
+from cotrail.core.actions.entail import ENTAIL, EXTRACT
 from cotrail.core.actions.generate import JUDGE, READ, REASON, Prompted, generation_view
 from cotrail.core.actions.kind import ActionKind, Role, UnreadAction
-from cotrail.core.actions.lookup import LOOKUP
-from cotrail.core.actions.open import OPEN
-from cotrail.core.actions.rate import RATE
-from cotrail.core.actions.retrieve import RETRIEVE
+from cotrail.core.actions.retrieve import LOOKUP, OPEN, RETRIEVE
 from cotrail.core.binding import Binding
 from cotrail.core.results import Generated, Json, Result, Retrieved
 from cotrail.core.system import Action

@@ -5,9 +5,11 @@ from typing import Any, Literal
 from cotrail.common.structs import unusual, without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import FURTHER_CORPUS, Binding
-from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest
+from cotrail.core.ports.retriever import Retriever, Scope, SearchRequest, Source
+from cotrail.core.questions import Hit
 from cotrail.core.results import Json, Retrieved
 from cotrail.core.system import Action
+from cotrail.core.views import search_view
 
 Field = Literal["all", "title"]
 
@@ -69,4 +71,94 @@ RETRIEVE = ActionKind(
     pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
     named_need=_corpus,
+)
+
+
+# Asking a knowledge source.
+
+
+class Lookup(Action, frozen=True, kw_only=True):
+    """Ask a knowledge source about a text; it returns sentences.
+
+    other: a second text, for sources that connect the words of two.
+    """
+
+    source: Source
+    text: str
+    other: str = ""
+
+
+def _lookup_carry_out(action: Lookup, engines: Engines) -> Retrieved:
+    return Retrieved(hits=engines.knowledge(action.source).lookup(action.text, action.other))
+
+
+def _lookup_decides(action: Lookup, binding: Binding) -> Json:
+    decisive = {"source": action.source, "text": action.text, "other": action.other}
+    return decisive | {"knowledge": binding.pins.get(action.source, "")}
+
+
+def _source(action: Lookup, _: EngineNames) -> str:
+    return f"the knowledge source {action.source}"
+
+
+LOOKUP = ActionKind(
+    name="lookup",
+    action=Lookup,
+    result=Retrieved,
+    role="retrieval",
+    deadline=600,
+    carry_out=_lookup_carry_out,
+    decides=_lookup_decides,
+    query="text",
+    pinned=lambda request: str(request["source"]),
+    need="the knowledge source",
+    named_need=_source,
+    view=lambda action, result: search_view(f"asked {action.source} about", action.text, result, action.source),
+)
+
+
+# Opening a page of a corpus by its title.
+
+PAGE_SCORE = 1.0
+"""The score of each paragraph of an opened page: a title is it or isn't."""
+
+
+class Open(Action, frozen=True, kw_only=True):
+    """Find all paragraphs of exactly this title, in the order of their ids; an unknown title has none.
+
+    corpus: the name of one of the run's corpora; the first one's without it.
+    """
+
+    title: str
+    corpus: str = ""
+
+
+def _open_carry_out(action: Open, engines: Engines) -> Retrieved:
+    paragraphs = enumerate(engines.retriever(action.corpus).titled(action.title), start=1)
+    return Retrieved(hits=tuple(Hit(paragraph=each, rank=rank, score=PAGE_SCORE) for rank, each in paragraphs))
+
+
+def _open_decides(action: Open, binding: Binding) -> Json:
+    _, revision = binding.corpus(action.corpus)
+    return {"title": action.title, "corpus": revision}
+
+
+def _open_corpus(action: Open, names: EngineNames) -> str:
+    return f"the corpus {names.binding.corpus(action.corpus)[0]}"
+
+
+OPEN = ActionKind(
+    name="open",
+    action=Open,
+    result=Retrieved,
+    role="retrieval",
+    deadline=600,
+    carry_out=_open_carry_out,
+    decides=_open_decides,
+    request=lambda action: without_unused(action, "corpus"),
+    query="title",
+    pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
+    need="the search server",
+    named_need=_open_corpus,
+    view=lambda action, result: search_view("opened", action.title, result, action.corpus or None),
 )

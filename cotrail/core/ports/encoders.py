@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.role import BatchedRole
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded, Entailed, Extracted, Rated
 
 DECIMALS = 6

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from cotrail.core.paragraphs import Hit, Paragraph
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.errors import StepError
 
 # Port of search engines.

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cotrail.common.printable_text import cut
 from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, read_text
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.document_names import SUFFIXES, is_document, is_markdown
 from cotrail.errors import CorpusError
 

@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct, UnsetType
 from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
 from cotrail.common.refusals import refusal
 from cotrail.common.text_files import is_tsv, opened, rows
-from cotrail.core.paragraphs import Paragraph
-from cotrail.data.corpora import document_names, documents, json_streams
+from cotrail.core.questions import Paragraph
+from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
 from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
 from cotrail.data.datasets import multihop_rag, strategyqa
 from cotrail.data.datasets.format_detection import (
@@ -24,8 +24,7 @@ from cotrail.data.datasets.format_detection import (
     detect_format,
 )
 from cotrail.data.datasets.registry import question_formats, question_forms
-from cotrail.data.datasets.spec import QuestionForm
-from cotrail.data.record_checks import check_id, check_length, check_text
+from cotrail.data.datasets.spec import QuestionForm, check_id, check_length, check_text
 from cotrail.errors import CorpusError
 
 # Paragraphs under the names by which corpora are published: cotrail's own, BEIR's, Pyserini's and DPR's.
@@ -188,13 +187,13 @@ def _is_document(path: Path) -> bool:
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in json_streams.members(file, str(path)):
+        for place, raw in hotpotqa_abstracts.members(file, str(path)):
             yield place, strategyqa.evidence_paragraph(place, raw)
 
 
 def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
     with opened(path, CorpusError) as file:
-        for place, raw in json_streams.items(file, str(path)):
+        for place, raw in hotpotqa_abstracts.items(file, str(path)):
             for title, passage in multihop_rag.article_passages(place, raw):
                 yield place, identified(title, passage)
 
@@ -203,7 +202,7 @@ def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Parag
     """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
     listed, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
     with opened(path, CorpusError) as file:
-        for number, (place, raw) in enumerate(json_streams.items(file, str(path))):
+        for number, (place, raw) in enumerate(hotpotqa_abstracts.items(file, str(path))):
             if number == 0:
                 form = form or _form_of(place, raw, listed)
             yield from _identified(place, raw, form) if form else _of_record(place, raw, lined)

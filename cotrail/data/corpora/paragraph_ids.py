@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Paragraph
 
 # Memory-efficient set of digests, for many millions of them.
 

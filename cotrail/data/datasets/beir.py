@@ -13,7 +13,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.common.text_files import rows
 from cotrail.core.questions import Question
-from cotrail.data.datasets import tables
+from cotrail.data.datasets import infotabs
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -75,7 +75,7 @@ SPEC = DatasetSpec(
         QuestionForm(
             format=FileFormat("BEIR's judgments", False, frozenset(COLUMNS)),
             read=read,
-            written=tables.written,
+            written=infotabs.written,
             suffix=".tsv",
         ),
     ),

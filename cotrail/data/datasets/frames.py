@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.questions import GoldParagraph, Question, named
+from cotrail.data.datasets.infotabs import records, written
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -22,7 +23,6 @@ from cotrail.data.datasets.spec import (
     accepted_answers,
     id_of,
 )
-from cotrail.data.datasets.tables import records, written
 from cotrail.errors import DatasetError
 
 _AROUND = "[](){}<>\"',;"

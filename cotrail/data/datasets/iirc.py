@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question, named
-from cotrail.data.corpora import json_streams
-from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import ircot_processed
 from cotrail.data.datasets.sampling import shuffled
 from cotrail.data.datasets.spec import (
@@ -28,6 +27,7 @@ from cotrail.data.datasets.spec import (
     ParagraphLookup,
     QuestionForm,
     QuestionRecord,
+    Recipe,
     Scoring,
     spans_as_answer,
 )
@@ -172,7 +172,7 @@ SPEC = DatasetSpec(
     recipe=Recipe(
         needs="IIRC's context_articles.json",
         seems="to hold IIRC's articles",
-        records=json_streams.members,
+        records=hotpotqa_abstracts.members,
         paragraphs=paragraphs,
         shuffles=True,
         paper_paragraphs=1_882_415,

@@ -24,8 +24,8 @@ from cotrail.data.datasets.spec import (
     QuestionForm,
     QuestionRecord,
     Scoring,
+    check_text,
 )
-from cotrail.data.record_checks import check_text
 from cotrail.errors import DatasetError
 
 MOST_LISTED = 5

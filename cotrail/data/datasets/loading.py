@@ -14,8 +14,16 @@ from cotrail.core.questions import Question
 from cotrail.data.datasets import ircot_processed
 from cotrail.data.datasets.format_detection import apparent_content, detect_format
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
-from cotrail.data.datasets.spec import AnnotatedQuestion, DatasetSpec, ParagraphLookup, QuestionForm, QuestionRecord
-from cotrail.data.record_checks import check_id, check_length, check_text
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    check_id,
+    check_length,
+    check_text,
+)
 from cotrail.errors import DatasetError
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import named
-from cotrail.data.datasets import hotpotqa_records
+from cotrail.data.datasets import hotpotqa
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -31,7 +31,7 @@ class _Step(Struct, frozen=True):
     paragraph_support_title: str = ""
 
 
-class MoreHopQuestion(hotpotqa_records.HotpotQuestion, frozen=True):
+class MoreHopQuestion(hotpotqa.HotpotQuestion, frozen=True):
     """A question as published; no_of_hops: the steps that it adds to the question it extends."""
 
     answer_type: str = ""
@@ -51,7 +51,7 @@ def _annotated(entry: MoreHopQuestion) -> AnnotatedQuestion:
     # It names paragraphs, and none of their sentences.
     facts = tuple((step.paragraph_support_title, -1) for step in entry.question_decomposition)
     answers = () if entry.answer is None else (entry.answer,)
-    annotated = hotpotqa_records.annotated(replace(entry, supporting_facts=facts), answers)
+    annotated = hotpotqa.annotated(replace(entry, supporting_facts=facts), answers)
     kinds = named(
         added_hops="" if entry.no_of_hops is None else str(entry.no_of_hops),
         answer_type=entry.answer_type,
@@ -72,7 +72,7 @@ SPEC = DatasetSpec(
         QuestionForm(
             format=FileFormat("MoreHopQA's questions", True, frozenset({"_id", "question", "previous_question"})),
             read=read,
-            paragraphs=hotpotqa_records.paragraphs,
+            paragraphs=hotpotqa.paragraphs,
             paragraphs_key="context",
         ),
     ),

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.core.questions import Question, named
-from cotrail.data.corpora import json_streams
-from cotrail.data.corpora.recipe import Recipe
+from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, ircot_processed
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
@@ -19,6 +18,7 @@ from cotrail.data.datasets.spec import (
     ParagraphLookup,
     QuestionForm,
     QuestionRecord,
+    Recipe,
     Scoring,
     parted,
 )
@@ -100,7 +100,7 @@ SPEC = DatasetSpec(
     recipe=Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",
-        records=json_streams.lines,
+        records=hotpotqa_abstracts.lines,
         paragraphs=paragraphs,
         paper_paragraphs=139_416,
     ),

@@ -8,6 +8,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode
 from cotrail.core.questions import Question, named
 from cotrail.data.datasets import flashrag
+from cotrail.data.datasets.infotabs import records, written
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -18,7 +19,6 @@ from cotrail.data.datasets.spec import (
     Scoring,
     accepted_answers,
 )
-from cotrail.data.datasets.tables import records, written
 from cotrail.errors import DatasetError
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from cotrail.common.nearest import unknown
-from cotrail.data.corpora.recipe import Recipe
 from cotrail.data.datasets import (
     bamboogle,
     beir,
@@ -29,7 +28,7 @@ from cotrail.data.datasets import (
     wikimultihop,
     zsre,
 )
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Scoring
+from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Recipe, Scoring
 from cotrail.errors import UnknownNameError
 from cotrail.faithfulness.tasks import Task
 

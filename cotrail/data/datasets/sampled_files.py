@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.data.datasets.loading import form_of, read_records
 from cotrail.data.datasets.sampling import drawn
 from cotrail.data.datasets.spec import QuestionRecord

@@ -1,17 +1,41 @@
 """A dataset as one record: how its files are read, what its answers are scored by, and where it comes from."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question, QuestionSort
-from cotrail.data.corpora.recipe import Recipe
+from cotrail.common.refusals import shown
+from cotrail.common.text_files import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
+from cotrail.core.questions import GoldParagraph, Paragraph, Question, QuestionSort
+from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
+
+# A recipe for building a dataset's corpus from its published files (IRCoT, appendix A).
+
+
+class Recipe(Struct, frozen=True, kw_only=True):
+    """Recipe for one corpus.
+
+    needs: the files that it is made from, in words; seems: what `apparent_content` says of such a file.
+    files: expands the named paths to files.
+    records: yields the records of a file with their places.
+    paragraphs: yields the titles and texts of a record, given its place, its bytes and the seed.
+    shuffles: whether the seed matters; paper_paragraphs: the paper's number of paragraphs (footnote 18).
+    """
+
+    needs: str
+    seems: str | None
+    files: Callable[[Sequence[Path]], tuple[Path, ...]] = tuple
+    records: Callable[[BinaryIO, str], Iterator[tuple[str, bytes]]]
+    paragraphs: Callable[[str, bytes, int], Iterable[tuple[str, str]]]
+    shuffles: bool = False
+    paper_paragraphs: int
+
 
 # What a dataset's answers and paragraphs are scored by.
 
@@ -172,3 +196,32 @@ class DatasetSpec(Struct, frozen=True, kw_only=True):
     recipe: Recipe | None = None
     companion: str = ""
     processed_lacks: str = ""
+
+
+# Checks of what people write: the same for questions and for paragraphs.
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def check_id(id_: str, place: str, error: type[InputError]) -> None:
+    """Raise the error where an id is empty, too long for an index of the database, or not on one line."""
+    if not id_.strip():
+        raise error(f"{place}: the id is empty; give each record its own")
+    if (size := len(id_.encode())) > MAX_ID_BYTES:
+        raise error(f"{place}: the id has {size:,} bytes, and at most {MAX_ID_BYTES:,} are taken; shorten it")
+    if _CONTROL.search(id_):
+        raise error(f"{place}: the id {shown(id_)} holds a line break or another control character; take it out")
+
+
+def check_text(text: str, what: str, place: str, error: type[InputError]) -> None:
+    """Raise the error where a text is empty or too long; what: its name in the error, e.g. `question`."""
+    if not text.strip():
+        raise error(f"{place}: the {what} is empty; fill it in or take the record out")
+    check_length(len(text), what, place, error)
+
+
+def check_length(characters: int, what: str, place: str, error: type[InputError]) -> None:
+    """Raise the error where a text of so many characters is too long."""
+    if characters > MAX_PARAGRAPH_CHARACTERS:
+        most = f"{MAX_PARAGRAPH_CHARACTERS:,}"
+        raise error(f"{place}: the {what} has {characters:,} characters, and {most} is the most; divide it")

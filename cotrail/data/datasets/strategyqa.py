@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, entries
 from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.spec import (
     YES_OR_NO,
     AnnotatedQuestion,

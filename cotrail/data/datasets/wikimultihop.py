@@ -12,17 +12,24 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries, lines
-from cotrail.data.corpora import json_streams
-from cotrail.data.corpora.recipe import Recipe
-from cotrail.data.datasets import flashrag, hotpotqa_records, ircot_processed
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
+from cotrail.data.corpora import hotpotqa_abstracts
+from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
+from cotrail.data.datasets.spec import (
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Recipe,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
 """The file of aliases, beside the questions."""
 
 
-class WikiMultihopQuestion(hotpotqa_records.HotpotQuestion, frozen=True):
+class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):
     """A question as published; in test files answers and supporting facts are empty."""
 
     answer_id: str | None = None
@@ -45,7 +52,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in questions if entry.answer_id})
     for place, raw, entry in questions:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
-        annotated = hotpotqa_records.annotated(entry, tuple(dict.fromkeys(answers)))
+        annotated = hotpotqa.annotated(entry, tuple(dict.fromkeys(answers)))
         yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated)
 
 
@@ -69,7 +76,7 @@ SPEC = DatasetSpec(
         QuestionForm(
             format=FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"})),
             read=read,
-            paragraphs=hotpotqa_records.paragraphs,
+            paragraphs=hotpotqa.paragraphs,
             paragraphs_key="context",
         ),
         ircot_processed.form("2wikimultihopqa"),
@@ -79,8 +86,8 @@ SPEC = DatasetSpec(
     recipe=Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",
-        records=json_streams.items,
-        paragraphs=hotpotqa_records.paragraphs,
+        records=hotpotqa_abstracts.items,
+        paragraphs=hotpotqa.paragraphs,
         paper_paragraphs=430_225,
     ),
     companion=ALIASES,

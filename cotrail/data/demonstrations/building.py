@@ -13,8 +13,7 @@ from sentencex import segment
 from cotrail.common.json_files import decode, lines
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
-from cotrail.core.paragraphs import Paragraph, title_question
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question, title_question
 from cotrail.data.datasets.spec import AnnotatedQuestion
 from cotrail.errors import DemonstrationError
 

@@ -19,7 +19,7 @@ from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, opened, read_text, r
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import RELEASED as RELEASED
 from cotrail.core.demonstrations import WORDS, AnswerForm, Demonstration, Demonstrations
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.errors import DemonstrationError
 
 # Demonstration files, in the format of those that the authors of IRCoT released.

@@ -8,16 +8,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from cotrail.common.canonical_json import canonical
-from cotrail.core.paragraphs import Paragraph
+from cotrail.common.structs import canonical
 from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, entailed
 from cotrail.core.ports.language_model import LanguageModel, Profile
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, OpenModel, ScriptTable
-from cotrail.engines.entailment.labels import Label
+from cotrail.engines.entailment.transformers import Label
 from cotrail.engines.language_models.result import shares
-from cotrail.engines.model_folders import folder_digest, hugging_face_folder
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder, model_identity
 from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import PromptTooLongError

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.retriever import Sentence, ranked
+from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import (
     About,
     Database,

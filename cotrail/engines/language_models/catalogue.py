@@ -21,8 +21,7 @@ from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.thinking import Thinking
-from cotrail.engines.model_folders import check_pretrained
-from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.engines.model_folders import check_pretrained, model_identity, weights_digest
 from cotrail.engines.models_file import (
     LANGUAGE_MODEL,
     EngineTable,

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
 from cotrail.core.prompts import Prompt, Span, Turn, quoted_spans
-from cotrail.engines.language_models.segments import Segment, control_pattern, spans_of
+from cotrail.engines.language_models.thinking import Segment, control_pattern, spans_of
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from cotrail.common.canonical_json import canonical
-from cotrail.common.structs import unusual
+from cotrail.common.structs import canonical, unusual
 from cotrail.core.generation import HandsBack
 from cotrail.engines.language_models.thinking import Thinking, Thinks
 from cotrail.engines.server_address import ServerAddress

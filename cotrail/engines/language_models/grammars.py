@@ -12,8 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.core.structured_output import Form
-from cotrail.engines.language_models.segments import control_pattern
-from cotrail.engines.language_models.thinking import Marks
+from cotrail.engines.language_models.thinking import Marks, control_pattern
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
 
 _OPTIONS: dict[str, Any] = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from cotrail.core.prompts import Text, Turn, quoted_spans
-from cotrail.engines.language_models.segments import Segment, spans_of
+from cotrail.engines.language_models.thinking import Segment, spans_of
 
 
 def divided(turn: Turn, controls: re.Pattern[str]) -> list[Segment]:

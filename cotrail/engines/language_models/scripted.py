@@ -14,15 +14,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from cotrail.core.answer_extraction import OPENING, YES_OR_NO
 from cotrail.core.calls import split_calls
 from cotrail.core.generation import Ended, before_stop
-from cotrail.core.paragraphs import Paragraph, title_question
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, Text, Written
+from cotrail.core.questions import Paragraph, title_question
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import check_fits, shares
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import model_identity
 from cotrail.engines.script_files import read_script, script_digest
 from cotrail.errors import StepError, TransientStepError
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.manifest import FolderManifest, IndexManifest, Ranking
 from cotrail.engines.retrieval.search_server import SearchServer
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common import nearest
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
 # What the manifest of an index says.

@@ -12,8 +12,8 @@ from cotrail.common.refusals import refusal
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.common.structs import dotted
 from cotrail.common.toml_files import read_toml
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.retriever import numbered
+from cotrail.core.questions import Hit
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
 

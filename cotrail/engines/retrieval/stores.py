@@ -13,8 +13,8 @@ from msgspec import Struct, structs
 
 from cotrail.common.processes import exclusive_folder
 from cotrail.common.refusals import refusal
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.engine import (
     DEFAULT_INDEX,
     CorpusStore,

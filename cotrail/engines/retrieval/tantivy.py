@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import tantivy
 
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.analysis import ANALYZER, english, plain
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking

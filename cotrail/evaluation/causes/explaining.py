@@ -9,7 +9,7 @@ from cotrail.common.printable_text import cut
 from cotrail.common.sentence_boundaries import sentences
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.history import LIMIT
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.knowledge.words import STOP_WORDS
 from cotrail.evaluation.causes.answer_forms import LONGEST, same_but_for_form
 from cotrail.evaluation.causes.cause import Cause, Explanation, Sign

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from cotrail.common.printable_text import cut
 from cotrail.common.sentence_boundaries import sentences
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.evaluation.causes.answer_forms import is_label
 from cotrail.evaluation.causes.plain_words import content, names_and_numbers, plain, stands_in
 from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph

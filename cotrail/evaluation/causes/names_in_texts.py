@@ -7,8 +7,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.engines.knowledge.words import STOP_WORDS
 from cotrail.evaluation.causes.plain_words import UNITS, Reading, american, is_number, plain, read, stands_in
 

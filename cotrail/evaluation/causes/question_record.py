@@ -6,8 +6,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.names_in_texts import Scene
 

@@ -16,8 +16,28 @@ from statistics import fmean
 from msgspec import Struct
 
 from cotrail.evaluation.comparison.differences import Difference, differences_of
-from cotrail.evaluation.comparison.pareto import PLACES, pareto_front
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+
+# The Pareto front: what no other has more quality than at the same cost, or less cost at the same quality.
+
+PLACES = 12
+"""Decimal places by which costs and qualities are told apart."""
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """The names of the points on the front, the cheapest first; points: cost and quality by name.
+
+    Of points with the same cost and quality, but for rounding, all are on it.
+    """
+    rounded = {name: (round(cost, PLACES), round(quality, PLACES)) for name, (cost, quality) in points.items()}
+    front = []
+    best, best_cost = float("-inf"), float("-inf")
+    for name, (cost, quality) in sorted(rounded.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
+        if quality > best or (quality, cost) == (best, best_cost):
+            front.append(name)
+            best, best_cost = quality, cost
+    return tuple(front)
+
 
 MARGIN = 0.02
 """The difference of scores that doesn't matter, as a share of the largest possible one."""
@@ -141,3 +161,26 @@ def _less(one: Candidate, other: Candidate) -> list[float]:
 
 def _costs(candidate: Candidate | Standing) -> float:
     return 0.0 if candidate.cost is None else candidate.cost
+
+
+# Wins, losses and ties: which questions the one system answered better than the other.
+
+_EQUAL = 1e-12
+"""Scores that differ less are equal but for rounding."""
+
+
+class Outcomes(Struct, frozen=True, kw_only=True):
+    """The ids of the questions on which the first system scores more, less and the same, in their order."""
+
+    wins: tuple[str, ...]
+    losses: tuple[str, ...]
+    ties: tuple[str, ...]
+
+
+def outcomes(differences: Mapping[str, float]) -> Outcomes:
+    """Sort questions by who scores more; differences: by their ids."""
+    return Outcomes(
+        wins=tuple(key for key, difference in differences.items() if difference > _EQUAL),
+        losses=tuple(key for key, difference in differences.items() if difference < -_EQUAL),
+        ties=tuple(key for key, difference in differences.items() if abs(difference) <= _EQUAL),
+    )

@@ -1,13 +1,22 @@
 """The metrics of a question's answer."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
 from operator import contains
 
 from cotrail.common.answer_normalization import normalized, rouge_l
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import tuning_f1
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.metric import Metric
+from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
+from cotrail.evaluation.metrics.supporting_paragraphs import (
+    SupportScores,
+    answer_support_recall,
+    ndcg,
+    recall_at,
+    reciprocal_rank,
+)
 
 # Cover exact match (cover-EM): whether an answer contains a published one, both normalized.
 #
@@ -155,5 +164,110 @@ METRICS = (
         of="answer",
         score=lambda question: long_answer_score(question.scoring, question.written, question.compared),
         rank=1,
+    ),
+)
+
+
+# The metrics of the paragraphs that were collected for a question.
+
+
+def _agreement(part: Callable[[SupportScores], float | None]) -> Callable[[ScoredQuestion], float | None]:
+    return lambda question: None if question.support is None else part(question.support)
+
+
+PARAGRAPH_METRICS = (
+    Metric(
+        name="paragraph_recall",
+        title="Paragraph recall",
+        meaning="mean share of a question's gold paragraphs that were collected",
+        of="paragraphs",
+        score=_agreement(lambda support: support.recall),
+        rank=4,
+    ),
+    Metric(
+        name="paragraph_precision",
+        title="Paragraph precision",
+        meaning="mean share of a question's collected paragraphs that are gold",
+        of="paragraphs",
+        score=_agreement(lambda support: support.precision),
+    ),
+    Metric(
+        name="paragraph_f1",
+        title="Paragraph F1",
+        meaning="mean harmonic mean of those two",
+        of="paragraphs",
+        score=_agreement(lambda support: support.f1),
+    ),
+    Metric(
+        name="paragraph_em",
+        title="Paragraph EM",
+        meaning="share of the questions that collected the gold paragraphs and no others",
+        of="paragraphs",
+        score=_agreement(lambda support: support.em),
+        zero_or_one=True,
+    ),
+    Metric(
+        name="title_recall",
+        title="Title recall",
+        meaning="mean share of a question's gold titles that were collected",
+        of="paragraphs",
+        score=_agreement(lambda support: support.title_recall),
+    ),
+    Metric(
+        name="answer_support_recall",
+        title="Answer-support recall",
+        meaning="mean share of an answer's spans that occur in a collected paragraph",
+        of="paragraphs",
+        score=lambda question: answer_support_recall(question.collected, question.answers),
+    ),
+    Metric(
+        name="paragraphs_collected",
+        title="Paragraphs collected",
+        meaning="mean number of paragraphs collected for a question",
+        of="paragraphs",
+        score=lambda question: len(question.collected),
+        highest=inf,
+        rank=6,
+    ),
+)
+
+
+# The metrics of the order in which a question's paragraphs were found, against its judged documents.
+
+NDCG_CUT = 10
+"""The paragraphs that NDCG looks at, as in BEIR and BrowseComp-Plus."""
+
+RECALL_CUTS = (5, 10, 100)
+"""Those that recall looks at: BrowseComp-Plus reports it at 5 and 100, BEIR at 100."""
+
+
+def _recall(cut: int, question: ScoredQuestion) -> float | None:
+    return recall_at(question.judged, cut)
+
+
+RANKING_METRICS = (
+    Metric(
+        name=f"ndcg_at_{NDCG_CUT}",
+        title=f"NDCG@{NDCG_CUT}",
+        meaning=f"mean gain of the first {NDCG_CUT} paragraphs found, over that of the best order of the gold ones",
+        of="paragraphs",
+        score=lambda question: ndcg(question.judged, NDCG_CUT),
+    ),
+    *(
+        Metric(
+            name=f"recall_at_{cut}",
+            title=f"Recall@{cut}",
+            meaning=f"mean share of a question's gold paragraphs among the first {cut} found",
+            of="paragraphs",
+            score=partial(_recall, cut),
+        )
+        for cut in RECALL_CUTS
+    ),
+    Metric(
+        name="mrr",
+        title="MRR",
+        meaning="mean of 1 over the rank of a question's first gold paragraph",
+        of="paragraphs",
+        score=lambda question: reciprocal_rank(question.judged),
     ),
 )

@@ -7,8 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.spec import ParagraphLookup
 from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.drop import AnswerScores

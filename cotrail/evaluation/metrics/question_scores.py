@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts, QuestionScores, ScoredQuestion

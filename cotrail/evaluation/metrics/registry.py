@@ -1,14 +1,14 @@
 """The metrics of questions, in the order in which scores are listed."""
 
-from cotrail.evaluation.metrics import answer_metrics, paragraph_metrics, ranking_metrics
+from cotrail.evaluation.metrics import answer_metrics
 from cotrail.evaluation.metrics.metric import Metric
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         *answer_metrics.METRICS,
-        *paragraph_metrics.METRICS,
-        *ranking_metrics.METRICS,
+        *answer_metrics.PARAGRAPH_METRICS,
+        *answer_metrics.RANKING_METRICS,
     )
 }
 """The metrics by name; extensions add to them."""

@@ -1,7 +1,7 @@
 """Rules by which a run stops asking questions: once the interval of a metric's mean is narrow enough.
 
 The interval is the confidence sequence of the questions in their order, which is random, so that stopping by it keeps
-its promise (`cotrail.evaluation.metrics.confidence_sequences`). After how many questions a rule stops follows from
+its promise (`cotrail.evaluation.metrics.confidence_intervals`). After how many questions a rule stops follows from
 their scores alone: anyone who looks, however often, finds the same number.
 """
 
@@ -15,8 +15,7 @@ from msgspec import Struct
 from cotrail.common.nearest import guess
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.confidence_sequences import confidence_sequence, narrower_after
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_sequence, narrower_after
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf, usual_interval
 from cotrail.evaluation.metrics.registry import METRICS

@@ -16,8 +16,7 @@ from math import log2
 from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.drop import published_spans, repaired
 

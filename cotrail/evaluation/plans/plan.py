@@ -4,7 +4,7 @@ Stating hypothesis, measure and analysis before the data are seen is what separa
 (Nosek et al. 2018, The preregistration revolution).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,10 +13,13 @@ from msgspec.structs import replace
 
 from cotrail.audit.asked_questions import AskedQuestions
 from cotrail.audit.run_check import PLAN, plan_digest
+from cotrail.common.humanize import count
 from cotrail.common.nearest import unknown
 from cotrail.common.refusals import refusal
+from cotrail.common.structs import shortened
 from cotrail.core.binding import Binding
-from cotrail.core.budgets import Budgets
+from cotrail.core.budgets import RUN, Budget, Budgets
+from cotrail.core.history import LIMIT, UNTIL, shown_ends
 from cotrail.core.repeats import Repeat
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.comparison.differences import Demands
@@ -168,3 +171,188 @@ def _by(comparison: PlannedComparison | None, primary: str) -> PlannedComparison
 def _measures(metric: Metric, questions: Sequence[ScoredQuestion]) -> bool:
     """Whether the metric has a value for any of the questions."""
     return any(metric.value(question) is not None for question in questions)
+
+
+# Deviations: where a run, or what is reported of it, departed from its plan. A pure function of recorded facts.
+
+PARTS = {"asked": "texts", "answers": "published answers", "gold": "gold paragraphs"}
+"""What the digests over questions are called."""
+
+
+class ComparedRun(Struct, frozen=True, kw_only=True):
+    """A run that the plan names to compare with.
+
+    named: as the plan does; run: its id, None where there is no such run (yet).
+    unended: its questions that haven't ended; same: whether it asks the same questions, with the same answers and gold.
+    """
+
+    named: str
+    run: str | None = None
+    unended: int = 0
+    same: bool = False
+
+
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What the record holds of a run now.
+
+    questions: their number and digests, computed from their rows as they are.
+    unended, blocked, failed, cancelled: how many of its questions are, cancelled by a person; unasked: how many of
+        those had no step begun.
+    ends: how many questions ended by what (`cotrail.core.history`).
+    retried: questions that had failed and were opened again.
+    taken_over: steps that a fork has from its origin.
+    corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on this machine.
+    budgets: those of today, which a person may have raised; None where that isn't known.
+    """
+
+    questions: AskedQuestions
+    unended: int = 0
+    blocked: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    unasked: int = 0
+    ends: Mapping[str, int] = {}
+    retried: int = 0
+    taken_over: int = 0
+    corpora: Mapping[str, str | None] = {}
+    compared: tuple[ComparedRun, ...] = ()
+    budgets: Budgets | None = None
+
+
+def deviations(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
+    """Where the run departed from its plan, in words for a reader."""
+    return (
+        *_of_questions(plan, facts),
+        *_of_ends(plan, facts),
+        *_of_steps(plan, facts),
+        *_of_corpora(plan, facts),
+        *_of_comparison(facts),
+    )
+
+
+def remarks(plan: Plan, facts: RunFacts) -> tuple[str, ...]:
+    """What the plan provides for and a reader should know: questions left out, limits, what is under way."""
+    size = count(facts.questions.count, "question")
+    limits = {end: number for end, number in facts.ends.items() if _is_planned(plan, end)}
+    absent = [name for name in plan.binding.corpora if name in facts.corpora and facts.corpora[name] is None]
+    said = (
+        (plan.limit is not None, f"the plan takes the first {size} of the file (limit {plan.limit})"),
+        (bool(limits), f"a limit of the plan ended questions: {shown_ends(limits)}"),
+        (facts.unended > 0, f"{facts.unended:,} of {size} {'has' if facts.unended == 1 else 'have'}n't ended"),
+        (bool(absent), f"there is no corpus {' or '.join(absent)} here whose revision could be compared"),
+    )
+    return tuple(text for is_so, text in said if is_so)
+
+
+def unplanned(
+    plan: Plan | None, metrics: Collection[str], runs: Collection[str], deciding: str = ""
+) -> tuple[str, ...]:
+    """What is shown and wasn't planned: metrics by name, and the runs that this one is compared with, by id.
+
+    deciding: the metric that decides the comparison, if there is one.
+    plan: with ids in place of the names of runs; None where the run was submitted before plans were recorded, which
+        says nothing of what was intended.
+    """
+    if plan is None:
+        return ()
+    named = plan.comparison.runs if plan.comparison else ()
+    others = tuple(run for run in dict.fromkeys(runs) if run not in named)
+    unmeasured = tuple(name for name in dict.fromkeys(metrics) if name not in plan.metrics)
+    compares_by = plan.comparison.metric if plan.comparison else ""
+    decides_otherwise = deciding not in ("", compares_by) and compares_by
+    return (
+        *([f"the plan compares by {compares_by}, and {deciding} decides here"] if decides_otherwise else []),
+        *(f"the plan doesn't report {name}" for name in unmeasured),
+        *(f"the plan makes no comparison with {run}" for run in others),
+    )
+
+
+def reporting(plan: Plan | None, dataset: str | None) -> tuple[str, ...]:
+    """What stands below scores: the metrics that were planned; dataset: by whose metrics they are, unless the run's."""
+    if plan is None:
+        return ()
+    said = f"planned: {', '.join(plan.metrics)}" + (f"; {plan.primary} decides" if plan.primary else "")
+    if dataset in (None, plan.dataset):
+        return (said,)
+    return said, f"not planned: scores by the rules of {dataset}, as the plan has {plan.dataset}"
+
+
+def _of_questions(plan: Plan, facts: RunFacts) -> Iterator[str]:
+    planned, now = plan.questions, facts.questions
+    if now.count != planned.count:
+        yield f"the run has {count(now.count, 'question')}, and {planned.count:,} {_were(planned.count)} planned"
+    for part, words in PARTS.items():
+        before, after = getattr(planned, part), getattr(now, part)
+        if before != after:
+            yield (
+                f"the questions' {words} aren't those that were planned: their SHA-256 is {shortened(after)}, and was "
+                f"{shortened(before)}"
+            )
+
+
+def _of_ends(plan: Plan, facts: RunFacts) -> Iterator[str]:
+    for of in ("question", "run") if facts.budgets is not None else ():
+        planned, now = getattr(plan.budgets, of), getattr(facts.budgets, of)
+        for name in Budget.__struct_fields__:
+            limit, before = getattr(now, name), getattr(planned, name)
+            if limit is not None and before is not None and limit != before:
+                yield f"the {of} budget of {name} was raised to {limit:,g}, and {before:,g} was planned"
+    size = count(facts.questions.count, "question")
+    others = {end: number for end, number in facts.ends.items() if _is_rule(end) and not _is_planned(plan, end)}
+    if others:
+        yield f"a limit that the plan doesn't have ended questions: {shown_ends(others)}"
+    if facts.cancelled:
+        unasked = f", {facts.unasked:,} of them before anything was asked" if facts.unasked else ""
+        yield f"{facts.cancelled:,} of {size} {_were(facts.cancelled)} cancelled{unasked}"
+    if facts.failed:
+        yield f"{facts.failed:,} of {size} failed, which counts as a wrong answer"
+    if facts.blocked:
+        yield f"{facts.blocked:,} of {size} {'is' if facts.blocked == 1 else 'are'} blocked"
+
+
+def _of_steps(plan: Plan, facts: RunFacts) -> Iterator[str]:
+    if facts.retried:
+        yield f"{count(facts.retried, 'question')} had failed and {_were(facts.retried)} tried again"
+    if facts.taken_over:
+        steps = count(facts.taken_over, "step")
+        were = _were(facts.taken_over)
+        yield f"{steps} of run {plan.origin} {were} taken over, recorded before this plan was sealed"
+
+
+def _of_corpora(plan: Plan, facts: RunFacts) -> Iterator[str]:
+    for name, revision in plan.binding.corpora.items():
+        now = facts.corpora.get(name, revision)
+        if now is not None and now != revision:
+            yield f"the corpus {name} has another revision now, {shortened(now)}: the plan's was {shortened(revision)}"
+
+
+def _of_comparison(facts: RunFacts) -> Iterator[str]:
+    for other in facts.compared:
+        if other.run is None:
+            yield f"the run to compare with, {other.named}, isn't there"
+            continue
+        if other.unended:
+            yield f"the run to compare with, {other.named}, still has {count(other.unended, 'question')} to answer"
+        if not other.same:
+            yield f"the run to compare with, {other.named}, has other questions, answers or gold paragraphs"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _is_rule(end: str) -> bool:
+    """Whether a rule of the whole run ended the question, not one of its system's."""
+    return end.startswith((f"{LIMIT}{RUN}", UNTIL))
+
+
+def _is_planned(plan: Plan, end: str) -> bool:
+    """Whether the plan has the limit that ended a question."""
+    if end.startswith(UNTIL):
+        return end.removeprefix(UNTIL) == plan.until
+    limit = end.removeprefix(LIMIT)
+    if limit == end:
+        return False
+    budget = plan.budgets.run if limit.startswith(RUN) else plan.budgets.question
+    name = limit.removeprefix(RUN)
+    return name in Budget.__struct_fields__ and getattr(budget, name) is not None

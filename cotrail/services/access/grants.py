@@ -18,10 +18,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.configuration.corpora import corpora_of
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import Paragraph
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided

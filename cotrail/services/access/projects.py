@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from cotrail.errors import ConflictError, ForbiddenError, InputError, UnknownNameError
-from cotrail.models.commands import projects as commands
-from cotrail.models.commands.activities import record_activities
+from cotrail.models.commands import administering as commands
+from cotrail.models.commands.administering import record_activities
 from cotrail.models.queries import projects as queries
 from cotrail.models.queries.projects import ActivityRecord as ActivityRecord
 from cotrail.models.queries.projects import ProjectRecord as ProjectRecord

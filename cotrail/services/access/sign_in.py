@@ -32,9 +32,9 @@ from joserfc.jwk import KeySet, OctKey
 from joserfc.jws import JWSRegistry
 from msgspec import Meta, Struct
 
-from cotrail.common.https import http_options
 from cotrail.common.log_formatting import Secrets
 from cotrail.common.printable_text import storable
+from cotrail.common.server_addresses import http_options
 from cotrail.configuration.files import Rule, SignInTable, read_sign_in
 from cotrail.configuration.settings import settings
 from cotrail.errors import ForbiddenError, InputError, UnauthenticatedError, UnavailableError

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.errors import InputError, UnauthenticatedError, UnknownNameError
-from cotrail.models.commands import tokens as commands
+from cotrail.models.commands import administering as commands
 from cotrail.models.queries import projects as queries
 from cotrail.models.queries.projects import TokenRecord as TokenRecord
 from cotrail.services.access.projects import administers_service, check_reach

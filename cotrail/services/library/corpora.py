@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, Source
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source

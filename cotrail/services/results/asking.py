@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.models_file import LANGUAGE_MODEL
-from cotrail.models.queries.asked_questions import list_asked
+from cotrail.models.queries.listed_questions import list_asked
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import read_question
 from cotrail.models.schema.states import QuestionStatus
@@ -18,8 +18,8 @@ from cotrail.services.library.models import list_models
 from cotrail.services.operations.operation import HERE, operation
 from cotrail.services.results import exporting
 from cotrail.services.results.answering import AnyAskEvent, Asked, End, answering
-from cotrail.services.runs import asking, control, submission
-from cotrail.services.runs.asking import askable_systems, corpus_names
+from cotrail.services.runs import control, submission
+from cotrail.services.runs.asking import askable_systems, corpus_names, with_corpus
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.planning import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID, DEFAULT_SYSTEM, AskRequest
@@ -132,7 +132,7 @@ class AskedPage(Struct, frozen=True, kw_only=True):
 
 
 def _recorded(engine: Engine, request: AskRequest) -> AskedQuestion:
-    return submission.submit_asked(engine, submission.prepare(asking.with_corpus(request)))
+    return submission.submit_asked(engine, submission.prepare(with_corpus(request)))
 
 
 @operation("asking.index", "GET", "/ask", Scope.READ)

@@ -24,7 +24,7 @@ from cotrail.evaluation.metrics.registry import BUILT_IN
 from cotrail.models.commands.summarizing import ENDED, VERSION
 from cotrail.models.queries.question_summaries import count_summaries, read_summarized
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
-from cotrail.models.queries.seals import SealedQuestions, read_sealed_questions
+from cotrail.models.queries.step_attempts import SealedQuestions, read_sealed_questions
 from cotrail.models.queries.traces import find_question
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.trail import read_trail

@@ -11,13 +11,13 @@ from cotrail.common.printable_text import cut, first_difference
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import view_of
 from cotrail.core.history import LIMIT
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.views import name_of
 from cotrail.errors import InputError
 from cotrail.evaluation.comparison.differences import Reach, compared_questions
 from cotrail.evaluation.metrics.stop_rules import until
-from cotrail.models.queries.asked_questions import AskedQuestion, read_asked
+from cotrail.models.queries.listed_questions import AskedQuestion, read_asked
 from cotrail.models.queries.repeated_steps import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.comparison.differences import USUAL, Demands, Difference, differences_of
-from cotrail.evaluation.comparison.outcomes import outcomes
+from cotrail.evaluation.comparison.recommendation import outcomes
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics

@@ -11,8 +11,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.evaluation.comparison.differences import Difference, differences_of
-from cotrail.evaluation.comparison.outcomes import Outcomes, outcomes
-from cotrail.evaluation.comparison.pareto import pareto_front
+from cotrail.evaluation.comparison.recommendation import Outcomes, outcomes, pareto_front
 from cotrail.evaluation.experiments.costs import QuestionCost, Work
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import MetricFacts
@@ -83,8 +82,6 @@ def counts_of(found: Mapping[Outcome, Sequence[str]]) -> dict[Outcome, int]:
     """How many questions there are of each outcome."""
     return {outcome: len(keys) for outcome, keys in found.items()}
 
-
-# What compared runs cost: a whole run, and a question of those that are compared.
 
 # Costs of compared runs, and which of them no other beats at its cost.
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from cotrail.evaluation.comparison.differences import Difference, DifferenceInterval
-from cotrail.evaluation.comparison.power import POWER
+from cotrail.evaluation.comparison.differences import POWER, Difference, DifferenceInterval
 from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Unit, Value, listing
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import MetricFacts

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from cotrail.common.humanize import count, metric_value, percent
-from cotrail.evaluation.comparison.differences import ALPHA, Difference, Finding
-from cotrail.evaluation.comparison.power import POWER
+from cotrail.evaluation.comparison.differences import ALPHA, POWER, Difference, Finding
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.results.comparison import ComparedPair, ComparedRun, Comparison
 from cotrail.services.results.reports.sheets import NUMBERS

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.printable_text import printable_json
-from cotrail.core.actions.open import OPEN
 from cotrail.core.actions.registry import fields_of
-from cotrail.core.actions.retrieve import RETRIEVE
+from cotrail.core.actions.retrieve import OPEN, RETRIEVE
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
 from cotrail.evaluation.metrics.metric import QuestionScores

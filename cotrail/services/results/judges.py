@@ -9,11 +9,10 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.errors import InputError
 from cotrail.evaluation.judging.calibration import Calibration as Calibration
-from cotrail.evaluation.judging.calibration import calibration
-from cotrail.evaluation.judging.labels import Label, read_labels
+from cotrail.evaluation.judging.calibration import Label, calibration, read_labels
 from cotrail.evaluation.judging.tallies import Graded, scores_of, seen_by
 from cotrail.models.queries.judgements import (
     JudgedQuestion,

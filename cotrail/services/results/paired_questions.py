@@ -13,7 +13,7 @@ from cotrail.common.word_differences import Piece, Pieces, shared_places, word_d
 from cotrail.core.results import Failure
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.metrics.metric import MetricFacts
-from cotrail.models.queries.asked_questions import AskedQuestion, read_answers
+from cotrail.models.queries.listed_questions import AskedQuestion, read_answers
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question
 from cotrail.services.actor import Scope

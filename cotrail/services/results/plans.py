@@ -10,20 +10,29 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.audit.run_check import PLAN, plan_digest
-from cotrail.common.canonical_json import shortened
 from cotrail.common.humanize import moment
-from cotrail.configuration.corpora import corpora_of
+from cotrail.common.structs import shortened
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import OWN_FIELDS
 from cotrail.core.budgets import Budget
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
-from cotrail.evaluation.plans.deviations import ComparedRun, RunFacts, deviations, remarks, reporting, unplanned
-from cotrail.evaluation.plans.plan import Plan, PlannedComparison, read_plan
+from cotrail.evaluation.plans.plan import (
+    ComparedRun,
+    Plan,
+    PlannedComparison,
+    RunFacts,
+    deviations,
+    read_plan,
+    remarks,
+    reporting,
+    unplanned,
+)
 from cotrail.models.queries.experiments import read_experiment
 from cotrail.models.queries.listed_questions import read_asked_digests
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord, resolve_run
-from cotrail.models.queries.seals import read_irregularities
+from cotrail.models.queries.step_attempts import read_irregularities
 from cotrail.models.records.budgets import read_budgets
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation

@@ -6,8 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from cotrail.common.printable_text import cut
-from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.entail import Entail, Extract
 from cotrail.core.actions.generate import Prompted, Read, seen_paragraphs
 from cotrail.core.actions.kind import UnreadAction
 from cotrail.core.results import Entailed, Extracted, Generated

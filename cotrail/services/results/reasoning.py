@@ -6,11 +6,10 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.canonical_json import shortened
 from cotrail.common.printable_text import one_line
+from cotrail.common.structs import shortened
 from cotrail.core.actions.generate import REASON
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph
 from cotrail.core.views import name_of
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted, fold_of, gold_key, paragraph_keys
@@ -192,9 +191,6 @@ def _facts(node: Node) -> Iterator[Fact]:
             yield Fact(name="the reader", text=node.discarded, note=f"{sure}, not in the document")
         else:
             yield Fact(name="the reader", text=node.extracted or "nothing", note=sure)
-
-
-# The gold paragraphs of a question: which were found, at which search, and which weren't.
 
 
 # Names of the paragraphs that a question found, for what refers to them by their digests.

@@ -161,8 +161,6 @@ def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
         raise
 
 
-# A step before it is tried again: what of it a fork can edit, and with what the fork would go on.
-
 # The exact prompts of steps.
 
 NAMED = "a step is named by RUN QUESTION STEP, or by its id alone"

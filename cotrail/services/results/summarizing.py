@@ -26,8 +26,8 @@ from cotrail.models.queries.question_summaries import (
     read_summarized,
 )
 from cotrail.models.queries.runs import RunRecord, RunSummary, read_run
+from cotrail.models.queries.spending import read_spent_by_question
 from cotrail.models.queries.traces import TracedQuestion, read_traced
-from cotrail.models.queries.usage import read_spent_by_question
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.services.results.question_records import details_of, explained, verdict_of

@@ -23,7 +23,7 @@ from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.submission import open_experiment, submit
 from cotrail.models.queries.progress import count_steps, is_complete, read_standings
-from cotrail.models.records.blockage import stopped_runs
+from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.access.grants import seen_corpora
 from cotrail.services.library.named_files import PATH_FIELDS

@@ -16,7 +16,7 @@ from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.money import ModelPrice, Usage
 from cotrail.core.questions import Question
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.queries.means import Measured, read_measured
+from cotrail.models.queries.outcomes import Measured, read_measured
 from cotrail.services.access.grants import find_granted_model
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
@@ -25,7 +25,7 @@ from cotrail.services.runs.composing import prices_of
 from cotrail.services.runs.planning import PreparedRun
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.store import reading
-from cotrail.systems.parts.limits import Most
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.registry import find_system
 
 WORD_TOKENS = Decimal("1.5")

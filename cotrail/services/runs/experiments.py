@@ -17,10 +17,10 @@ from cotrail.engines.language_models.sentence_splitters import pinned
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.paper import Experiment
 from cotrail.evaluation.experiments.registry import DEFAULT, experiment_of, file_type
-from cotrail.models.commands.jobs import queue_job
+from cotrail.models.commands.administering import queue_job
 from cotrail.models.queries.experiments import experiment_ids, read_experiment, resolve_experiment
 from cotrail.models.queries.progress import read_standings
-from cotrail.models.records.jobs import JobRecord
+from cotrail.models.records.idempotency import JobRecord
 from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import ExperimentFiles
 from cotrail.services.library.uploaded_files import UploadedPaths, reference_of

@@ -12,15 +12,15 @@ from importlib import import_module
 import msgspec
 from sqlalchemy import Engine
 
+from cotrail.common.processes import end_with_parent
 from cotrail.configuration.extensions import load_extensions
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError, UnavailableError
 from cotrail.models.execution.jobs import Held, fail_job, finish_job, release_job
-from cotrail.models.queries.jobs import read_job
-from cotrail.models.records.jobs import JobRecord
+from cotrail.models.queries.experiments import read_job
+from cotrail.models.records.idempotency import JobRecord
 from cotrail.services.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.library.uploaded_files import named_without_place
-from cotrail.services.parent import end_with_parent
 from cotrail.services.runs.jobs import LostJobError, Work
 from cotrail.services.store import open_store
 

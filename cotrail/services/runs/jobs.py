@@ -15,11 +15,10 @@ from cotrail import errors
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.registry import find_engine
 from cotrail.errors import ConflictError, CotrailError, InputError
-from cotrail.models.commands.jobs import cancel_job, queue_job
+from cotrail.models.commands.administering import cancel_job, queue_job
 from cotrail.models.execution.jobs import Held, note_progress
-from cotrail.models.queries.jobs import last_finished, list_jobs, read_job
-from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.jobs import JobRecord
+from cotrail.models.queries.experiments import last_finished, list_jobs, read_job
+from cotrail.models.records.idempotency import JobRecord, claim_key
 from cotrail.models.records.projects import own_project
 from cotrail.models.schema.states import OPEN_JOBS as OPEN_JOBS
 from cotrail.models.schema.states import JobState

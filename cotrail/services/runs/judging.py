@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 from cotrail.common.humanize import count
 from cotrail.core.questions import Question
 from cotrail.errors import InputError
-from cotrail.evaluation.judging.labels import read_labels
+from cotrail.evaluation.judging.calibration import read_labels
 from cotrail.evaluation.judging.tallies import scores_of
 from cotrail.models.queries import judgements
-from cotrail.models.queries.judged_answers import count_unended, read_judged, read_keys
+from cotrail.models.queries.judgements import count_unended, read_judged_answers, read_keys
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import JudgeFiles
@@ -181,7 +181,7 @@ def _questions(connection: Connection, judged: Sequence[RunRecord], rubric: Rubr
     first, *others = (
         {
             each.id: each
-            for each in read_judged(
+            for each in read_judged_answers(
                 connection, run.id, chains=rubric.shows("sentences"), paragraphs=rubric.shows("paragraphs")
             )
         }

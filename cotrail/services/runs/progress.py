@@ -23,12 +23,12 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
-from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.progress import Outage, Progress, read_causes, read_progress
 from cotrail.models.queries.progress import StopCause as StopCause
+from cotrail.models.queries.queues import RunBatches
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.blockage import Blockage
+from cotrail.models.records.budgets import Blockage
 from cotrail.models.schema.states import RunState as RunState
 from cotrail.services.runs.labels import find_run
 from cotrail.systems.registry import find_system, recorded_system

@@ -18,8 +18,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.repeated_scores import draw_steps
 from cotrail.models.commands.forking import fork
 from cotrail.models.queries.listed_questions import read_submitted
-from cotrail.models.queries.repeated_steps import read_candidates
-from cotrail.models.queries.replaying import Replayed, replay_run
+from cotrail.models.queries.repeated_steps import Replayed, read_candidates, replay_run
 from cotrail.models.queries.runs import read_run, resolve_run
 from cotrail.models.records.budgets import read_budgets
 from cotrail.models.records.runs import Runs

@@ -18,7 +18,7 @@ from cotrail.common.structs import merged
 from cotrail.configuration.settings import settings
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.data.datasets.registry import DATASETS
-from cotrail.data.demonstrations.prompts import read_prompts
+from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.data.demonstrations.sets import in_form, listed_set, read_demonstrations
 from cotrail.engines.engine_catalogue import Installable
 from cotrail.engines.language_models.endpoint import Api, Endpoint

@@ -20,9 +20,17 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.queries.spending import KindWork, read_lost, read_lost_requests, read_work, read_work_by_question
+from cotrail.models.queries.spending import (
+    KindWork,
+    has_prices,
+    read_lost,
+    read_lost_requests,
+    read_spent,
+    read_spent_by_question,
+    read_work,
+    read_work_by_question,
+)
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.models.queries.usage import has_prices, read_spent, read_spent_by_question
 from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.states import QuestionStatus

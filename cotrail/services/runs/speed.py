@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from cotrail.common.humanize import count, duration, moment
-from cotrail.models.queries.batches import RunBatches
 from cotrail.models.queries.progress import Outage, Progress, StepCounts
-from cotrail.models.records.blockage import Blockage
+from cotrail.models.queries.queues import RunBatches
+from cotrail.models.records.budgets import Blockage
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.runs.progress import PartialScore, RunProgress, run_progress
 

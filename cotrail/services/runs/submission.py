@@ -54,7 +54,7 @@ from cotrail.services.runs.runnable import (
 )
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system, recorded_system
-from cotrail.tasks.roll_call import Present, call
+from cotrail.tasks.broker_health import Present, call
 
 
 def prepare(request: RunRequest) -> PreparedRun:

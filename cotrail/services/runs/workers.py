@@ -30,12 +30,12 @@ from cotrail.models.queries.queues import (
 )
 from cotrail.models.queries.workers import MaintenanceSession, own_runs, read_maintenance, read_steps_under_way
 from cotrail.models.queries.workers import StepUnderWay as StepUnderWay
-from cotrail.models.records.blockage import read_blockage, stopped_runs
+from cotrail.models.records.budgets import read_blockage, stopped_runs
 from cotrail.services.access.projects import seen_place, without_places
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.store import reading
-from cotrail.tasks.roll_call import Present, call
+from cotrail.tasks.broker_health import Present, call
 
 
 class WorkerState(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from cotrail.common.canonical_json import canonical
+from cotrail.common.structs import canonical
 from cotrail.systems.judge.rubric import Rubric
 
 

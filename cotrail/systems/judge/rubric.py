@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.common.nearest import unknown
-from cotrail.common.placeholders import places
 from cotrail.common.refusals import refusal
+from cotrail.common.text_files import places
 from cotrail.common.toml_files import read_toml
 from cotrail.errors import InputError, UnknownNameError
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, rounded
 from cotrail.core.actions.generate import Judge
 from cotrail.core.demonstrations import Shots
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.ports.language_model import JUDGING
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, user
-from cotrail.core.questions import JudgedAnswer, Question
+from cotrail.core.questions import JudgedAnswer, Paragraph, Question, passage_of
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, Together, expect, expect_each
 from cotrail.systems.judge.judgement import (
@@ -31,8 +30,8 @@ from cotrail.systems.judge.judgement import (
     verdict_schema,
 )
 from cotrail.systems.judge.rubric import PLACES, Rubric, built_in
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import filled
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.spec import Needs, SystemSpec
 
 # What others wrote in a judge's prompt: plain text between tags that occur in nothing of it.

@@ -6,11 +6,10 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, Part
-from cotrail.faithfulness.inference import Vote
+from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import inferred, prediction, unified
-from cotrail.faithfulness.sentences import sentences
-from cotrail.faithfulness.weighing import WeighedChain, Weighing
-from cotrail.systems.parts.limits import Most
+from cotrail.faithfulness.weighing import Vote, WeighedChain, Weighing
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.steps import texts_of
 from cotrail.systems.parts.tasks import SampledSettings, task_prompt
 

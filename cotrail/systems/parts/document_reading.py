@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.humanize import Positive
-from cotrail.core.actions.extract import Extract
+from cotrail.core.actions.entail import Extract
 from cotrail.core.actions.generate import Read
 from cotrail.core.generation import Capability
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import EXTRACTOR
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Asked, Prompt, Shown, user
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Extracted, Generated
 from cotrail.core.system import Part, expect
 

@@ -9,11 +9,10 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.placeholders import split
+from cotrail.common.text_files import split
 from cotrail.core.demonstrations import AnswerForm, Drop, Shots
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.prompts import Piece
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question, passage_of
 
 # The words of a system's prompts: files of the package, which a run may replace by its own.
 

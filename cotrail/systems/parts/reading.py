@@ -9,12 +9,11 @@ from cotrail.core.actions.generate import Read
 from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.demonstrations import AnswerForm, Layout, Shots
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Part
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.steps import last_text
 
 # The settings of readers.

@@ -15,13 +15,12 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.paragraphs import Paragraph, parse_titles, title_question
 from cotrail.core.ports.retriever import Scope
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question, parse_titles, title_question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part, Reply, expect
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_paragraph, shown
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.steps import all_of, text_of
 
 # The pages that a question with a pinned passage searches (IRCoT, appendix B: IIRC).

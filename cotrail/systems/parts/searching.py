@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from cotrail.common.humanize import Positive
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.prompts import Shown
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part, expect
 from cotrail.systems.parts.steps import all_of

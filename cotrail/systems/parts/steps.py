@@ -8,7 +8,7 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.prompts import Piece, Prompt, user
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, Together, expect, expect_each
-from cotrail.systems.parts.limits import Limited
+from cotrail.systems.parts.rules import Limited
 
 # Several actions at once, and texts that may be empty, as parts of systems ask for them.
 

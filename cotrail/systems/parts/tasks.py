@@ -7,9 +7,8 @@ from cotrail.core.answer_extraction import OPENING, YES_OR_NO
 from cotrail.core.demonstrations import Demonstrations, Layout
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Prompt
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.faithfulness.rules import prediction
 from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.systems.parts.prompting import PromptSettings, instructed, shown

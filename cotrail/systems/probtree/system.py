@@ -17,15 +17,14 @@ from cotrail.common.humanize import Positive, Temperature
 from cotrail.common.printable_text import storable
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import mean_score
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source, has_references

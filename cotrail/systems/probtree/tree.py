@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 
 Source = Literal["closed", "open", "child"]
 """What an answer is from: what the model knows, paragraphs, or the answers to the questions below."""

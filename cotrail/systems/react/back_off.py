@@ -9,14 +9,13 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import behind, lines
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.steps import texts_before, texts_of
 from cotrail.systems.react import react as acting
 from cotrail.systems.react.react import STEPS, ReActSettings, react

@@ -4,16 +4,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.humanize import Positive, Temperature
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Written, plain
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.systems.parts.limits import Limited, Most, words_in
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most, words_in
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec

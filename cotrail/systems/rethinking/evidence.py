@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.actions.retrieve import Lookup, Retrieve
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Embedded, Entailed, Retrieved
 from cotrail.core.system import Part
 from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, fact_score

@@ -19,7 +19,7 @@ from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.paragraphs import Paragraph, passage_of
+from cotrail.core.questions import Paragraph, passage_of
 from cotrail.core.results import Entailed
 from cotrail.core.system import Part
 from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, Thresholds

@@ -12,23 +12,21 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Read
 from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
-from cotrail.core.paragraphs import Paragraph, passage_of
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
 from cotrail.core.ports.language_model import INFERRER
 from cotrail.core.ports.retriever import Source
 from cotrail.core.prompts import Prompt
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
+from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import facts, prediction
-from cotrail.faithfulness.sentences import sentences
 from cotrail.faithfulness.weighing import Evidence, Weighing
 from cotrail.systems.parts.chains import sample_chains, voted
-from cotrail.systems.parts.limits import Limited
 from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reading import reader_prompt
-from cotrail.systems.parts.rules import released_chains
+from cotrail.systems.parts.rules import Limited, released_chains
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task_question
 from cotrail.systems.rethinking.evidence import find_evidence, select_facts

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import QUESTION, Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
-from cotrail.core.questions import Question, QuestionSort
-from cotrail.faithfulness.sentences import all_sentences
+from cotrail.core.questions import Paragraph, Question, QuestionSort
+from cotrail.faithfulness.paper import all_sentences
 from cotrail.systems.parts.prompting import chosen_words, filled
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Mark, Node

@@ -12,21 +12,19 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import contained, normalized, rouge_l
-from cotrail.core.actions.embed import Embed
+from cotrail.core.actions.embed import Embed, Rate
 from cotrail.core.actions.generate import Reason
-from cotrail.core.actions.rate import Rate
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.ports.encoders import DUPLICATE_RATER, EMBEDDER, ENTAILER
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Prompt
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Embedded, Generated, Rated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.document_reading import Reading, read_document, reader_capabilities, reader_engines
-from cotrail.systems.parts.limits import Limited, Most
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.searchain.chain_of_query import read_chain

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.answer_normalization import normalized
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.systems.searchain.chain_of_query import ChainOfQuery
 from cotrail.systems.searchain.format_violations import MOST_VIOLATIONS, FormatViolation, What, quoted
 

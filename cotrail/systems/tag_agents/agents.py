@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import Shots
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Piece, Prompt, Text
+from cotrail.core.questions import Paragraph
 from cotrail.systems.parts.answers import between, boxed, first_between
 from cotrail.systems.parts.prompting import Filling, own_words, with_defaults, worded
 from cotrail.systems.parts.searching import SearchSettings, shown

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from cotrail.core.demonstrations import Shots
 from cotrail.core.generation import Capability
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Asked, Piece, Prompt, Text, plain, system, user
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import Filling, own_words
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import found, page_of
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec

@@ -17,8 +17,8 @@ from cotrail.core.prompts import Asked, Prompt, Turn, Written, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import Filling, own_words, worded
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec

@@ -12,12 +12,12 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.calls import Call, Tool, numbered, split_calls
 from cotrail.core.demonstrations import Shots
 from cotrail.core.generation import Capability
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Piece, Prompt, Written, assistant, tool
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
-from cotrail.systems.parts.limits import Limited, Most
 from cotrail.systems.parts.prompting import worded
+from cotrail.systems.parts.rules import Limited, Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, in_parallel
 from cotrail.systems.tool_agents.tools import Observed, Tools, refused

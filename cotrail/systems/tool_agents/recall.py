@@ -12,8 +12,8 @@ from cotrail.core.prompts import Asked, Prompt, system, user
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import boxed
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.loop import PAIRED, Bounds, Drawn, Way, most_looped, schemas, tool_loop

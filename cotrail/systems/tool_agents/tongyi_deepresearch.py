@@ -17,8 +17,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import first_between
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.searching import SearchSettings, page_of, shown
 from cotrail.systems.parts.steps import going_on, in_parallel, last_text
 from cotrail.systems.spec import Needs, SystemSpec

@@ -16,8 +16,8 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind
-from cotrail.systems.parts.limits import Most
 from cotrail.systems.parts.prompting import own_words, worded
+from cotrail.systems.parts.rules import Most
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_step, text_of
 from cotrail.systems.spec import Needs, SystemSpec

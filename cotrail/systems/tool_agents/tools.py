@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.core.calls import Call, Tool
-from cotrail.core.paragraphs import Paragraph
 from cotrail.core.prompts import Piece
+from cotrail.core.questions import Paragraph
 from cotrail.core.system import Part
 from cotrail.systems.parts.searching import SearchSettings, each_found, found, page_of, shown
 

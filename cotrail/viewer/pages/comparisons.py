@@ -1,19 +1,20 @@
 """Comparisons of runs: which is better, on which questions, and two runs side by side on one of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from cotrail.common.humanize import number
 from cotrail.errors import InputError, UnavailableError
-from cotrail.services.results import comparing, paired_questions, runs
+from cotrail.services.results import comparing, paired_questions, runs, verdicts
 from cotrail.services.results.comparison import Comparison, Outcome
 from cotrail.services.results.paired_questions import SideBySide
 from cotrail.services.results.reports.comparison_page import comparison_figures, comparison_values
 from cotrail.services.results.runs import ListedRun
+from cotrail.services.results.verdicts import MEANS, QuestionVerdicts
 from cotrail.services.runs import labels
-from cotrail.viewer.links import link
-from cotrail.viewer.page import Shown, page
+from cotrail.viewer.page import Shown, link, page
 
 OFFERED = 30
 """The newest runs, which the form offers."""
@@ -131,3 +132,44 @@ def _figures(found: Comparison) -> dict[str, str]:
         return comparison_figures(found)
     except UnavailableError:
         return {"front": "", "differences": ""}
+
+
+# What judges say of a run.
+
+VERDICTS_ON_A_PAGE = 50
+
+Place = Annotated[int, Meta(ge=0)]
+Which = Literal["judged", "split", "all"]
+
+
+def _is_split(question: QuestionVerdicts) -> bool:
+    """Return whether judges say different things of it."""
+    return len({each.judgement.verdict for each in question.verdicts if each.judgement}) > 1
+
+
+WHICH: Mapping[Which, Callable[[QuestionVerdicts], bool]] = {
+    "judged": lambda question: bool(question.verdicts),
+    "split": _is_split,
+    "all": lambda _: True,
+}
+
+
+@page("/runs/{run}/verdicts")
+def show_verdicts(run: str, which: Which = "judged", start: Place = 0) -> Shown:
+    """The verdicts on a run: what they come to, how far the judges agree, and each question's.
+
+    which: the questions that a judge was asked about, those on which judges disagree, or all; start: how many of them
+    stand before this page.
+    """
+    found = verdicts.show_verdicts(run, per_question=True)
+    questions = {name: list(filter(holds, found.per_question)) for name, holds in WHICH.items()}
+    values = {
+        "found": found,
+        "judging": {"judges": found.judges, "agreements": found.agreements, "note": MEANS},
+        "number": number,
+        "counts": {name: len(each) for name, each in questions.items()},
+        "which": which,
+        "questions": questions[which][start : start + VERDICTS_ON_A_PAGE],
+        "next": start + VERDICTS_ON_A_PAGE if start + VERDICTS_ON_A_PAGE < len(questions[which]) else 0,
+    }
+    return Shown(template="verdicts-page.html", section="runs", values=values)

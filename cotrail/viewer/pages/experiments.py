@@ -12,8 +12,7 @@ from cotrail.services.results.reports.documents import PageFigure, links_of, pag
 from cotrail.services.runs import experiments, jobs
 from cotrail.services.runs.experiments import CellRun, DescribedExperiment
 from cotrail.services.runs.jobs import OPEN_JOBS
-from cotrail.viewer.links import link
-from cotrail.viewer.page import Shown, page
+from cotrail.viewer.page import Shown, link, page
 
 ON_A_PAGE = 20
 

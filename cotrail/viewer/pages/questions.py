@@ -22,9 +22,7 @@ from cotrail.services.results.verdicts import Verdict
 from cotrail.systems.judge.judgement import Judgement
 from cotrail.systems.searchain.tree import Tree
 from cotrail.viewer.drawings import gold_line, timeline
-from cotrail.viewer.forms import lines
-from cotrail.viewer.links import link
-from cotrail.viewer.page import GoTo, Shown, action, page
+from cotrail.viewer.page import GoTo, Shown, action, lines, link, page
 from cotrail.viewer.turns import (
     TurnPage,
     first_seen,

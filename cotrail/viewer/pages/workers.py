@@ -1,13 +1,17 @@
 """Workers and queues: who works on what, how fast, and what waits for what."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from cotrail.core.actions.registry import KINDS
+from cotrail.services import diagnosing
+from cotrail.services.actor import Scope
+from cotrail.services.results import auditing
 from cotrail.services.runs import workers
 from cotrail.services.runs.workers import BusyWorker, QueueList, StepUnderWay
-from cotrail.viewer.page import Shown, page
+from cotrail.viewer.page import Shown, link, page
 
 REFRESHED = 5
 """Seconds after which the page is read again."""
@@ -69,3 +73,43 @@ def _lines(queues: QueueList) -> Iterator[WorkerLine]:
 
 def _is_late(step: StepUnderWay, usual: float | None) -> bool:
     return usual is not None and step.seconds >= max(LATE_TIMES * usual, LATE_SECONDS)
+
+
+# The audit trail of a run: what is sealed, whether it verifies, and the bundle for others to check.
+
+Digest = Annotated[str, Meta(max_length=200)]
+
+MOST_VERIFIED = 500
+"""The most questions of a run that is verified while somebody waits for the page: some 10 ms each."""
+
+MOST_FINDINGS = 100
+"""The most findings that are shown; `cotrail audit verify --json` has all."""
+
+
+@page("/runs/{run}/audit")
+def show(run: str, digest: Digest = "", plan: Digest = "", *, verify: bool = False) -> Shown:
+    """The seals of a run; verify: with all digests computed again, and compared with those that were noted down."""
+    seals = auditing.show_seals(run)
+    small = seals.questions <= MOST_VERIFIED
+    found = auditing.verify_run(seals.run, digest=digest or None, plan=plan or None) if verify and small else None
+    values = {
+        "seals": seals,
+        "digest": digest,
+        "plan": plan,
+        "small": small,
+        "most": MOST_VERIFIED,
+        "verified": found,
+        "findings": found.findings[:MOST_FINDINGS] if found else (),
+    }
+    is_open = seals.digest is None and found is None
+    events = link("v1", "runs", seals.run, "events") if is_open else ""
+    return Shown(template="audit.html", section="runs", values=values, events=events)
+
+
+# Whether the service's host, its servers and the workers are as they have to be.
+
+
+@page("/diagnosis", Scope.ADMIN)
+def show_diagnosis() -> Shown:
+    """What is found now; it takes a few seconds."""
+    return Shown(template="diagnosis.html", section="workers", values={"diagnosis": diagnosing.diagnose()})

@@ -31,8 +31,8 @@ from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import routing, runtime, step
+from cotrail.tasks.messages import Lease
 from cotrail.tasks.runtime import Runtime
-from cotrail.tasks.turns import Lease
 
 
 class Point(StrEnum):

@@ -10,12 +10,9 @@ from sqlalchemy import Engine, select, update
 
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.generate import Prompted
-from cotrail.core.actions.lookup import Lookup
-from cotrail.core.actions.open import Open
-from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.history import Outcome
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.core.system import Action
 from cotrail.engines.language_models.scripted import ScriptedModel

@@ -12,16 +12,14 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.core.edits import StepEdit
-from cotrail.core.paragraphs import Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.metrics.stop_rules import UNTIL
 from cotrail.models.commands.control import cancel, pause
-from cotrail.models.commands.exhausting import end_unbegun
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
-from cotrail.models.commands.retrying import retry
+from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.systems.registry import SYSTEMS, find_system

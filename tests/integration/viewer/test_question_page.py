@@ -12,7 +12,7 @@ from cotrail.common.humanize import count
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.questions import Question
 from cotrail.systems.registry import find_system
-from cotrail.viewer.links import link
+from cotrail.viewer.page import link
 from tests.integration import judged
 from tests.integration.asked_service import bearer, service
 from tests.integration.ended import end_run

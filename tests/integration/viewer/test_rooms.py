@@ -12,8 +12,8 @@ from sqlalchemy import Engine, text, update
 
 from benchmarks.costless import PARAGRAPHS
 from cotrail.configuration.settings import settings
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 from cotrail.engines.retrieval.registry import ENGINES
@@ -23,8 +23,8 @@ from cotrail.models.commands.control import pause
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from cotrail.viewer.marking import marked
-from cotrail.viewer.pages import audit
+from cotrail.viewer.pages import workers
+from cotrail.viewer.rendering import marked
 from tests.cases import each_case
 from tests.integration.asked_service import HERE, bearer, service, write_home
 from tests.integration.conftest import Cotrail, Query
@@ -321,7 +321,7 @@ def test_findings_of_a_changed_record_are_shown_as_text(client: Browser, engine:
 
 def test_a_large_run_is_left_to_the_command(client: Browser, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(engine, 2, id="large")
-    monkeypatch.setattr(audit, "MOST_VERIFIED", 1)
+    monkeypatch.setattr(workers, "MOST_VERIFIED", 1)
     page = page_at(client, "/runs/large/audit?verify=true")
     assert "longer than a page can" in page.text
     assert not page.all("button", class_="main")

@@ -12,8 +12,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Outcome
-from cotrail.core.paragraphs import Hit, Paragraph
-from cotrail.core.questions import GoldParagraph, Question
+from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System
 from cotrail.models.commands.submission import submit

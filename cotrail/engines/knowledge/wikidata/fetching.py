@@ -7,9 +7,8 @@ from pathlib import Path
 import httpx2
 from msgspec import Struct
 
-from cotrail.common.https import http_options
 from cotrail.common.json_files import decode
-from cotrail.common.server_addresses import read_address
+from cotrail.common.server_addresses import http_options, read_address
 from cotrail.engines.knowledge.database import About
 from cotrail.engines.knowledge.wikidata.building import extend_wikidata
 from cotrail.engines.knowledge.wikidata.entities import LANGUAGES, EntityJson, entity

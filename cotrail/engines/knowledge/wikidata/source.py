@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.retriever import Sentence, ranked
+from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wikidata.entities import normalized_name
 from cotrail.engines.knowledge.words import STOP_WORDS, capitalized, content, runs, words

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.core.paragraphs import Hit
 from cotrail.core.ports.retriever import Sentence, ranked
+from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wordnet.building import speech_of
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms

@@ -23,11 +23,10 @@ from cotrail.engines.language_models.model_files import gguf_metadata, gguf_temp
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.result import check_fits, first_tokens, generated, shares
-from cotrail.engines.language_models.segments import Segment, control_pattern
-from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
+from cotrail.engines.language_models.thinking import NO_THINKING, Segment, Thinking, control_pattern
 from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.language_models.worker_thoughts import worker_thoughts
-from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.engines.model_folders import model_identity, weights_digest
 from cotrail.errors import StepError
 
 # Prompts as tokens; nothing that is only quoted in one is taken for a control token.

@@ -42,7 +42,7 @@ from cotrail.engines.language_models.stop_conditions import kept
 from cotrail.engines.language_models.thinking import Thinking, begins_inside
 from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.engines.language_models.token_counts import TokenCounts
-from cotrail.engines.model_identity import model_identity
+from cotrail.engines.model_folders import model_identity
 from cotrail.errors import BlockedError, CotrailError, StepError
 
 MOST_AROUND_TOKEN = 1000

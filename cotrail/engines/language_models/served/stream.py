@@ -11,7 +11,7 @@ from cotrail.core.generation import Ended, ThoughtsKind, Until
 from cotrail.core.ports.cancellation import Listener
 from cotrail.core.results import MOST_CHARACTERS, Generated
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.calls import Calls
+from cotrail.engines.language_models.served.event_loop import Calls
 from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Finish, encoded
 from cotrail.engines.language_models.stop_conditions import GrowingText, kept, stop_condition, why_ended
 from cotrail.engines.language_models.thinking import Thinking, Thought, Unframed, shown_thought

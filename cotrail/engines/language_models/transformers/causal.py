@@ -22,7 +22,7 @@ from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers import kv_cache
 from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, RowCache, View, cached, layer_shapes
 from cotrail.engines.language_models.transformers.request import Request
-from cotrail.engines.language_models.transformers.slots import (
+from cotrail.engines.language_models.transformers.scheduler import (
     DETERMINISTIC_CHUNK_TOKENS,
     DETERMINISTIC_SPARE_ROWS,
     Slot,

@@ -25,17 +25,15 @@ from cotrail.engines.language_models.model_files import template_source
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.result import check_fits, first_tokens, generated
-from cotrail.engines.language_models.segments import Segment
 from cotrail.engines.language_models.stop_conditions import kept
-from cotrail.engines.language_models.thinking import NO_THINKING, Thinking
+from cotrail.engines.language_models.thinking import NO_THINKING, Segment, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.transformers.constraint import Constraints
 from cotrail.engines.language_models.transformers.request import ChoiceScorer, Request
 from cotrail.engines.language_models.transformers.scheduler import ModelRunner, Scheduler
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.engines.language_models.worker_thoughts import WorkerThoughts, worker_thoughts
-from cotrail.engines.model_folders import loading
-from cotrail.engines.model_identity import model_identity, weights_digest
+from cotrail.engines.model_folders import loading, model_identity, weights_digest
 from cotrail.errors import InputError, StepError
 
 

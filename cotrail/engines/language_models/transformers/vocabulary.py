@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from cotrail.common.printable_text import storable
-from cotrail.engines.language_models.segments import Segment, control_pattern
 from cotrail.engines.language_models.stop_conditions import GrowingText
+from cotrail.engines.language_models.thinking import Segment, control_pattern
 
 SEEN_BEFORE = 8
 """Tokens before a text that decide how its first one is shown; a character has at most four."""

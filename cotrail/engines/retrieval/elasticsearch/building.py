@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import CountCallback, ServerEngine

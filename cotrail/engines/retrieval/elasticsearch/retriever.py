@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from cotrail.core.paragraphs import Hit, Paragraph
 from cotrail.core.ports.retriever import SearchRequest, picked
+from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import (
     BUSY_STATUSES,
     BusyError,

@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from cotrail.core.paragraphs import Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.existing import locate_existing

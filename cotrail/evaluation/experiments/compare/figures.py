@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.published.sources import Measure, PublishedRow, PublishedTable, fact
+from cotrail.evaluation.experiments.sources import Measure, PublishedRow, PublishedTable, fact
 
 Runs = Sequence[ComparedRun]
 

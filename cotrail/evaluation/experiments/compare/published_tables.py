@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.evaluation.experiments.compare.figures import OwnFigure, own_figures
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.published.ircot import ircot
-from cotrail.evaluation.experiments.published.sources import (
+from cotrail.evaluation.experiments.ircot.reported import ircot
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside
+from cotrail.evaluation.experiments.sources import (
     PublishedRow,
     PublishedTable,
     Source,
     fact,
     filed_sources,
 )
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside
 from cotrail.evaluation.metrics.registry import METRICS
 
 LABELS = (

@@ -6,8 +6,13 @@ from typing import Any
 import msgspec
 
 from cotrail.common.structs import merged
-from cotrail.evaluation.experiments.compare.experiment import ComparedCell, CompareExperiment, RunFileKeys, cells
-from cotrail.evaluation.experiments.inputs import Inputs, RunKeys, named_corpora
+from cotrail.evaluation.experiments.compare.experiment import (
+    ComparedCell,
+    CompareExperiment,
+    RunFileKeys,
+    cells,
+)
+from cotrail.evaluation.experiments.paper import Inputs, RunKeys, named_corpora
 from cotrail.systems.parts.prompting import SHORT, short_path
 from cotrail.systems.registry import find_system
 

@@ -16,9 +16,9 @@ from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.building import Style
 from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, in_form, listed_set
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.evaluation.experiments.inputs import Inputs
 from cotrail.evaluation.experiments.ircot.cells import Cell
 from cotrail.evaluation.experiments.ircot.protocol import DemonstrationFiles, IRCoTExperiment
+from cotrail.evaluation.experiments.paper import Inputs
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 
 Questions = tuple[Question, ...]

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
-from cotrail.evaluation.experiments.paper import Paper, at_once
+from cotrail.evaluation.experiments.paper import GoldAsPublished, Paper, RunKeys, at_once
 from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.rethinking.experiment import RethinkingExperiment, RethinkingTrial, trials
 from cotrail.evaluation.experiments.rethinking.runs import RethinkingRun, read_run

@@ -8,8 +8,8 @@ development set, exact match on 169 questions of TempQuestions.
 from collections.abc import Mapping
 
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.published.sources import source, table_rows
 from cotrail.evaluation.experiments.report_tables import TableRow, published_percents
+from cotrail.evaluation.experiments.sources import source, table_rows
 from cotrail.faithfulness.tasks import Task
 
 SOURCE = (

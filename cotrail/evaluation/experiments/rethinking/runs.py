@@ -16,10 +16,9 @@ from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
 from cotrail.evaluation.metrics.confidence_intervals import McNemarResult, mcnemar
 from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explanation_faithfulness
-from cotrail.faithfulness.inference import Inference, Vote
 from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.tasks import ChainRules, Task
-from cotrail.faithfulness.weighing import WeighedChain, Weighing
+from cotrail.faithfulness.weighing import Inference, Vote, WeighedChain, Weighing
 from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.experiments.inputs import GoldAsPublished, RunKeys
-from cotrail.evaluation.experiments.paper import Paper, at_once
+from cotrail.evaluation.experiments.paper import GoldAsPublished, Paper, RunKeys, at_once
 from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.experiments.searchain.experiment import (
     SETTINGS,

@@ -5,8 +5,8 @@ and seconds; those are as later work reprints them. Scores and shares are writte
 stand in the rows from 0 to 1.
 """
 
-from cotrail.evaluation.experiments.published.sources import source, table_rows
 from cotrail.evaluation.experiments.report_tables import TableRow, published_percents, published_row
+from cotrail.evaluation.experiments.sources import source, table_rows
 
 SOURCE = (
     "What is marked as published is from Xu et al., 2023 (arxiv.org/abs/2304.14732) and its version of WWW 2024: "

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.common.canonical_json import shortened
 from cotrail.common.printable_text import cut, one_line, printable, visible
+from cotrail.common.structs import shortened
 from cotrail.core.views import (
     Facts,
     FoundParagraph,

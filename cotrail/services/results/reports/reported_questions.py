@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.canonical_json import shortened
 from cotrail.common.humanize import percent
 from cotrail.common.printable_text import cut, one_line
-from cotrail.core.paragraphs import Paragraph
+from cotrail.common.structs import shortened
+from cotrail.core.questions import Paragraph
 from cotrail.core.views import name_of
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.evaluation.causes.cause import Cause, CauseLabel, Explanation

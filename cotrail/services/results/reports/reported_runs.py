@@ -5,9 +5,8 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection
 
-from cotrail.common.canonical_json import shortened
 from cotrail.common.humanize import count, moment
-from cotrail.common.structs import dotted
+from cotrail.common.structs import dotted, shortened
 from cotrail.core.binding import FURTHER_CORPUS
 from cotrail.core.edits import read_edited
 from cotrail.core.money import described

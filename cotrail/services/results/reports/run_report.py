@@ -19,7 +19,7 @@ from cotrail.evaluation.judging.agreement import Agreement
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import KindedScores
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
-from cotrail.evaluation.plans.deviations import unplanned
+from cotrail.evaluation.plans.plan import unplanned
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run

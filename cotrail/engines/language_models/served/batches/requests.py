@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from cotrail.common.https import http_options
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.server_addresses import http_options
 from cotrail.common.text_files import MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered_lines, shown_size
 from cotrail.core.ports.batches import BatchAnswer, Unanswered
 from cotrail.engines.language_models.endpoint import Endpoint

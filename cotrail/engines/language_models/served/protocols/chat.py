@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
-from cotrail.engines.language_models.served.calls import CallPiece
+from cotrail.engines.language_models.served.event_loop import CallPiece
 from cotrail.engines.language_models.served.probabilities import scores_request
 from cotrail.engines.language_models.served.prompt_fields import chat_fields, structure_fields
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, bearer, converted, decoded

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cotrail.common.printable_text import storable
 from cotrail.core.generation import ThoughtsKind
-from cotrail.engines.language_models.served.calls import CallPiece
+from cotrail.engines.language_models.served.event_loop import CallPiece
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError
 

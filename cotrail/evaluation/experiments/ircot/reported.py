@@ -4,7 +4,7 @@ from functools import cache
 
 from cotrail.evaluation.experiments.ircot.cells import READERS, SYSTEMS
 from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
-from cotrail.evaluation.experiments.published.sources import Method, PublishedRow, PublishedTable, Source
+from cotrail.evaluation.experiments.sources import Method, PublishedRow, PublishedTable, Source
 
 
 @cache

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cotrail.evaluation.experiments.report_tables import TableRow
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "published"
 
 OTHERS = "others"
 """The datasets that aren't named."""

@@ -1,0 +1,291 @@
+"""`cotrail trace`: one question, step by step."""
+
+import shutil
+import sys
+import webbrowser
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.terminal.diagnosis import start, startable_stack
+from cotrail.cli.terminal.output import console, grid, heading, print_json, write_text
+from cotrail.cli.terminal.shown_steps import (
+    SNIPPET,
+    json_of,
+    judged,
+    print_prompt,
+    reasoned,
+    step_body,
+    step_head,
+    weighed,
+)
+from cotrail.cli.terminal.verdict_tables import print_verdicts
+from cotrail.common.humanize import count, percent
+from cotrail.common.printable_text import cut, one_line
+from cotrail.errors import InputError
+from cotrail.faithfulness.weighing import Weighing
+from cotrail.services.operations.operation import server_address
+from cotrail.services.results import exporting, questions, steps
+from cotrail.services.results.question_records import details_in
+from cotrail.services.results.questions import ShownQuestion
+from cotrail.services.results.reasoning import FoundGold, where
+from cotrail.services.results.reports import run_report
+from cotrail.services.results.steps import QuestionStatus
+from cotrail.services.runs import labels
+from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.searchain.tree import Tree
+from cotrail.viewer.page import link
+
+
+def trace(
+    run: RunName,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question's id, or its number in the run, from 1.")
+    ],
+    prompt: Annotated[
+        int | None,
+        typer.Option("--prompt", metavar="STEP", help="Print the exact prompt of this step, and nothing else."),
+    ] = None,
+    *,
+    full: Annotated[bool, typer.Option("--full", help="Show paragraphs and what the model wrote whole.")] = False,
+    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thought whole.")] = False,
+    json: Json = False,
+) -> None:
+    """Show how a question was answered: each search with what it found, each sentence, and the answer.
+
+    `+` marks a paragraph that was collected at this step, `★` one that the dataset marks as gold; at the end, `✗` names
+    each gold paragraph that wasn't collected, and what judges say of the answer follows.
+    """
+    if prompt is not None:
+        print_prompt(steps.show_prompt(run, question, prompt), json=json)
+    elif json:
+        print_json(questions.show_trace(run, question))
+    else:
+        screen, shown = console(), questions.show_question(run, question)
+        _show(screen, shown, full=full, thoughts=thoughts)
+        print_verdicts(screen, shown.verdicts)
+
+
+def _show(screen: Console, shown: ShownQuestion, *, full: bool, thoughts: bool) -> None:
+    screen.print(heading(shown.question))
+    counted = count(len(shown.steps), "step")
+    screen.print(f"{shown.question_id} in {shown.run}: {shown.status}, {counted}", style="dim")
+    for step in shown.steps:
+        screen.print()
+        screen.print(step_head(step, shown.turns.get(step.sequence, "")))
+        screen.print(Padding(step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
+    screen.print()
+    if shown.details is not None:
+        screen.print(_drawn(shown, full=full) or Text(json_of(shown.details)))
+        screen.print()
+    screen.print(_outcome(shown))
+
+
+def _drawn(shown: ShownQuestion, *, full: bool) -> RenderableType | None:
+    """The details of a question's answer; None where they have no form of their own."""
+    match details_in(shown.system, shown.system_version, shown.details):
+        case Weighing() as details:
+            return weighed(details, shown.names)
+        case Tree() as details:
+            return reasoned(details, shown.names, full=full)
+        case Judgement() as details:
+            return judged(details, shown.judged, full=full)
+    return None
+
+
+def _outcome(shown: ShownQuestion) -> Table:
+    table = grid("dim", "")
+    if shown.status == QuestionStatus.FINISHED:
+        table.add_row("answer", Text(shown.answer or "(empty)", style="bold"))
+    elif shown.reason:
+        table.add_row(shown.status, Text(f"{shown.reason.type}: {shown.reason.message}", style="red"))
+    if shown.ended_by:
+        table.add_row("ended by", shown.ended_by)
+    table.add_row("gold", " / ".join(shown.gold_answers) or "none published")
+    if shown.judged:  # a verdict is no answer to the question
+        return table
+    scores = shown.scores
+    em, cover_em, rouge_l = scores["answer_em"], scores["cover_em"], scores["rouge_l"]
+    agreement = [f"EM {percent(em)}", f"F1 {percent(scores['answer_f1'])}"]
+    if cover_em != em:
+        agreement.append(f"cover EM {percent(cover_em)}")
+    if rouge_l is not None:
+        agreement.append(f"ROUGE-L {percent(rouge_l)}")
+    agreement.append(f"paragraph recall {percent(scores['paragraph_recall'])}")
+    table.add_row("scores", ", ".join(agreement))
+    for place, gold in enumerate(shown.gold_paragraphs):
+        table.add_row("" if place else "gold paragraphs", _gold(gold))
+    return table
+
+
+def _gold(gold: FoundGold) -> Text:
+    text = Text("★ " if gold.collected else "✗ ", style="yellow" if gold.collected else "red")
+    text.append(one_line(cut(gold.name, SNIPPET)), style="not dim bold")
+    identifier = f"  {one_line(gold.id)}" if gold.id else ""
+    text.append(f"{identifier}  {where(gold)}", style="not bold dim" if gold.collected else "not bold red")
+    if not gold.collected and gold.title:
+        text.append(f"\n  {cut(gold.text, SNIPPET)}", style="not bold dim")
+    return text
+
+
+# `cotrail report`: a run as one HTML file that needs nothing else.
+
+
+def report(
+    run: RunName,
+    html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
+    *,
+    json: Json = False,
+) -> None:
+    """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
+
+    The file needs no network, and everything is there without its script.
+
+    Example: `cotrail report latest --html report.html`
+    """
+    found = labels.identify(run)
+    write_text(html, b"".join(run_report.show_report(found.run)).decode(), "choose another --html")
+    if json:
+        print_json({"run": found.run, "html": str(html), "questions": found.questions})
+    else:
+        console().print(f"Wrote {html} with {count(found.questions, 'question')}.", soft_wrap=True)
+
+
+# `cotrail export`: a run's results as files that other programs read.
+
+
+def export(
+    run: RunName,
+    form: Annotated[
+        Literal["jsonl", "hotpotqa", "musique", "browsecomp-plus"],
+        typer.Option(
+            "--format",
+            help="`jsonl`: everything recorded for each question, one JSON object a line. "
+            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read. "
+            "`browsecomp-plus`: what its script reads, a folder of a file for each question.",
+        ),
+    ] = "jsonl",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file, or folder, instead.")
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Write a run's answers, and the chains and paragraphs behind them.
+
+    A line of `jsonl` has what judges say of its question, too (`verdicts`). Without --output, which a folder needs,
+    they are printed, in the form of --format, and --json changes nothing.
+
+    Example: `cotrail export latest --format jsonl --output run.jsonl`
+    """
+    if form == "browsecomp-plus":
+        found = labels.identify(run)
+        _write_folder(output, map(_file, _lines(exporting.export_files(found.run))))
+    elif output is None:
+        sys.stdout.buffer.writelines(exporting.export_answers(run, form))
+        sys.stdout.buffer.flush()
+        return
+    else:
+        found = labels.identify(run)
+        _write(output, exporting.export_answers(found.run, form))
+    if json:
+        print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})
+    else:
+        console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of what comes in pieces, wherever these end."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+
+
+def _file(line: bytes) -> tuple[str, bytes]:
+    """The name of a file and its content."""
+    name, text = msgspec.json.decode(line, type=tuple[str, str])
+    return Path(name).name, text.encode()
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> None:
+    """Writes a draft beside the file and then renames it, so that a partial file is never seen."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            file.writelines(chunks)
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_folder(path: Path | None, files: Iterable[tuple[str, bytes]]) -> None:
+    """The same with a folder of files, which may be there if it is empty."""
+    if path is None:
+        raise InputError("--format browsecomp-plus writes a file for each question; name their folder with --output")
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        draft.mkdir()
+        for name, content in files:
+            (draft / name).write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); choose a new folder as --output") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+# `cotrail view`: a page of the viewer, in the browser.
+
+
+def view(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="The run's id, the beginning of it, its name, or `latest`.", show_default=False
+        ),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="QUESTION", help="The question's id, or its number in the run, from 1.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Open the viewer in the browser: the list of runs, a run, or a question of it.
+
+    Prints the page's address too. The local stack is started where its service doesn't run.
+
+    Example: `cotrail view latest 1`
+    """
+    service = server_address() or _started()
+    address = service + _page(run, question)
+    console().print(address, soft_wrap=True)
+    webbrowser.open(address)
+
+
+def _page(run: str | None, question: str | None) -> str:
+    if run is None:
+        return link()
+    found = labels.identify(run).run
+    return link("runs", found) if question is None else link("runs", found, "questions", question)
+
+
+def _started() -> str:
+    """The address of the local stack's service, which runs then."""
+    stack = startable_stack()
+    if stack.find("api") is None:
+        screen = console(stderr=True)
+        start(stack, screen)
+        screen.print("The local stack is started; `cotrail down` stops it.", soft_wrap=True)
+    return stack.kept_address().url

@@ -35,8 +35,9 @@ MOST_CHARACTERS = 4_000_000
 """How much text a result may hold: many times what a long generation or a search of long pages has, and little enough
 for a system to compare paragraphs with each other, and for many results to be written at once."""
 
-MOST_TOKENS = 2**63 - 1
-"""The largest count that the columns of token counts hold."""
+MOST_TOKENS = 2**40
+"""The largest count of tokens: more than any model takes, and so little that those of millions of steps can be added
+up in the database, whose columns hold 2^63."""
 
 DIGITS = 20
 """Length of a number, written down."""
@@ -72,6 +73,11 @@ class Result(Struct, frozen=True, kw_only=True):
         """Counts of tokens that the record has in columns of their own, by column."""
         return {}
 
+    @property
+    def all_token_counts(self) -> Iterable[int]:
+        """Those, and the ones that the record has in its JSON."""
+        return self.token_counts.values()
+
     def recorded(self) -> Json:
         """The JSON that the record holds of it."""
         return msgspec.to_builtins(self)  # type: ignore[no-any-return]
@@ -86,7 +92,7 @@ class Result(Struct, frozen=True, kw_only=True):
         # JSON has no NaN and no infinity: such a number would come back as null, and its replay would differ.
         if not all(map(math.isfinite, self.numbers)):
             raise UnrecordableError("the result holds a number that isn't finite; look at what computed it")
-        counts = self.token_counts.values()
+        counts = tuple(self.all_token_counts)
         if not all(0 <= count <= MOST_TOKENS for count in counts):
             raise UnrecordableError(
                 f"the result counts its tokens as {', '.join(map(str, counts))}; look at the server that did"
@@ -218,6 +224,12 @@ class Generated(Result, frozen=True, kw_only=True):
             "generated_tokens": self.generated_tokens,
         }
 
+    @property
+    def all_token_counts(self) -> Iterable[int]:
+        """See `Result`."""
+        further = (self.cache_written_tokens, self.thought_tokens, self.drafted_tokens, self.accepted_tokens)
+        return (*self.token_counts.values(), *further)
+
 
 _SELDOM = frozenset(
     {
@@ -285,8 +297,16 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(
         type=type(error).__name__,
         message=storable(shown),
-        written=written if isinstance(written, Generated) else None,
+        written=written if isinstance(written, Generated) and _can_be_recorded(written) else None,
     )
+
+
+def _can_be_recorded(result: Result) -> bool:
+    try:
+        result.check_recordable()
+    except UnrecordableError:
+        return False
+    return True
 
 
 def _leaves(value: object) -> Iterator[object]:

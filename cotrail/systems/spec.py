@@ -102,8 +102,14 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
         return self.states_answer or settings.get("reading", {}).get("reader") != "none"
 
     def details_in(self, recorded: Any) -> Struct | None:
-        """The details of a recorded answer, which the store keeps as JSON; None where it has none."""
-        return None if self.details is None else msgspec.convert(recorded, self.details | None)
+        """The details of a recorded answer, which the store keeps as JSON.
+
+        None where it has none, and where they have another form than here: extensions may change theirs at will.
+        """
+        try:
+            return None if self.details is None else msgspec.convert(recorded, self.details | None)
+        except msgspec.ValidationError:
+            return None
 
 
 def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = None) -> SystemSpec:

@@ -212,5 +212,5 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = msgspec.json.encode(value).decode()
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

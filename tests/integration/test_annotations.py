@@ -312,7 +312,7 @@ def test_a_run_without_chains_or_not_finished_is_refused(
     begun(reader=reader) if reader == "cot" else finished(system="one-step", reader=reader)
     refused = cotrail("run", typed="y")
     assert isinstance(refused.exception, InputError)
-    assert "no chain of thought to judge in run run: the 2 sampled questions" in str(refused.exception)
+    assert "no chain of thought to judge in run run: of 2 sampled questions" in str(refused.exception)
 
 
 # Files.

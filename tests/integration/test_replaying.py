@@ -67,8 +67,8 @@ def test_changed_code_is_told_with_the_step_where_it_departs(finished: Engine) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"answer": "Elsewhere"}, "its answer is recorded as 'Elsewhere', and would be 'Grayle' now"),
-        ({"sentences": ["It was so."]}, "its sentences is recorded as ['It was so.']"),
+        ({"answer": "Elsewhere"}, 'its answer is recorded as "Elsewhere", and would be "Grayle" now'),
+        ({"sentences": ["It was so."]}, 'its sentences is recorded as ["It was so."]'),
         ({"status": "failed"}, "it is recorded as failed, and would be finished now"),
     ],
 )

@@ -6,8 +6,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.core.results import MOST_CHARACTERS, MOST_TOKENS, Embedded, Entailed, Failure, Generated, Result, Retrieved
-from cotrail.errors import UnrecordableError
+from cotrail.core.results import (
+    MOST_CHARACTERS,
+    MOST_TOKENS,
+    Embedded,
+    Entailed,
+    Failure,
+    Generated,
+    Result,
+    Retrieved,
+    failure_of,
+)
+from cotrail.errors import UnansweredError, UnrecordableError
 from tests.cases import each_case
 
 
@@ -66,12 +76,23 @@ def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
             result.check_recordable()
 
 
-@each_case("tokens", [-1, 2**63, 10**19, 10**40])
-def test_token_counts_that_no_column_holds_are_refused_with_what_was_counted(tokens: int) -> None:
+@each_case("tokens", [-1, MOST_TOKENS + 1, 2**63, 10**40])
+def test_token_counts_that_cannot_be_added_up_are_refused_with_what_was_counted(tokens: int) -> None:
     with pytest.raises(UnrecordableError, match=str(tokens)):
         written(generated=tokens).check_recordable()
     with pytest.raises(UnrecordableError, match=str(tokens)):
         written(prompt=tokens).check_recordable()
+    for name in ("cache_written_tokens", "thought_tokens", "drafted_tokens", "accepted_tokens"):
+        with pytest.raises(UnrecordableError, match=str(tokens)):
+            replace(written(), **{name: tokens}).check_recordable()
+
+
+def test_a_failure_keeps_what_was_written_where_it_can_be_recorded() -> None:
+    def kept(result: Generated) -> Generated | None:
+        return failure_of(UnansweredError("only thoughts", written=result)).written
+
+    assert kept(written()) == written()
+    assert kept(written(generated=MOST_TOKENS + 1)) is None
 
 
 def test_a_failure_counts_by_its_message() -> None:

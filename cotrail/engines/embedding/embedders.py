@@ -15,7 +15,7 @@ from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTab
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
 from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.server_calls import EmbeddingServer
+from cotrail.engines.text_servers import EmbeddingServer
 
 # Scripted embedder: returns the similarities of a script.
 

@@ -109,9 +109,9 @@ def chains(run: str, *, size: Size = 40, seed: int = 0) -> SampledChains:
         chains = tuple(read_chains(connection, record, [key for key in keys if key in questions]))
         if not chains:
             raise InputError(
-                f"there is no chain of thought to judge in run {record.id}: the "
-                f"{count(len(questions), 'sampled question')} either isn't finished or was answered without one; wait "
-                "for the run, or annotate one of IRCoT or with the reader `cot`"
+                f"there is no chain of thought to judge in run {record.id}: of "
+                f"{count(len(questions), 'sampled question')} each either isn't finished or was answered without one; "
+                "wait for the run, or annotate one of IRCoT or with the reader `cot`"
             )
         return SampledChains(chains=chains, left_out=len(questions) - len(chains))
 

@@ -37,7 +37,8 @@ def details_of(record: RunRecord, traced: TracedQuestion) -> Struct | None:
 def details_in(system: str, version: int, details: Any) -> Struct | None:
     """Details as they are recorded, in the type that this version of the system names.
 
-    None where there are none, or where this release doesn't have the system any more: traces show them as JSON then.
+    None where there are none, or where this release doesn't have the system any more or has other details for it:
+    traces show them as JSON then.
     """
     spec = recorded_system(system, version)
     return spec.details_in(details) if spec else None

@@ -1,7 +1,7 @@
 """Runs of any system, whose steps have the outcomes that a test wants: submitted, carried out, and closed."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,24 +12,43 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.history import Outcome
-from cotrail.core.questions import Paragraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.core.system import Action
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.runs import FindSystem
+from cotrail.models.records.runs import PRICES, FindSystem
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import SystemSpec
-from tests.integration.stepping import LEASE, close_runs, completed
+from tests.integration.stepping import LEASE, MILLISECONDS, close_runs, completed
 from tests.replay.driving import MadeUp, World, found_paragraphs
 from tests.replay.test_properties import SHOTS
 
 FAILURE = Failure(type="StepError", message="the model broke off")
 NOTHING = Retrieved(hits=())
+RATES = {"input": "1", "cached": "1", "cache_written": "1", "output": "10"}
+PRICED = {PRICES: {"model": {"rates": [RATES], "source": "models.toml"}}}
+
+VELL = Paragraph(id="vell", title="Vell", text="The Vell flows through Marlow.")
+MARLOW = Paragraph(id="marlow", title="Marlow", text="Marlow is a town on the Vell.")
+FOUND = (VELL, MARLOW)
+NEVER = GoldParagraph(title="Never", text="Nobody finds it.")
+
+State = Callable[[Engine, str], object]
+"""Records a run under that id."""
+
+
+def gold(*paragraphs: Paragraph) -> tuple[GoldParagraph, ...]:
+    return tuple(GoldParagraph(title=each.title, text=each.text) for each in paragraphs)
+
+
+def asked(*keys: str, text: str = "Which town lies on the Vell?", **further: Any) -> list[Question]:
+    """Questions of these keys; further: of each."""
+    return [Question(id=key, text=text, **{"answers": ("Marlow",), "gold": (NEVER,)} | further) for key in keys]
 
 
 def writes(answer: str = "Marlow", sentences: Sequence[str] = ("It lies on the Vell.",), **finds: Any) -> World:
@@ -82,6 +101,7 @@ def begin(
     engine: Engine,
     run: str,
     asked: Sequence[Question],
+    /,
     spec: SystemSpec | None = None,
     find: FindSystem = find_system,
     **changes: Any,
@@ -106,6 +126,7 @@ def carry_out(
     worlds: Mapping[str, World] | World,
     most: int | None = None,
     find: FindSystem = find_system,
+    taking: float = MILLISECONDS,
 ) -> None:
     """Carries out a run's steps, `most` at most; worlds: by the key of their question, or one for all.
 
@@ -119,7 +140,7 @@ def carry_out(
         for claim in filter(None, ledger.claim([messages.pop(0)])):
             world = world_of[claim.question_id]
             assert world is not None
-            done = completed(claim, claim.given or world(claim.carried_out))
+            done = replace(completed(claim, claim.given or world(claim.carried_out)), milliseconds=taking)
             messages += [each for following in ledger.commit([done]) for each in following]
             left -= 1
 
@@ -129,6 +150,7 @@ def ended(
     run: str,
     asked: Sequence[Question],
     worlds: Mapping[str, World] | World,
+    /,
     spec: SystemSpec | None = None,
     **changes: Any,
 ) -> None:

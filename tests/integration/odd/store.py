@@ -4,7 +4,7 @@ A run of every system is there too, with a question whose gold is never found, o
 one that fails. What is registered later joins by itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from cotrail.core.edits import StepEdit
-from cotrail.core.questions import GoldParagraph, Paragraph, Question
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError
 from cotrail.evaluation.metrics.stop_rules import UNTIL
@@ -21,11 +21,16 @@ from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.records.runs import BUDGETS, PRICES
+from cotrail.models.records.runs import BUDGETS
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec, find_spec
 from tests.integration import judged, recorded
 from tests.integration.odd.driving import (
+    FOUND,
+    PRICED,
+    VELL,
+    State,
+    asked,
     begin,
     carry_out,
     due,
@@ -33,10 +38,12 @@ from tests.integration.odd.driving import (
     failing,
     failing_after,
     finding,
+    gold,
     saying,
     wordless,
     writes,
 )
+from tests.integration.odd.further import MORE, judged_gone
 from tests.integration.stepping import LEASE, close_runs
 from tests.integration.test_forking import forked
 from tests.integration.viewer import turned
@@ -46,26 +53,7 @@ RIGHT_TO_LEFT = "أين ولدت آدا لورن؟ היא נולדה כאן."
 LINES = 10_000
 LONG = "\n".join(f"Line {number} says that it isn't {number + 1}." for number in range(LINES))
 TURNS = 500
-RATES = {"input": "1", "cached": "1", "cache_written": "1", "output": "10"}
-PRICED = {PRICES: {"model": {"rates": [RATES], "source": "models.toml"}}}
-
-VELL = Paragraph(id="vell", title="Vell", text="The Vell flows through Marlow.")
-MARLOW = Paragraph(id="marlow", title="Marlow", text="Marlow is a town on the Vell.")
-FOUND = (VELL, MARLOW)
 MANY = tuple(GoldParagraph(title=f"Page {n}", text=f"Text {n}.") for n in range(300))
-NEVER = GoldParagraph(title="Never", text="Nobody finds it.")
-
-State = Callable[[Engine, str], object]
-"""Records a run under that id."""
-
-
-def gold(*paragraphs: Paragraph) -> tuple[GoldParagraph, ...]:
-    return tuple(GoldParagraph(title=each.title, text=each.text) for each in paragraphs)
-
-
-def asked(*keys: str, text: str = "Which town lies on the Vell?", **further: Any) -> list[Question]:
-    """Questions of these keys; further: of each."""
-    return [Question(id=key, text=text, **{"answers": ("Marlow",), "gold": (NEVER,)} | further) for key in keys]
 
 
 def _of_system(spec: SystemSpec, engine: Engine, run: str) -> None:
@@ -228,6 +216,7 @@ STATES: dict[str, State] = {
     "failed-judge": _nothing_judged,
     "many-turns-open": lambda engine, run: turned.answer(engine, TURNS, run=run, steps=5),
     "preference": _preferred,
+    "judged-gone": judged_gone,
     recorded.OPEN: lambda engine, _: recorded.record(engine),
     "no-questions": _no_questions,
     "untouched": lambda engine, run: begin(engine, run, asked("q", "r")),
@@ -273,6 +262,7 @@ STATES: dict[str, State] = {
         for of in ("question", "run")
         for name, most in {"steps": 3, "tokens": 60, "seconds": 0.001, "money": 0.0001}.items()
     },
+    **MORE,
 }
 """What a run may be like, by the name that its id has."""
 

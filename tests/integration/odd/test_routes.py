@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +30,20 @@ FURTHER: dict[str, Sequence[Mapping[str, Any]]] = {
     "GET /runs/{run}": [{}, {"status": "failed", "sort": "steps"}],
 }
 """What is asked for beside a run, where it makes a difference."""
+
+
+OTHERS = ("found-at-once", "nothing-published", "judge")
+"""What each run is compared with."""
+
+COMPARING: dict[str, Callable[[str, str], Mapping[str, Any]]] = {
+    "GET /compare": lambda run, other: {"run": [run, other]},
+    "GET /compare/questions": lambda run, other: {"run": [other, run]},
+    "GET /compare/question": lambda run, other: {"run": [run, other], "question": "q"},
+    "GET /v1/comparisons": lambda run, other: {"runs": [run, other]},
+    "GET /v1/comparisons/questions": lambda run, other: {"first": run, "second": other},
+    "GET /v1/comparisons/questions/{question}": lambda run, other: {"first": run, "second": other},
+}
+"""What is asked of two runs."""
 
 
 class Asked(Struct, frozen=True):
@@ -84,8 +98,10 @@ def _addresses(name: str, path: str, values: Sequence[Mapping[str, str]]) -> Ite
         if not wanted <= set(named) or (set(named) - {"id"}) - wanted - {"run"}:
             continue
         place = path.format(**{key: quote(value, safe="") for key, value in named.items()})
-        about = {key: make(each["run"]) for key, make in NAMING.get(name, {}).items()}
-        yield from ((place, {**about, **further}) for further in FURTHER.get(name, [{}]))
+        run = each["run"]
+        about = {key: make(run) for key, make in NAMING.get(name, {}).items()}
+        furthers = [COMPARING[name](run, other) for other in OTHERS if other != run] if name in COMPARING else None
+        yield from ((place, {**about, **further}) for further in furthers or FURTHER.get(name, [{}]))
 
 
 def _ask(client: "TestClient[Any]", name: str, place: str, query: Mapping[str, Any]) -> Asked:

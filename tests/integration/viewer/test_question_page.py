@@ -16,8 +16,7 @@ from cotrail.viewer.page import link
 from tests.integration import judged
 from tests.integration.asked_service import bearer, service
 from tests.integration.ended import end_run
-from tests.integration.odd.driving import ended, finding, writes
-from tests.integration.odd.store import FOUND
+from tests.integration.odd.driving import FOUND, ended, finding, writes
 from tests.integration.viewer import turned
 from tests.integration.viewer.read_pages import BROWSER, Element, page_at, read_page
 from tests.unit.made_trees import mark, tree

@@ -262,7 +262,7 @@ def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
     if told := spent_line(cost.spent):
         yield f"{told}."
     if cost.lost:
-        yield f"Executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}."
+        yield f"Executions without a result: {outcomes(cost.lost)}, claimed for {duration(cost.lost_seconds)}."
     if lost := lost_requests_line(cost):
         yield lost
 
@@ -272,7 +272,7 @@ def _work(work: Work) -> str:
     return (
         f"{count(work.model_calls, 'model call')}, {work.searches:,} {'search' if work.searches == 1 else 'searches'}, "
         f"{work.prompt_tokens:,} tokens read{cached}, {work.generated_tokens:,} written, "
-        f"{duration(work.model_seconds)} of model calls"
+        f"model calls computed in {duration(work.model_seconds)}"
     )
 
 

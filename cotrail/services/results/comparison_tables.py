@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from cotrail.common.humanize import percent
 from cotrail.evaluation.comparison.differences import Difference, DifferenceInterval
 from cotrail.evaluation.comparison.power import POWER
 from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Unit, Value, listing
@@ -11,7 +12,7 @@ from cotrail.services.results.comparison import ComparedRun, Comparison, Measure
 
 NEEDED_NOTE = (
     "Needed: the number of questions by which a paired t-test at the level of these intervals shows a difference as "
-    f"large as the one seen with a probability of {100 * POWER:.0f} %; the difference seen is itself an estimate."
+    f"large as the one seen with a probability of {percent(POWER, 0)}; the difference seen is itself an estimate."
 )
 KINDS_NOTE = (
     "An exploration: the verdicts are corrected for the kinds of one sort and one pair only, so that among many kinds "

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.common.humanize import count, duration, moment, number, percent
+from cotrail.common.humanize import count, duration, moment, number
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
@@ -183,7 +183,6 @@ def run_page(
         caveat=_caveat(scores) if _scored(scores) else judging.unscored or UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
-        percent=percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
         judging=judging,

@@ -25,6 +25,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.ways import CORPUS, MODEL, Job, authors, bound, cotrail
+from cotrail.common.humanize import percent
 from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.services.library.corpora import index
 
@@ -138,7 +139,7 @@ def _print(report: dict[str, Any]) -> None:
         rates = [report[f"{unit}_per_second"][name] for unit in ("questions", "generations")]
         table.add_row(name, f"{way['seconds']:.1f}", *(f"{rate:.3f}" for rate in rates), f"{ratio:.2f} times")
     Console().print(table)
-    print(f"{own['prompt_tokens']['all']['share_from_cache']:.1%} of the prompts' tokens came from the cache,")
+    print(f"{percent(own['prompt_tokens']['all']['share_from_cache'])} of the prompts' tokens came from the cache,")
     print(f"{sentences['mean_beyond']} tokens were written beyond a sentence of {sentences['mean_tokens']} on average")
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import command, describe, versions
+from cotrail.common.humanize import percent
 
 errors = Console(stderr=True, soft_wrap=True)
 
@@ -71,7 +72,7 @@ def _print(report: dict[str, Any]) -> None:
                 f"{each['written_tokens_per_second']:.0f}",
                 f"{measured['ratios'][f'cotrail/{way}']:.2f} times",
                 str(each["peak_gib"] or "-"),
-                f"{each['busy']:.0%}" if each["busy"] is not None else "-",
+                percent(each["busy"], 0),
             )
         Console().print(table)
 

@@ -25,6 +25,7 @@ from benchmarks.limited_account import MINUTE, Account, Script, Seen
 from benchmarks.limited_server import LimitedServer
 from benchmarks.limits_client import Order
 from benchmarks.servers import own_servers
+from cotrail.common.humanize import percent
 from cotrail.engines.server_address import Limits
 
 WARM_UP_SECONDS = 15.0
@@ -191,7 +192,7 @@ async def _say(client: Process, line: bytes) -> None:
 def _print(measured: list[dict[str, Any]]) -> None:
     table = Table("limit", "processes", "used", "refused", "requests", "most under way")
     for row in measured:
-        used, refused = f"{row['used']:.1%}", f"{row['refused']:.2%}"
+        used, refused = percent(row["used"]), percent(row["refused"], 2)
         table.add_row(
             row["case"], str(row["processes"]), used, refused, str(row["requests"]), str(row["most_under_way"])
         )

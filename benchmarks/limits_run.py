@@ -26,6 +26,7 @@ from benchmarks.limited_account import MINUTE, Account, Script, Seen
 from benchmarks.limited_server import LimitedServer
 from benchmarks.limits import WARM_UP_SECONDS
 from benchmarks.servers import own_servers
+from cotrail.common.humanize import percent
 from cotrail.configuration.settings import Settings
 from cotrail.core.questions import Question
 from cotrail.engines.language_models.catalogue import find_model, identity
@@ -153,7 +154,7 @@ def _given_back(settings: Settings) -> int:
 def _print(measured: list[dict[str, Any]]) -> None:
     table = Table("workers", "used", "refused", "requests", "most under way", "given back")
     for row in measured:
-        used, refused = f"{row['used']:.1%}", f"{row['refused']:.2%}"
+        used, refused = percent(row["used"]), percent(row["refused"], 2)
         numbers = (row["requests"], row["most_under_way"], row["given_back"])
         table.add_row(str(row["workers"]), used, refused, *map(str, numbers))
     Console().print(table)

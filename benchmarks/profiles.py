@@ -23,6 +23,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.recorded_prompts import RecordedPrompt, load_prompts
 from benchmarks.ways import bar
+from cotrail.common.humanize import percent
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, Profile
@@ -159,7 +160,7 @@ def _print(report: dict[str, Any]) -> None:
     for name, found in report["profiles"].items():
         others = [str(found["other_texts_than"][than]) for than in ("again", "reversed", "afresh")]
         seconds, share = found["seconds"]["first"], found["share_from_cache"]["first"]
-        table.add_row(name, f"{seconds:.1f}", f"{share:.1%}", *others)
+        table.add_row(name, f"{seconds:.1f}", percent(share), *others)
     Console().print(table)
 
 

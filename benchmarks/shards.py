@@ -21,6 +21,7 @@ from rich.table import Table
 from benchmarks.machine import describe, versions
 from benchmarks.retrieval import made_up
 from benchmarks.searching import RETRIEVED, searched
+from cotrail.common.humanize import percent
 from cotrail.configuration.settings import Settings
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
@@ -110,7 +111,7 @@ def _alike(expected: list[list[str]], found: list[list[str]]) -> float:
 def _print(rows: list[dict[str, Any]]) -> None:
     table = Table("shards", "words counted", "queries a second", "median", "95th percentile", "as the first")
     for row in rows:
-        rate, alike = f"{row['queries_per_second']:,.0f}", f"{row['as_the_first']:.1%}"
+        rate, alike = f"{row['queries_per_second']:,.0f}", percent(row["as_the_first"])
         table.add_row(str(row["shards"]), row["counted"], rate, f"{row['median_ms']} ms", f"{row['p95_ms']} ms", alike)
     Console().print(table)
 

@@ -1,10 +1,8 @@
 """Models of transformers that read two texts at once: how they are loaded, and how much they read."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from transformers import AutoTokenizer
@@ -67,31 +65,3 @@ def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> li
         else:
             batched.append([item])
     return batched
-
-
-# The latest results of an engine, which is asked for the same again and again.
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-class RecentResults(Generic[Key, Value]):
-    """Results by what was asked; safe for many threads."""
-
-    def __init__(self) -> None:
-        self._results: OrderedDict[Key, Value] = OrderedDict()
-        self._lock = Lock()
-
-    def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
-        """Those of these results that are still there."""
-        with self._lock:
-            return {key: self._results[key] for key in keys if key in self._results}
-
-    def keep(self, results: Mapping[Key, Value], most: int) -> None:
-        """Keeps results as the latest, and forgets the oldest beyond so many."""
-        with self._lock:
-            for key, value in results.items():
-                self._results[key] = value
-                self._results.move_to_end(key)
-            while len(self._results) > most:
-                self._results.popitem(last=False)

@@ -19,17 +19,6 @@ from cotrail.engines.language_models.served.tokenizer import estimated_tokens
 from cotrail.engines.text_servers import TextServer
 from cotrail.errors import TransientStepError
 
-# Servers that are sent texts and answer numbers, as the tables of `models.toml` describe them.
-
-
-# Embedding servers, as the tables of `models.toml` describe them.
-
-
-# Rerank servers, as the tables of `models.toml` describe them.
-
-
-# What the answers of servers that are sent texts have in common.
-
 Answer = TypeVar("Answer")
 
 MOST_SHOWN = 10

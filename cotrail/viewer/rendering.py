@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cotrail.common.humanize import count, duration, moment, number, percent, rate, size
+from cotrail.common.humanize import count, duration, moment, number, rate, size
 from cotrail.core.money import dollars
 from cotrail.services.access.tokens import WhoAmI
 from cotrail.services.results.reports.pages import environment, report_style
@@ -113,11 +113,7 @@ def _environment() -> "Environment":
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "mark": MARK}
-    made.globals |= {"sections": SECTIONS, "frame": "layout.html", "percent": _percent}
-    made.filters |= {"count": count, "duration": duration, "number": number, "percent": _percent, "rate": rate}
+    made.globals |= {"sections": SECTIONS, "frame": "layout.html"}
+    made.filters |= {"count": count, "duration": duration, "number": number, "rate": rate}
     made.filters |= {"size": size, "marked": marked, "money": dollars, "moment": moment}
     return made
-
-
-def _percent(value: float | None) -> Any:
-    return percent(value).replace(" ", "\u00a0")

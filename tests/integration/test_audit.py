@@ -395,7 +395,7 @@ def test_scores_have_intervals_and_stand_once_more_for_each_kind_of_questions(
     assert "hard" not in shown
     assert cotrail("report", run, "--html", page).exit_code == 0
     assert '<td class="t">bridge</td>' in page.read_text()
-    assert "95 %: 9.4 % to 99.2 %" in page.read_text()
+    assert "95&nbsp;%: 9.4\u00a0% to 99.2\u00a0%" in page.read_text()
     assert [json.loads(line)["kinds"] for line in cotrail("export", run).stdout.splitlines()] == kinds
 
 
@@ -474,7 +474,7 @@ def test_long_answers_have_rouge_l_in_their_scores_and_in_their_report(
     metrics = json.loads(cotrail("score", run, "--json").stdout)["metrics"]
     assert (metrics["rouge_l"], metrics["cover_em"], metrics["cover_em_words"]) == (0.5, 0, 0)
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert "<b>50.0 %</b><span>ROUGE-L</span>" in page.read_text()
+    assert "<b>50.0\u00a0%</b><span>ROUGE-L</span>" in page.read_text()
 
 
 def test_short_answers_have_cover_em_and_no_rouge_l(

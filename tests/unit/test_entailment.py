@@ -15,7 +15,7 @@ from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import BuiltIn
 from cotrail.engines.entailment.entailers import CHOICES, ENTAILERS, PromptedEntailer, ScriptedEntailer
-from cotrail.engines.entailment.transformers import Label, Order, label_order
+from cotrail.engines.entailment.labels import Label, Order, label_order
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
 from tests.cases import each_case

@@ -132,7 +132,7 @@ def _print_steps(screen: Console, details: RunDetails) -> None:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
     titles = ("done", *states[1:], "tokens read", "cached", "written")
     columns = [Column(title="steps"), *(Column(title=title, right=True) for title in titles)]
-    columns.append(Column(title="a step", right=True, whole=True))
+    columns.append(Column(title="each computed in", right=True, whole=True))
     rows = []
     for counts in details.kinds:
         mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
@@ -167,7 +167,11 @@ def _print_cost(screen: Console, details: RunDetails) -> None:
 
 def _effort(details: RunDetails) -> str:
     cost = details.cost
-    losses = f"; executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}" if cost.lost else ""
+    losses = (
+        f"; executions without a result: {outcomes(cost.lost)}, claimed for {duration(cost.lost_seconds)}"
+        if cost.lost
+        else ""
+    )
     return f"{count(details.steps, 'step')} in {duration(details.seconds)}{losses}"
 
 

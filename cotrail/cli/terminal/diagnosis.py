@@ -76,7 +76,7 @@ def _row(each: ListedWorker) -> list[str | Text]:
 def _doing(each: ListedWorker) -> Text:
     lines = [one_line(each.problem)] if each.problem else []
     lines += (
-        one_line(f"{step.kind} for {step.question} in {step.run}, {duration(step.seconds)}")
+        one_line(f"{step.kind} for {step.question} in {step.run}, held for {duration(step.seconds)}")
         for step in each.steps[:MOST_STEPS]
     )
     if more := len(each.steps) - MOST_STEPS:

@@ -16,7 +16,7 @@ from cotrail.core.results import Embedded
 from cotrail.engines.device_memory import in_batches
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, embedded, texts
 from cotrail.engines.model_folders import loading
-from cotrail.engines.pair_models import RecentResults
+from cotrail.engines.recent_results import RecentResults
 from cotrail.errors import StepError
 
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}

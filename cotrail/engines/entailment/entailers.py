@@ -14,7 +14,7 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, OpenModel, ScriptTable
-from cotrail.engines.entailment.transformers import Label
+from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, model_identity
 from cotrail.engines.optional_packages import Library

@@ -10,7 +10,7 @@ from cotrail.common.humanize import rounded
 from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Rated
-from cotrail.engines.pair_models import RecentResults
+from cotrail.engines.recent_results import RecentResults
 from cotrail.engines.server_calls import Metered, ServerCalls, by_index
 from cotrail.engines.text_servers import RerankServer
 from cotrail.errors import StepError

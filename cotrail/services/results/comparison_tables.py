@@ -1,7 +1,8 @@
 """Tables of a comparison: scores, differences, wins, kinds of questions, costs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from cotrail.common.humanize import percent
 from cotrail.evaluation.comparison.differences import POWER, Difference, DifferenceInterval
 from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Unit, Value, listing
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
@@ -10,7 +11,7 @@ from cotrail.services.results.comparison import ComparedRun, Comparison, Measure
 
 NEEDED_NOTE = (
     "Needed: the number of questions by which a paired t-test at the level of these intervals shows a difference as "
-    f"large as the one seen with a probability of {100 * POWER:.0f} %; the difference seen is itself an estimate."
+    f"large as the one seen with a probability of {percent(POWER, 0)}; the difference seen is itself an estimate."
 )
 KINDS_NOTE = (
     "An exploration: the verdicts are corrected for the kinds of one sort and one pair only, so that among many kinds "
@@ -29,7 +30,7 @@ def comparison_tables(comparison: Comparison) -> list[ReportTable]:
     """All tables that have rows."""
     tables = (
         scores(comparison),
-        *(differences(comparison, metric) for metric in comparison.metrics),
+        *(differences(comparison, *metrics) for metrics in _tabled(comparison)),
         wins(comparison),
         costs(comparison),
         kinds(comparison),
@@ -60,26 +61,47 @@ def _scores(comparison: Comparison, run: ComparedRun) -> Iterator[tuple[str, Val
         yield f"{metric.name} interval", _interval(score.interval)
 
 
-def differences(comparison: Comparison, metric: MetricFacts) -> ReportTable | None:
-    """The differences of all pairs by a metric."""
+def _tabled(comparison: Comparison) -> Iterable[Sequence[MetricFacts]]:
+    """The metrics of each table of differences: of two runs, those with the same unit share one, as each has a row."""
+    if len(comparison.pairs) > 1:
+        return [(metric,) for metric in comparison.metrics]
+    by_unit: dict[bool, list[MetricFacts]] = {}
+    for metric in comparison.metrics:
+        by_unit.setdefault(metric.is_count, []).append(metric)
+    return by_unit.values()
+
+
+def differences(comparison: Comparison, *metrics: MetricFacts) -> ReportTable | None:
+    """The differences of all pairs by metrics that have the same unit."""
     rows = [
-        TableRow(values=_pair(comparison, pair.first, pair.second) | _difference(pair.differences[metric.name]))
+        TableRow(
+            values={"metric": metric.title}
+            | _pair(comparison, pair.first, pair.second)
+            | _difference(pair.differences[metric.name])
+        )
+        for metric in metrics
         for pair in comparison.pairs
     ]
-    interval = "Interval" if comparison.is_fixed else "Interval at every stop"
+    first, unit = metrics[0], _unit(metrics[0], "gain")
     columns = (
+        *([Column("metric", "Metric")] if len(metrics) > 1 else []),
         Column("first", "Run"),
         Column("second", "less run"),
-        Column("mean", "Difference", _unit(metric, "gain")),
-        Column("interval", interval, _unit(metric, "gain")),
+        Column("mean", "Difference", unit),
+        Column("interval", "Interval" if comparison.is_fixed else "Interval at every stop", unit),
         Column("p", "p", "probability"),
         *([Column("corrected", "p, corrected", "probability")] if len(comparison.pairs) > 1 else []),
         Column("verdict", "Verdict"),
         Column("questions", "Questions", "count"),
         Column("needed", "Needed", "count"),
     )
-    notes = (NEEDED_NOTE,) if metric == comparison.primary else ()
-    return listing(metric.name, f"Differences, {metric.title}", columns, rows, notes=notes)
+    title = f"Differences, {first.title}" if len(metrics) == 1 else _shared_title(first)
+    notes = (NEEDED_NOTE,) if comparison.primary in metrics else ()
+    return listing(first.name, title, columns, rows, notes=notes)
+
+
+def _shared_title(metric: MetricFacts) -> str:
+    return "Differences in numbers" if metric.is_count else "Differences in points"
 
 
 def wins(comparison: Comparison) -> ReportTable | None:

@@ -5,12 +5,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from cotrail.common.humanize import moment
+from cotrail.common.humanize import count, moment
 from cotrail.services.actor import Scope
 from cotrail.services.results import plans, runs, summaries
 from cotrail.services.results.plans import planned
 from cotrail.services.results.questions import QuestionStatus
-from cotrail.services.results.reports.charts import counted_causes, lengths
+from cotrail.services.results.reports.charts import Bars, Measured, counted_causes, lengths
 from cotrail.services.results.reports.run_report import Plot
 from cotrail.services.results.runs import RunOverview
 from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
@@ -91,6 +91,7 @@ def show(
         "run": overview,
         "found": found,
         "outcomes": list(_outcomes(found, show)),
+        "came_out": came_out(found),
         "by_cause": [Choice(name, title, found.counts.causes.get(name, 0)) for name, title in CAUSES.items()],
         "by_trait": [Choice(name, title, found.counts.traits.get(name, 0)) for name, title in TRAITS.items()],
         "cause_titles": CAUSES,
@@ -115,6 +116,20 @@ def plan(run: str) -> Shown:
 def costs(run: str) -> Shown:
     """What a run asked for and what it spent, by the kinds of its steps."""
     return Shown(template="run-costs.html", section="runs", values={"run": runs.show_run(run)})
+
+
+def came_out(found: QuestionSummaries) -> Bars | None:
+    """How many questions came out in each way, with those that aren't looked at yet; None while all are open."""
+    ways = [*_outcomes(found, None), Choice("waiting", "not looked at yet", found.waiting)]
+    rows = tuple(
+        Measured(name=each.title, size=each.questions, value=f"{each.questions:,}", kind=each.name)
+        for each in ways
+        if each.questions
+    )
+    if all(each.kind == QuestionStatus.OPEN for each in rows):
+        return None
+    title = f"How {count(sum(each.questions for each in ways), 'question')} came out"
+    return Bars(title=title, words=", ".join(f"{each.value} {each.name}" for each in rows), rows=rows)
 
 
 def _outcomes(found: QuestionSummaries, chosen: Show | None) -> Iterator[Choice]:

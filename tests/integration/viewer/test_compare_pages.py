@@ -104,6 +104,23 @@ def test_questions_stand_before_tables(client: "TestClient[Any]", pair: str) -> 
     assert order.index(main.all("details", class_="question")[0]) < order.index(inside)
 
 
+def test_differences_of_two_runs_are_one_table_and_of_three_one_for_each_metric(
+    client: "TestClient[Any]", engine: Engine, pair: str
+) -> None:
+    def tables(address: str) -> dict[str, list[str]]:
+        regions = page_at(client, address).all("div", role="region")
+        return {
+            str(each.attributes["aria-label"]): [row.all("td")[0].text for row in each.one("tbody").all("tr")]
+            for each in regions
+            if str(each.attributes["aria-label"]).startswith("Differences")
+        }
+
+    assert tables(f"/compare?{pair}")["Differences in points"][:2] == ["Answer EM", "Answer F1"]
+    assert [*tables(f"/compare?{pair}&metric=answer_em")][:1] == ["Differences, Answer EM"]
+    answered(engine, "charlie", [RIGHT, WRONG])
+    assert [*tables(f"/compare?{pair}&run=charlie")][:2] == ["Differences, Answer EM", "Differences, Answer F1"]
+
+
 def test_each_number_of_the_matrix_leads_to_so_many_questions(client: "TestClient[Any]", pair: str) -> None:
     found = numbers(page_at(client, f"/compare?{pair}"))
     assert {words: number for words, (number, _) in found.items()} == {

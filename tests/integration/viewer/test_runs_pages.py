@@ -11,12 +11,17 @@ from sqlalchemy import Engine
 
 from cotrail.configuration.settings import settings
 from cotrail.models.commands.retrying import retry
+from cotrail.models.queries.question_summaries import SummaryCounts
+from cotrail.models.schema.states import QuestionStatus
+from cotrail.services.results.summaries import Outcome, QuestionSummaries
 from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system
+from cotrail.viewer.pages.run import came_out
 from tests.integration.asked_service import service
 from tests.integration.compared import RIGHT, WRONG, answered
 from tests.integration.conftest import Cotrail
 from tests.integration.judged import judge, verdicts
+from tests.integration.odd.driving import FOUND, asked, begin, carry_out, ended, failing, finding, writes
 from tests.integration.test_causes import RUN, SCRIPTS, towns
 from tests.integration.viewer.read_pages import BROWSER, Element, page_at
 
@@ -100,16 +105,53 @@ def test_a_run_shows_its_scores_its_causes_and_its_questions(client: "TestClient
     tiles = [each.text for each in page.all("div", class_="tile")]
     assert any(each.startswith("11.1 % Answer EM 95 %:") for each in tiles)
     assert rows(page) == list(SCRIPTS)
-    assert page.one("figure", class_="causes")
-    drawn = page.one("svg", class_="outcomes")
-    widths = {str(each.attributes["class"]): int(str(each.attributes["width"])) for each in drawn.all("rect")}
-    assert sum(widths.values()) == len(SCRIPTS)
-    assert widths["partly"] == 1
-    assert "1 partly right" in str(drawn.attributes["aria-label"])
+    assert "Share of the 8 wrong answers by cause" in page.one(id="figures").one("figure", class_="bars").text
+    figure = page.one(id="came-out")
+    assert figure.one("figcaption").text == "How 9 questions came out"
+    for drawn in figure.all("svg", role="img"):
+        assert drawn.attributes["aria-label"] == "1 right, 1 partly right, 6 wrong, 1 failed"
+        assert [each.text for each in drawn.all("text", class_="value")] == ["1", "1", "6", "1"]
+        right, partly, wrong, *_ = (float(str(each.attributes["width"])) for each in drawn.all("rect"))
+        assert right == partly == pytest.approx(wrong / 6, abs=0.1)
     assert "data-events" not in page.one("body").attributes
     levels = [int(each.name[1]) for each in page.all() if each.name in ("h1", "h2", "h3", "h4")]
     assert levels[0] == 1
     assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+
+
+def test_the_chart_of_outcomes_suits_runs_that_have_none_or_one(client: "TestClient[Any]", towns: Engine) -> None:
+    ended(towns, "failed", asked("q", "r"), failing)
+    ended(towns, "unscored", asked("q", answers=()), finding(FOUND, writes()))
+    begin(towns, "empty", [])
+    begin(towns, "open", asked("q", "r"))
+    begin(towns, "under-way", asked("q", "r", "s"))
+    carry_out(towns, "under-way", {"q": finding(FOUND, writes())})
+    for run in ("empty", "open"):
+        assert not page_at(client, f"/runs/{run}").all(id="came-out")
+    for run, words in (
+        ("failed", "2 failed"),
+        ("unscored", "1 not scored"),
+        ("under-way", "1 right, 2 not finished"),
+    ):
+        drawings = page_at(client, f"/runs/{run}").one(id="came-out").all("svg")
+        assert {each.attributes["aria-label"] for each in drawings} == {words}
+
+
+def test_the_chart_of_outcomes_has_room_for_many_questions_and_a_bar_for_one() -> None:
+    figure = came_out(many({"right": 70_000, "wrong": 1}, unfinished=20_000, waiting=9_999))
+    assert figure is not None
+    assert figure.title == "How 100,000 questions came out"
+    assert figure.words == "70,000 right, 1 wrong, 20,000 not finished, 9,999 not looked at yet"
+    for drawing in (figure.broad, figure.tight):
+        assert min(each.length for each in drawing.bars) >= 1
+        assert max(each.high for each in drawing.bars) + 70 <= drawing.width
+        assert drawing.bars[-1].y < drawing.height
+
+
+def many(outcomes: dict[Outcome, int], *, unfinished: int, waiting: int) -> QuestionSummaries:
+    counts = SummaryCounts(questions=sum(outcomes.values()), outcomes=outcomes)
+    statuses = dict.fromkeys(map(str, QuestionStatus), 0) | {"open": unfinished}
+    return QuestionSummaries(run="r", questions=(), after=None, statuses=statuses, counts=counts, waiting=waiting)
 
 
 def test_questions_are_chosen_and_sorted_by_links(client: "TestClient[Any]") -> None:

@@ -79,7 +79,7 @@ EFFICIENCY = (
     Column("read_again", "in every call", "count"),
     Column("written", "Words out", "count"),
     Column("rounds", "Interactions", "average"),
-    Column("seconds", "Time", "seconds"),
+    Column("seconds", "Computed in", "seconds"),
     QUESTIONS,
     RUN,
 )

@@ -123,13 +123,16 @@ def _chart(values: Sequence[tuple[str, float, str]], top: float, *, width: int, 
     return SvgChart(points=points, grid=grid, width=width, right=width - RIGHT)
 
 
-# Causes of wrong answers as a run's page shows them: a table, and a figure of their shares.
+# Bars below each other, each with its name and its number.
 
 ROOM = 70
 """The room for a number right of the longest bar, in SVG units."""
 
 THICK = 16
 """How high a bar is."""
+
+SHORTEST = 1.5
+"""The length of a bar that would be too short to be seen."""
 
 
 class _Canvas(Struct, frozen=True, kw_only=True):
@@ -144,29 +147,82 @@ BROAD_CANVAS, TIGHT_CANVAS = _Canvas(width=920, left=170, row=24), _Canvas(width
 """The canvases of a wide screen and of a telephone."""
 
 
-class CauseBar(Struct, frozen=True, kw_only=True):
+class Measured(Struct, frozen=True, kw_only=True):
+    """What a bar stands for; value: its number in words; interval: its ends; kind: a name for the style sheet."""
+
+    name: str
+    size: float
+    value: str
+    interval: tuple[float, float] | None = None
+    kind: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of its interval, or its own."""
+        return self.interval or (self.size, self.size)
+
+
+class NamedBar(Struct, frozen=True, kw_only=True):
     """A bar of a drawing: where its name and itself are, how long it is, and the ends of its interval."""
 
-    cause: Cause
+    of: Measured
     named: float
     y: float
     length: float
     low: float
     high: float
-    value: str
 
 
-class CauseDrawing(Struct, frozen=True, kw_only=True):
-    """The figure for a width of the screen: names end left of the bars, or begin above them where there is no room."""
+class BarDrawing(Struct, frozen=True, kw_only=True):
+    """Bars for a width of the screen: names end left of them, or begin above them where there is no room."""
 
     width: int
     height: int
     left: int
-    bars: tuple[CauseBar, ...]
+    bars: tuple[NamedBar, ...]
+
+
+class Bars(Struct, frozen=True, kw_only=True):
+    """A figure of bars; words: the same for those who can't see it."""
+
+    title: str
+    words: str
+    rows: tuple[Measured, ...]
+
+    @property
+    def broad(self) -> BarDrawing:
+        """The figure on a wide screen."""
+        return _drawn(self.rows, BROAD_CANVAS)
+
+    @property
+    def tight(self) -> BarDrawing:
+        """The figure on a telephone."""
+        return _drawn(self.rows, TIGHT_CANVAS)
+
+
+def _drawn(rows: Sequence[Measured], canvas: _Canvas) -> BarDrawing:
+    scale = (canvas.width - canvas.left - ROOM) / max(each.ends[1] for each in rows)
+    bars = tuple(_bar(each, canvas.row * place, scale, canvas) for place, each in enumerate(rows))
+    return BarDrawing(width=canvas.width, height=canvas.row * len(bars), left=canvas.left, bars=bars)
+
+
+def _bar(each: Measured, top: float, scale: float, canvas: _Canvas) -> NamedBar:
+    length, (low, high) = max(each.size * scale, SHORTEST), each.ends
+    return NamedBar(
+        of=each,
+        named=top + THICK,
+        y=top + canvas.row - THICK - 4,
+        length=length,
+        low=canvas.left + low * scale,
+        high=canvas.left + max(high * scale, length),
+    )
+
+
+# Causes of wrong answers as a run's page shows them: a table, and a figure of their shares.
 
 
 class ReportedCauses(Struct, frozen=True, kw_only=True):
-    """The causes that apply to any wrong answer, as rows and drawings; wrong: the number of wrong answers.
+    """The causes that apply to any wrong answer, as rows and a figure; wrong: the number of wrong answers.
 
     signed: whether it is known to how many answers a cause applies beside those whose cause it is.
     """
@@ -176,14 +232,18 @@ class ReportedCauses(Struct, frozen=True, kw_only=True):
     signed: bool = True
 
     @property
-    def broad(self) -> CauseDrawing:
-        """The figure on a wide screen."""
-        return _drawn(self.rows, BROAD_CANVAS)
+    def bars(self) -> Bars:
+        """Their shares with their intervals."""
+        return Bars(
+            title=f"Share of the {self.wrong:,} wrong answers by cause, with 95 % intervals",
+            words="Share of the wrong answers by cause",
+            rows=tuple(map(_measured, self.rows)),
+        )
 
-    @property
-    def tight(self) -> CauseDrawing:
-        """The figure on a telephone."""
-        return _drawn(self.rows, TIGHT_CANVAS)
+
+def _measured(each: CauseCount) -> Measured:
+    interval = (each.interval.low, each.interval.high) if each.interval else None
+    return Measured(name=each.cause, size=each.share, value=percent(each.share, 0), interval=interval)
 
 
 def reported_causes(explanations: Sequence[Explanation]) -> ReportedCauses | None:
@@ -206,26 +266,6 @@ def counted_causes(counts: Mapping[str, int]) -> ReportedCauses | None:
 def _counted(cause: Cause, number: int, wrong: int) -> CauseCount:
     interval = share_interval(number, wrong)
     return CauseCount(cause=cause, questions=number, share=number / wrong, interval=interval, signs=0)
-
-
-def _drawn(rows: Sequence[CauseCount], canvas: _Canvas) -> CauseDrawing:
-    longest = max(each.interval.high if each.interval else each.share for each in rows)
-    scale = (canvas.width - canvas.left - ROOM) / longest
-    bars = tuple(_bar(each, canvas.row * place, scale, canvas) for place, each in enumerate(rows))
-    return CauseDrawing(width=canvas.width, height=canvas.row * len(bars), left=canvas.left, bars=bars)
-
-
-def _bar(each: CauseCount, top: float, scale: float, canvas: _Canvas) -> CauseBar:
-    low, high = (each.interval.low, each.interval.high) if each.interval else (each.share, each.share)
-    return CauseBar(
-        cause=each.cause,
-        named=top + THICK,
-        y=top + canvas.row - THICK - 4,
-        length=each.share * scale,
-        low=canvas.left + low * scale,
-        high=canvas.left + high * scale,
-        value=percent(each.share, 0),
-    )
 
 
 # The figure of an error analysis.

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.humanize import percent
 from cotrail.common.printable_text import cut, one_line, printable, visible
 from cotrail.common.structs import shortened
 from cotrail.core.views import (
@@ -84,7 +85,10 @@ def environment(*loaders: "BaseLoader") -> "Environment":
         "visible": visible,
         "where": where,
         "verdict": verdict_words,
+        "percent": percent_on_page,
+        "unbroken": unbroken,
     }
+    made.globals |= {"percent": percent_on_page}
     return made
 
 
@@ -98,6 +102,16 @@ def _environment() -> "Environment":
     # Not escaped: the script is a file of this package.
     made.globals |= {"frame": "page.html", "script": Markup(script), "script_digest": f"sha256-{digest}"}  # noqa: S704
     return made
+
+
+def percent_on_page(value: float | None, digits: int = 1) -> str:
+    """A share of 1 that isn't broken at the end of a line."""
+    return unbroken(percent(value, digits))
+
+
+def unbroken(text: str) -> str:
+    """Words of cotrail's, in which no line ends before a percent sign."""
+    return text.replace(" %", "\u00a0%")
 
 
 def _brief(text: str) -> str:

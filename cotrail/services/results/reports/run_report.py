@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.common.humanize import count, duration, moment, number, percent
+from cotrail.common.humanize import count, duration, moment, number
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
@@ -183,7 +183,6 @@ def run_page(
         caveat=_caveat(scores) if _scored(scores) else judging.unscored or UNSCORED_NOTE,
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
-        percent=percent,
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
         judging=judging,
@@ -262,7 +261,7 @@ def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
     if told := spent_line(cost.spent):
         yield f"{told}."
     if cost.lost:
-        yield f"Executions without a result: {outcomes(cost.lost)}, {duration(cost.lost_seconds)}."
+        yield f"Executions without a result: {outcomes(cost.lost)}, claimed for {duration(cost.lost_seconds)}."
     if lost := lost_requests_line(cost):
         yield lost
 
@@ -272,7 +271,7 @@ def _work(work: Work) -> str:
     return (
         f"{count(work.model_calls, 'model call')}, {work.searches:,} {'search' if work.searches == 1 else 'searches'}, "
         f"{work.prompt_tokens:,} tokens read{cached}, {work.generated_tokens:,} written, "
-        f"{duration(work.model_seconds)} of model calls"
+        f"model calls computed in {duration(work.model_seconds)}"
     )
 
 

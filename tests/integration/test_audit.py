@@ -508,27 +508,6 @@ def test_a_run_on_processed_questions_is_scored_by_the_metric_of_their_dataset(
     scores = json.loads(cotrail("score", run, "--json").stdout)
     assert (scores["dataset"], scores["metrics"]["answer_em"]) == ("musique", 1)
     assert scores["metrics"]["tuning_f1"] < 1
-    refused = cotrail("score", run, "--dataset", "hotpotqa")
-    assert isinstance(refused.exception, InputError)
-
-
-def test_a_run_that_was_submitted_as_processed_is_scored_by_its_dataset_once_that_is_named(
-    submitted: Submitted, hands: Hands, cotrail: Cotrail, files: tuple[Path, Path], engine: Engine
-) -> None:
-    asked, own = files
-    (asked.parent / "own.jsonl").write_text(
-        json.dumps({"id": "2hop__1_2", "question": sample_questions()[0]["question"], "answers": ["town of Ysborg"]})
-    )
-    run = hands.finish(submitted(questions=str(asked.parent / "own.jsonl")))
-    with engine.begin() as connection:
-        amending(connection)
-        connection.execute(update(runs).where(runs.c.id == run).values(dataset="ircot"))
-    by_drop = json.loads(cotrail("score", run, "--json").stdout)
-    assert (by_drop["dataset"], by_drop["metrics"]["answer_em"]) == ("ircot", 0)
-    named = json.loads(cotrail("score", run, "--dataset", "musique", "--official", own, "--json").stdout)
-    assert (named["dataset"], named["metrics"]["answer_em"]) == ("musique", 1)
-    lacking = cotrail("score", run, "--dataset", "musique")
-    assert "musique_ans_v1.0_dev.jsonl has them" in str(lacking.exception)
 
 
 def test_a_report_is_one_file_that_escapes_what_it_shows(

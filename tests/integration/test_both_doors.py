@@ -164,7 +164,6 @@ def test_a_prompt_is_found_by_the_id_of_its_step_by_either_door(filled: Engine, 
 REFUSED = (
     ("watch", "nowhere"),
     ("score", "nowhere"),
-    ("score", recorded.PLAIN, "--dataset", "nothing"),
     ("trace", "nowhere", "1"),
     ("trace", recorded.PLAIN, "99"),
     ("trace", recorded.PLAIN, "1", "--prompt", "0"),

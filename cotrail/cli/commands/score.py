@@ -1,7 +1,6 @@
 """`cotrail score`: a run's scores."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,6 @@ from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
 from cotrail.core.money import spent_line
-from cotrail.errors import InputError
 from cotrail.services.results import plans, scoring
 from cotrail.services.results.plans import RunPlan, planned
 from cotrail.services.results.scoring import (
@@ -30,21 +28,6 @@ from cotrail.services.results.scoring import (
 def score(
     run: RunName,
     *,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            metavar="NAME",
-            help="The dataset of the questions, for a run on processed files that was submitted as `ircot`.",
-            show_default=False,
-        ),
-    ] = None,
-    official: Annotated[
-        Path | None,
-        typer.Option(
-            "--official", metavar="PATH", help="That dataset's own file, which has all answers.", show_default=False
-        ),
-    ] = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Print every metric, the work, kinds of questions, and how intervals are made."),
@@ -57,9 +40,7 @@ def score(
     budget, counts nowhere. Below them is what judges say of the run. A
     judge's own run has shares of verdicts in their place.
     """
-    if official and dataset is None:
-        raise InputError("--official is a dataset's own file; say with --dataset which it is")
-    scores = scoring.show_scores(run, dataset=dataset, official=official)
+    scores = scoring.show_scores(run)
     if json:
         print_json(scores)
         return
@@ -69,7 +50,7 @@ def score(
         print_own_verdicts(screen, scores.verdicts)
         return
     _print(screen, scores, every=every)
-    for line in plans.show_reporting(scores.run, dataset=dataset):
+    for line in plans.show_reporting(scores.run):
         screen.print(line, style="dim")
     if every:
         _print_further(screen, scores)

@@ -13,7 +13,6 @@ from cotrail.data.datasets import (
     hotpotqa,
     iirc,
     infotabs,
-    ircot_processed,
     jsonl,
     morehopqa,
     multihop_rag,
@@ -66,9 +65,6 @@ DATASETS: dict[str, DatasetSpec] = {
 TASK_OF: Mapping[str, Task] = {name: spec.task for name, spec in DATASETS.items() if spec.task}
 """The tasks of the datasets that have one of Rethinking with Retrieval."""
 
-_FORMER = {"ircot": Scoring("drop")}
-"""The scoring of names that runs of earlier versions have for their dataset: any that IRCoT's authors processed."""
-
 RECIPES: Mapping[str, Recipe] = {name: spec.recipe for name, spec in DATASETS.items() if spec.recipe}
 """The recipes of the corpora that can be built, by dataset."""
 
@@ -83,7 +79,7 @@ def find_dataset(name: str) -> DatasetSpec:
 
 def scoring_of(name: str) -> Scoring:
     """How questions of the dataset of that name are scored; UnknownNameError where there is none of that name."""
-    return _FORMER[name] if name in _FORMER else find_dataset(name).scoring
+    return find_dataset(name).scoring
 
 
 def find_recipe(dataset: str) -> Recipe:
@@ -107,7 +103,3 @@ def question_formats() -> Iterator[FileFormat]:
 def datasets_in(format_: FileFormat) -> tuple[str, ...]:
     """The datasets whose questions have this format."""
     return tuple(name for name, spec in DATASETS.items() if any(form.format == format_ for form in spec.forms))
-
-
-PROCESSED = datasets_in(ircot_processed.FORMAT)
-"""The datasets that the authors of IRCoT processed."""

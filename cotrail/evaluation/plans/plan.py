@@ -267,14 +267,11 @@ def unplanned(
     )
 
 
-def reporting(plan: Plan | None, dataset: str | None) -> tuple[str, ...]:
-    """What stands below scores: the metrics that were planned; dataset: by whose metrics they are, unless the run's."""
+def reporting(plan: Plan | None) -> tuple[str, ...]:
+    """What is shown below scores: the metrics that were planned."""
     if plan is None:
         return ()
-    said = f"planned: {', '.join(plan.metrics)}" + (f"; {plan.primary} decides" if plan.primary else "")
-    if dataset in (None, plan.dataset):
-        return (said,)
-    return said, f"not planned: scores by the rules of {dataset}, as the plan has {plan.dataset}"
+    return (f"planned: {', '.join(plan.metrics)}" + (f"; {plan.primary} decides" if plan.primary else ""),)
 
 
 def _of_questions(plan: Plan, facts: RunFacts) -> Iterator[str]:

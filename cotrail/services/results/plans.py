@@ -105,10 +105,10 @@ def unplanned_of(plan: Plan | None, metrics: Sequence[str], runs: Collection[str
 
 
 @operation("plans.reporting", "GET", "/runs/{run}/plan/reporting", Scope.READ)
-def show_reporting(run: str, dataset: str | None = None) -> tuple[str, ...]:
-    """Say what stands below a run's scores: what was planned of them; dataset: by whose rules they are, if named."""
+def show_reporting(run: str) -> tuple[str, ...]:
+    """Say what stands below a run's scores: what was planned of them."""
     with reading() as connection:
-        return reporting(read_plan(find_run(connection, run).provenance), dataset)
+        return reporting(read_plan(find_run(connection, run).provenance))
 
 
 def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -11,18 +10,13 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, metric_value, percent, percent_range, within_sentence
 from cotrail.core.money import Spent
-from cotrail.core.questions import Question
-from cotrail.data.datasets.ircot_processed import PROCESSED_FORMAT
-from cotrail.data.datasets.loading import load_official
-from cotrail.data.datasets.registry import PROCESSED
-from cotrail.errors import InputError
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, KindedScores, MeanScores, kinded_means
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
-from cotrail.models.queries.outcomes import Outcome, leading, read_outcomes
+from cotrail.models.queries.outcomes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.repeated_steps import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
@@ -30,7 +24,7 @@ from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.verdicts import JudgeVerdicts, judge_verdicts, own_verdicts
-from cotrail.services.runs.scores import Scored, by_question, scored_of, scored_questions, scores_by_question
+from cotrail.services.runs.scores import Scored, by_question, scored_questions, scores_by_question
 from cotrail.services.store import reading
 
 # The scores of a run.
@@ -79,18 +73,12 @@ class RunScores(Struct, frozen=True, kw_only=True):
     unasked: int = 0
 
 
-def score(connection: Connection, run: str, *, dataset: str | None = None, official: Path | None = None) -> RunScores:
+def score(connection: Connection, run: str) -> RunScores:
     """The scores of a run as it stands; questions that aren't finished count 0, and those that weren't asked nowhere.
 
     run: its id, the beginning of it, or `latest`.
-    dataset: whose questions they are, for a run on processed files that was submitted without naming it. Its repeats
-        aren't scored then.
-    official: that dataset's own file, which has all answers.
     """
-    run_id = resolve_run(connection, run)
-    if dataset is not None:
-        return _rescored(connection, run_id, dataset, official)
-    record = read_run(connection, run_id)
+    record = read_run(connection, resolve_run(connection, run))
     scored = scored_questions(connection, record)
     return replace(_scores(connection, record, scored), repeats=_repeats(connection, record, scored))
 
@@ -106,15 +94,13 @@ class JudgedScores(RunScores, frozen=True, kw_only=True):
 
 
 @operation("scores.show", "GET", "/runs/{run}/scores", Scope.READ)
-def show_scores(run: str, dataset: str | None = None, official: Path | None = None) -> JudgedScores:
+def show_scores(run: str) -> JudgedScores:
     """Score a run as it stands, with 95 % confidence intervals; a question that isn't finished counts 0.
 
     One that was cancelled, or left over by a rule or a budget, counts nowhere: `unasked` says how many these are.
-    dataset: of the questions, for a run on processed files that was submitted without naming it; official: that
-    dataset's own file, which has all answers.
     """
     with reading() as connection:
-        scores = score(connection, run, dataset=dataset, official=official)
+        scores = score(connection, run)
         record = read_run(connection, scores.run)
         return JudgedScores(
             **msgspec.structs.asdict(scores),
@@ -144,31 +130,6 @@ def _repeats(connection: Connection, record: RunRecord, scored: Sequence[Scored]
 def _scores(connection: Connection, record: RunRecord, scored: Sequence[Scored]) -> RunScores:
     progress = read_progress(connection, record.id)
     return run_scores(record, progress, scored, [each.status for each in scored])
-
-
-def _rescored(connection: Connection, run_id: str, dataset: str, official: Path | None) -> RunScores:
-    """The scores of a run on processed files of an unnamed dataset, by the official metric of the dataset given."""
-    record = read_run(connection, run_id)
-    if record.dataset != PROCESSED_FORMAT or dataset not in PROCESSED:
-        raise InputError(
-            f"a dataset, one of {', '.join(PROCESSED)}, is named for runs on {PROCESSED_FORMAT!r} only; run "
-            f"{run_id} is on {record.dataset!r}: leave it out or correct it"
-        )
-    # Only some processed files lack answers; for the others no official file is read.
-    published = load_official(dataset, official, f"run {run_id}")
-    corrected = replace(record, dataset=dataset)
-    answered = (_answered(each, published) for each in read_outcomes(connection, run_id))
-    return _scores(connection, corrected, list(scored_of(corrected, answered)))
-
-
-def _answered(question: Outcome, published: Mapping[str, Question]) -> Outcome:
-    """The question with the answers and the kinds of its dataset's own file, if there is one."""
-    if not published:
-        return question
-    if question.key not in published:
-        raise InputError(f"the official file has no question {question.key!r}; give the file of the run's split")
-    answers = published[question.key]
-    return replace(question, answers=answers.answers, kinds=answers.kinds)
 
 
 def run_scores(

@@ -29,7 +29,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, again where it was killed: the socket stays open, and connections wait in it."""
-        command = [sys.executable, "-m", "uvicorn", "cotrail.api.probes:application", "--factory"]
+        command = [sys.executable, "-m", "uvicorn", "cotrail.api.serving:application", "--factory"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--fd", str(self._socket.fileno())],

@@ -322,7 +322,11 @@ def test_programs_that_the_account_cannot_reach_are_copied(
         shutil.copytree(folder, hidden / folder.name)
     state.chmod(0o755)
     monkeypatch.setattr(postgres, "STATE", state)
-    monkeypatch.setattr(postgres, "package_folder", lambda *_, **__: hidden / postgres.PACKAGE)
+
+    def folder_of(name: str, *, extra: str) -> Path:
+        return hidden / name if name == postgres.PACKAGE else package_folder(name, extra=extra)
+
+    monkeypatch.setattr(postgres, "package_folder", folder_of)
     home = new_home()
     stack = open_stack(home)
     copied = f"{state}/postgresql-{version(postgres.PACKAGE)}/"

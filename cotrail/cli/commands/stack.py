@@ -292,7 +292,7 @@ def serve(
     own = settings()  # what can't be used is refused before anything is said
     configured()
     options: dict[str, Any] = {
-        "app": "cotrail.api.probes:application",
+        "app": "cotrail.api.serving:application",
         "factory": True,
         "http": "cotrail.api.probes:Patient",
         "host": own.api_host,

@@ -34,8 +34,8 @@ ENGINES: dict[str, IndexEngine | BuiltInEngine] = {
     engine.name: engine
     for engine in (
         BuiltInEngine("tantivy", "cotrail.engines.retrieval.tantivy", "TANTIVY"),
-        BuiltInEngine("elasticsearch", "cotrail.engines.retrieval.elasticsearch.index", "ELASTICSEARCH"),
-        BuiltInEngine("opensearch", "cotrail.engines.retrieval.elasticsearch.index", "OPENSEARCH"),
+        BuiltInEngine("elasticsearch", "cotrail.engines.retrieval.elasticsearch.store", "ELASTICSEARCH"),
+        BuiltInEngine("opensearch", "cotrail.engines.retrieval.elasticsearch.store", "OPENSEARCH"),
     )
 }
 """Every engine by its name."""

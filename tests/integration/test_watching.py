@@ -17,7 +17,7 @@ from tests.integration.recorded import OPEN, PLAIN
 SHORT = """
 import cotrail.models.schema.database, cotrail.models.queries.traces
 cotrail.models.schema.database.IDLE_SECONDS = 0.2
-cotrail.models.queries.traces.CHUNK = 1
+cotrail.models.queries.traces.CHUNK_QUESTIONS = 1
 from cotrail.cli.main import main
 main()
 """

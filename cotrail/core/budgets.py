@@ -1,6 +1,6 @@
 """Budgets: how much a question and a run may take. At one of these limits a question ends by what was found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import reduce
 from typing import Annotated
@@ -45,6 +45,16 @@ class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
                 return name
         return ""
 
+    def __str__(self) -> str:
+        """The limits as people read them, as `1 step, 0.5 US dollars`; empty where there is none."""
+        amounts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return ", ".join(f"{amount:,} {_unit(name, amount)}" for name, amount in amounts.items() if amount is not None)
+
+
+def _unit(name: str, amount: float) -> str:
+    unit = "US dollars" if name == "money" else name
+    return unit.removesuffix("s") if amount == 1 else unit
+
 
 NO_BUDGET = Budget()
 
@@ -54,6 +64,12 @@ class Budgets(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     question: Budget = NO_BUDGET
     run: Budget = NO_BUDGET
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Those that limit something, by their names."""
+        for name, budget in (("budget of each question", self.question), ("budget of the run", self.run)):
+            if limits := str(budget):
+                yield name, limits
 
     def room(self, recorded: int) -> int | None:
         """How many steps a question may take beside those recorded, and at least its first; None for no limit."""

@@ -219,3 +219,12 @@ def test_a_run_s_limit_is_named_as_such() -> None:
 def test_a_budget_is_checked(given: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(given, Budget)
+
+
+def test_budgets_are_shown_with_their_units() -> None:
+    budgets = Budgets(question=Budget(steps=1, seconds=2.5), run=Budget(tokens=20_000, money=1))
+    assert dict(budgets.named()) == {
+        "budget of each question": "1 step, 2.5 seconds",
+        "budget of the run": "20,000 tokens, 1 US dollar",
+    }
+    assert dict(Budgets().named()) == {}

@@ -139,7 +139,10 @@ def _judge(label: str, record: RunRecord, run_id: str, recorded: list[RecordedJu
 def _judgement(recorded: RecordedJudgement, run_id: str) -> Judgement | None:
     if recorded.details is None:
         return None
-    judgement = msgspec.convert(recorded.details, Judgement)
+    try:
+        judgement = msgspec.convert(recorded.details, Judgement)
+    except msgspec.ValidationError:  # of another form than here, which `SystemSpec.details_in` takes for none too
+        return None
     return seen_by(judgement, recorded.runs.index(run_id)) if len(recorded.runs) > 1 else judgement
 
 

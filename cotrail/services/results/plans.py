@@ -15,7 +15,6 @@ from cotrail.common.structs import shortened
 from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import OWN_FIELDS
-from cotrail.core.budgets import Budget
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.plans.plan import (
     ComparedRun,
@@ -211,13 +210,6 @@ def _system(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _limits(plan: Plan) -> Iterator[tuple[str, str]]:
-    for of, budget in (("question", plan.budgets.question), ("run", plan.budgets.run)):
-        if limits := _amounts(budget):
-            yield f"budget of {'each question' if of == 'question' else 'the run'}", limits
+    yield from plan.budgets.named()
     if plan.until:
         yield "until", plan.until
-
-
-def _amounts(budget: Budget) -> str:
-    amounts = ((name, getattr(budget, name)) for name in budget.__struct_fields__)
-    return ", ".join(f"{amount:,} {name}" for name, amount in amounts if amount is not None)

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
+import msgspec
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, moment
 from cotrail.common.structs import dotted, shortened
 from cotrail.core.binding import FURTHER_CORPUS
+from cotrail.core.budgets import Budgets
 from cotrail.core.edits import read_edited
 from cotrail.core.money import described
 from cotrail.core.ports.retriever import Source
@@ -70,11 +72,7 @@ def _costs(record: RunRecord) -> Iterator[tuple[str, str]]:
     """The prices of a run's language models, its budgets and its rule."""
     for role, price in read_prices(record.provenance).items():
         yield f"price of the {role.replace('_', ' ')}", "not known" if price is None else described(price)
-    for of, budget in record.provenance.get(BUDGETS, {}).items():
-        yield (
-            f"budget of {'each question' if of == 'question' else 'the run'}",
-            ", ".join(f"{amount:,} {'US dollars' if name == 'money' else name}" for name, amount in budget.items()),
-        )
+    yield from msgspec.convert(record.provenance.get(BUDGETS, {}), Budgets).named()
     if rule := rule_of(record.provenance):
         yield "stops asking questions at", str(rule)
 

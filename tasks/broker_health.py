@@ -1,4 +1,4 @@
-"""Health of the broker: whether Redis takes messages and keeps them, and what it says of itself."""
+"""Health of the broker: whether Redis takes messages and keeps them; the roll call of workers over it."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The Celery app as every process configures it: workers, maintenance and Flower.
+"""The Celery app as every process configures it, and the memory allocator of its process.
 
 Every setting has its reason in docs/operations.md. The worker's own side is `cotrail.workers.app`.
 """

@@ -1,4 +1,4 @@
-"""Middleware: who asks, under which id, in the name of which project.
+"""Middleware: who asks, under which id, in the name of which project; guards, by the scopes of operations.
 
 A request says so by a token (`Authorization: Bearer`), or by the cookie of a person who signed in. The account that
 runs the server needs none on the machine itself, where only that reaches it, and no proxy is between the two

@@ -1,4 +1,4 @@
-"""The description of the service as an OpenAPI document; `python -m cotrail.api.published` prints it.
+"""The description of the service as an OpenAPI document, in its version and the former one.
 
 There are two: OpenAPI 3.2 describes each event of streams; 3.1, which generators of clients read, only that they come.
 

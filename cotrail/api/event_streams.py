@@ -1,4 +1,4 @@
-"""Records that come as they are made, as long as the one who asked may see them."""
+"""Answers as server-sent events: records as they are made, while the one who asked may see them."""
 
 import asyncio
 import signal

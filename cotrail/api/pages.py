@@ -1,4 +1,4 @@
-"""Routes of the viewer's pages, of its actions, and of the files that pages refer to."""
+"""Routes of the viewer's pages and actions, their requests, and the files that pages refer to."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

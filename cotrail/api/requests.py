@@ -1,4 +1,4 @@
-"""What requests ask for: the arguments of an operation, read from the path, the query and the body.
+"""Arguments of an operation, read from a request, and what it answers with, as JSON or as a stream.
 
 All are compared with the types of the operation's parameters, so that refusals have the words of the command line.
 """

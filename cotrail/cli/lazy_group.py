@@ -1,4 +1,4 @@
-"""A group of commands, each of which is imported when it is carried out.
+"""A group of commands, each of which is imported when it is carried out; the nearest where one is misspelt.
 
 `cotrail --help` imports none of them, and a command's own help only what its signature needs
 (`cotrail.cli.lazy_group`).

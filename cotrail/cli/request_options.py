@@ -1,4 +1,4 @@
-"""The options of a command that asks for a run, made from the fields of the request."""
+"""The options of commands: those that several share, and those of a run, made from the request's fields."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps

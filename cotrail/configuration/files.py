@@ -1,4 +1,4 @@
-"""The files of a service beside its settings: `service.toml`, by which people sign in, and `webhooks.toml`."""
+"""The files of a service beside its settings: how people sign in, webhooks, servers of others, the place of corpora."""
 
 import os
 import stat

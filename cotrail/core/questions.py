@@ -1,4 +1,4 @@
-"""A question of a dataset.
+"""Paragraphs, and the questions of a dataset that they answer.
 
 Kinds of questions, as their dataset names them: e.g. `{"type": "bridge", "level": "hard"}`.
 """

@@ -1,4 +1,4 @@
-"""The process's connections to the store, whose failures say what to do."""
+"""The process's connections to the store, whose failures say what to do; one for a reader of SQL."""
 
 import atexit
 from collections.abc import Iterator

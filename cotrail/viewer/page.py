@@ -1,4 +1,4 @@
-"""A page of the viewer: a function with the route under which it is shown, and what it answers.
+"""A page of the viewer: a function with its route, the links between pages, and the texts that forms send.
 
 Pages call operations (`cotrail.services.operations`), which decide what the caller may see and do. The service makes
 its routes from these records: a page's parameters stand in its path and its query, those of an action in a form.

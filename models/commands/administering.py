@@ -1,4 +1,4 @@
-"""Making, revoking and noting the use of tokens."""
+"""Changes that serve the service itself: tokens, projects, activities and jobs."""
 
 import secrets
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Retrying questions that failed or are blocked."""
+"""Questions that failed or are blocked are retried; those that a rule leaves over are ended."""
 
 import time
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Steps that are asked in batches, as the workers see them: they hand requests over, and take the answers later."""
+"""Steps that are asked in batches, as the workers see them, and turns of models that compute in a process."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Experiments: the plan that each was begun with, and its runs. Ids are as the connection's project calls them."""
+"""Experiments and jobs. Ids are as the connection's project calls them."""
 
 from collections.abc import Sequence
 from datetime import datetime

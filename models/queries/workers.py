@@ -1,4 +1,4 @@
-"""What workers have under way, and which maintenance processes there are."""
+"""What workers have under way, at which pace, and which maintenance processes there are."""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Budgets of runs and questions: what their steps took, by the record, and which questions that ends."""
+"""Budgets of runs and questions, and causes that block a run: what keeps a run from asking on."""
 
 import socket
 from collections import defaultdict

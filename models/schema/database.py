@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL."""
+"""Connections to PostgreSQL, and what its refusals mean."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The local stack's PostgreSQL: one cluster, reachable only over a Unix socket."""
+"""The local stack's PostgreSQL and Redis, reachable only over Unix sockets."""
 
 import errno
 import fcntl

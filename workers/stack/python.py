@@ -1,4 +1,4 @@
-"""The local stack's Python processes: workers, maintenance, the service and Flower."""
+"""The local stack's Python processes, and the programs and packages that it needs from wheels."""
 
 import hashlib
 import os

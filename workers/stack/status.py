@@ -1,4 +1,4 @@
-"""The state of the local stack's services, as `cotrail stack` shows it."""
+"""The state of the local stack's services, as `cotrail stack` shows it, and signs that they live."""
 
 import enum
 import time

@@ -1,4 +1,4 @@
-"""`cotrail project`: teams' own parts of the service."""
+"""`cotrail project` and `cotrail token`: who may use the service, and how much of it."""
 
 import re
 from typing import Annotated, Any
@@ -173,7 +173,7 @@ _LIFETIME = re.compile(r"(\d+)(h|d)?")
 _DAYS = {"h": 1 / 24, "d": 1.0}
 
 
-@token.command("create_token")
+@token.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.", show_default=False)],
     *,
@@ -213,7 +213,7 @@ def list_tokens(*, json: Json = False) -> None:
     elif listed:
         print_rows(console(), TOKEN_COLUMNS, [_token_row(each) for each in listed])
     else:
-        console().print("No tokens yet. `cotrail token create_token NAME --scope read` makes one.")
+        console().print("No tokens yet. `cotrail token create NAME --scope read` makes one.")
 
 
 @token.command("revoke")

@@ -1,4 +1,4 @@
-"""`cotrail annotate`: a person marks sentences that aren't true, or labels the causes of wrong answers."""
+"""`cotrail annotate` and `cotrail label`: what people say of sentences, answers and their causes."""
 
 import getpass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`cotrail pause`, `resume`, `retry`, `prioritize`, `budget` and `cancel`."""
+"""`cotrail pause`, `resume`, `retry`, `prioritize`, `budget`, `cancel`, `watch` and `prune`."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`cotrail corpora`: the indexed corpora, and their removal."""
+"""`cotrail index` and `cotrail corpora`: corpora are indexed, listed and removed."""
 
 import sys
 from collections.abc import Callable, Iterator

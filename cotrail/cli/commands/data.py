@@ -1,4 +1,4 @@
-"""`cotrail data`: builds the datasets' corpora from their published files, and draws questions."""
+"""`cotrail data` and `cotrail datasets`: corpora of published files, draws of questions, and what can be read."""
 
 import time
 from collections.abc import Callable, Iterator

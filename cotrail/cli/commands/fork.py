@@ -1,4 +1,4 @@
-"""`cotrail fork`: a new run from what another one has recorded."""
+"""`cotrail fork`, `repeat` and `replay`: runs that begin from what another one has recorded."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any

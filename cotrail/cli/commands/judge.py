@@ -1,4 +1,4 @@
-"""`cotrail judge`: has language models grade the answers of a run."""
+"""`cotrail judge` and `cotrail verdicts`: language models grade the answers of a run."""
 
 from collections.abc import Sequence
 from pathlib import Path

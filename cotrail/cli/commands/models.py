@@ -1,4 +1,4 @@
-"""`cotrail models`: the models that there are."""
+"""`cotrail models` and `cotrail systems`: what can be run."""
 
 from pathlib import Path
 from typing import Annotated, Any

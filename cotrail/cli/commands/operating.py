@@ -1,4 +1,4 @@
-"""`cotrail logs`: what a process of the local stack wrote."""
+"""What an operator asks for: `cotrail logs`, `doctor`, `jobs`, `migrate` and `sql`."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`cotrail trace`: one question, step by step."""
+"""What a run found: `cotrail trace`, `report`, `export` and `view`."""
 
 import shutil
 import sys

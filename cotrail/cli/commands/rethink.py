@@ -1,4 +1,4 @@
-"""`cotrail rethink`: final predictions from recorded chains, without a model."""
+"""`cotrail rethink` and `cotrail rethinking`: final predictions from recorded chains, and their published rules."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`cotrail score`: a run's scores."""
+"""`cotrail score` and `cotrail plan`: a run's scores, and what was planned of them."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`cotrail up`, `cotrail down` and `cotrail stack`: the local stack."""
+"""The processes: `cotrail up`, `down` and `stack` for all of them, `worker`, `serve` and `flower` for one."""
 
 import os
 from collections.abc import Iterator

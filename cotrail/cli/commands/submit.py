@@ -1,4 +1,4 @@
-"""`cotrail submit`: puts a run into the queue."""
+"""`cotrail submit` and `cotrail ask`: a run, or one question, is put into the queue."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Tables of what `cotrail doctor` found, and of the workers."""
+"""Tables of what `cotrail doctor` found, of the workers and of the local stack."""
 
 import time
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Output of the command line: text wrapped to the terminal, and JSON for programs.
+"""Output of the command line: wrapped text, columns, JSON for programs; signals that end it.
 
 All output goes through here, so that no control character in a model's or a file's text reaches the terminal
 (`cotrail.common.printable_text`).

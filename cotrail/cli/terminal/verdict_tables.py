@@ -1,4 +1,4 @@
-"""Scores, verdicts of judges and their calibration, in tables."""
+"""Tables of scores, of repeats, and of judges' verdicts and their calibration."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Comparing sentences by embeddings."""
+"""Comparing sentences: by embeddings, and by a cross-encoder's rating."""
 
 from operator import itemgetter
 

@@ -1,4 +1,4 @@
-"""Judging whether a sentence follows from a paragraph (natural language inference)."""
+"""Reading a paragraph: whether a sentence follows from it, and what of it answers a question."""
 
 import msgspec
 from msgspec import Struct

@@ -1,4 +1,4 @@
-"""Searching a corpus."""
+"""Finding paragraphs: by a search, by a title, and in a knowledge source."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""HotpotQA's corpus: the dump of Wikipedia's abstracts, a folder of `wiki_*.bz2` with a paragraph a line."""
+"""HotpotQA's corpus: the dump of Wikipedia's abstracts, and bounded reading of a stream of JSON lines."""
 
 import bz2
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs."""
+"""HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs, and its records."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

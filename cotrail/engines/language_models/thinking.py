@@ -1,4 +1,4 @@
-"""How a model thinks before it writes its text, as its table in `models.toml` says."""
+"""How a model thinks before it writes its text, as its table says, and segments of prompts as text."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Which system to take: the cheapest one that is shown to be about as good as any other.
+"""Which system to take: the cheapest one that is shown to be about as good as any other; costs and Pareto front.
 
 That no difference is shown says little with few questions, so it recommends nothing. A system is about as good as any
 other where it is at most `MARGIN` behind each of them with all that the intervals leave open: a test of non-inferiority

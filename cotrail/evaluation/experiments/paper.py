@@ -1,4 +1,4 @@
-"""A paper's experiments as one record: its file, the grid of its runs, and its tables and figures of their results."""
+"""A paper's experiments as one record: its file and inputs, the grid of its runs, its tables and figures."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial, reduce

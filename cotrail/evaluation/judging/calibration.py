@@ -1,4 +1,4 @@
-"""Calibration of a judge: its verdicts beside people's labels.
+"""Calibration of a judge: people's labels, and its verdicts compared with them.
 
 Precision and recall are of the verdict that the rubric scores 1, in short "right": what share of the answers that the
 judge calls right are, and what share of the right ones it calls so.

@@ -1,4 +1,4 @@
-"""The metrics of a question's answer."""
+"""The metrics of a question's answer, and those of its paragraphs and their ranking."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Confidence intervals of mean scores: where the mean over all such questions probably lies.
+"""Where a mean over all such questions probably lies: intervals, and sequences that hold at every stop.
 
 Scores have a worst and a best possible value, and their intervals take no more than that for known
 (`cotrail.evaluation.metrics.bounded_means`): Clopper and Pearson's where every question has one of the two, otherwise

@@ -1,4 +1,4 @@
-"""The plan of a run: everything that decides what it asks and how it will be judged, known at its submission.
+"""The plan of a run: what decides what it asks and how it is judged, sealed at submission, and deviations from it.
 
 Stating hypothesis, measure and analysis before the data are seen is what separates a test from a search among results
 (Nosek et al. 2018, The preregistration revolution).

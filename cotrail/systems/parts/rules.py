@@ -1,4 +1,4 @@
-"""Named sets of rules: where the authors' released code departs from the paper (docs/deviations.md)."""
+"""Named sets of rules: where the authors' released code departs from the paper; and the most that a system asks for."""
 
 from collections.abc import Mapping
 from types import TracebackType

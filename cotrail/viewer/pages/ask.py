@@ -1,4 +1,4 @@
-"""A question that is asked alone: its form, and those that were asked before."""
+"""Questions that are asked alone, and steps that are tried again in another way."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any

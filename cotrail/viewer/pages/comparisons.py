@@ -1,4 +1,4 @@
-"""Comparisons of runs: which is better, on which questions, and two runs side by side on one of them."""
+"""Comparisons of runs, two runs side by side on a question, and what judges say."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""A run: how it stands, and its questions by how they came out."""
+"""A run: how it stands, its questions by how they came out, and what people do with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""Workers and queues: who works on what, how fast, and what waits for what."""
+"""Workers and queues, what a diagnosis finds, and audits of the record."""
 
 from collections.abc import Iterator
 from typing import Annotated

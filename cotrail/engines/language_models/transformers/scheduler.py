@@ -1,4 +1,4 @@
-"""Scheduler: the thread in which a model runs, and the interface of the runner that it drives."""
+"""Scheduler: the thread in which a model runs, the runner's interface, and its slots of cached prefixes."""
 
 from bisect import bisect_left
 from collections import deque

@@ -1,4 +1,4 @@
-"""Results of a comparison's runs, as its tables need them."""
+"""A comparison's runs: which are selected, and their results as its tables need them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

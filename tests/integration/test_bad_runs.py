@@ -33,8 +33,6 @@ KNOWN = "`cotrail runs` lists them"
         ("trace plain 1 --prompt 99", "question 1 has no step 99; its steps are 0 to "),
         ("trace plain 1 --prompt x", "--prompt must be a whole number, e.g. 4, not 'x'"),
         ("audit prompt abc", "a step is named by RUN QUESTION STEP, or by its id alone"),
-        ("score plain --dataset squad", "leave it out or correct it"),
-        ("score plain --official nope", "say with --dataset which it is"),
         ("export plain --format csv", "--format can't be 'csv'; there are: jsonl, "),
         ("export plain -o no/x", "no/x can't be written (No such file or directory); choose another --output"),
         ("audit export plain -o no/x", "no/x can't be written (No such file or directory); choose another --output"),

@@ -71,7 +71,7 @@ def test_exact_match_and_f1_are_of_the_span_that_an_answer_states(
     assert (metrics["answer_em"], metrics["answer_f1"], metrics["cover_em"]) == (0.5, 0.625, 1)
     page = tmp_path / "page.html"
     assert cotrail("report", run, "--html", page).exit_code == 0
-    assert "EM 100.0 % · cover EM 100.0 % · F1 100.0 %" in page.read_text()
+    assert "EM 100.0\u00a0% · cover EM 100.0\u00a0% · F1 100.0\u00a0%" in page.read_text()
     predicted = [json.loads(line)["predicted_answer"] for line in _exported(cotrail, run)]
     assert predicted == ["Ada", "She built it. So the answer is Ada."]
 

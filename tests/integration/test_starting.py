@@ -1,6 +1,7 @@
 """Stacks that start where it is slow or crowded: all come up, each with ports of its own."""
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -16,7 +17,7 @@ from cotrail.workers.stack.stack import Stack
 from cotrail.workers.stack.status import State
 from cotrail.workers.stack.web import read_access, read_address
 from tests.clusters import lay_cluster
-from tests.faults.stacked import COTRAIL, ROOT, Cotrail, environment_of, stacked
+from tests.faults.stacked import ROOT, Cotrail, environment_of, stacked
 from tests.homes import SCRIPTED, answering, home_of
 
 TEN_TIMES = """
@@ -27,6 +28,15 @@ signal.signal(signal.SIGPROF, lambda *_: time.sleep(0.09))
 signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
 """
 """A `sitecustomize.py`: after each hundredth of a second that a process has computed, it does nothing for nine."""
+
+
+EVERY_SECOND = """
+from cotrail.cli.terminal import diagnosis
+diagnosis.LINE_SECONDS = 1
+from cotrail.cli.main import main
+main()
+"""
+"""The command line, which says each second what it waits for: a fast machine starts ten times slower within 30."""
 
 
 def works(home: Path) -> bool:
@@ -94,7 +104,8 @@ def test_a_stack_whose_processes_take_ten_times_as_long_comes_up_and_shows_what_
     (tmp_path / "sitecustomize.py").write_text(TEN_TIMES)
     home, _ = new_stack(PYTHONPATH=str(tmp_path))
     environment = environment_of(home, {"PYTHONPATH": str(tmp_path)})
-    up = subprocess.run([*COTRAIL, "up"], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", EVERY_SECOND, "up"]
+    up = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert up.returncode == 0, up.stderr
     assert " is starting, for " in up.stderr
     assert works(home)

@@ -131,11 +131,6 @@ _gold = msgspec.json.Decoder(tuple[GoldParagraph, ...])
 _pinned = msgspec.json.Decoder(GoldParagraph)
 
 
-def read_outcomes(connection: Connection, run_id: str) -> Iterator[Outcome]:
-    """Yield all questions of a run in their order."""
-    yield from outcomes_of(connection, read_question_ids(connection, run_id))
-
-
 def outcomes_of(connection: Connection, ids: Sequence[int]) -> Iterator[Outcome]:
     """Yield the questions of these ids, a chunk of them after the other, in each by position."""
     paragraphs = ParagraphCache(MOST_CACHED)

@@ -18,9 +18,10 @@ from cotrail.evaluation.metrics.question_scores import KindedScores
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.claims import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.queries.outcomes import read_outcomes
+from cotrail.models.queries.outcomes import outcomes_of
 from cotrail.models.queries.runs import read_run
 from cotrail.models.queries.traces import read_questions
+from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import runs
 from cotrail.services.runs import scores as module
@@ -64,7 +65,8 @@ def by_traces(connection: Connection, run: str) -> dict[str, KindedScores]:
 def test_of_all_that_may_happen_to_a_question_it_is_the_same(store: Engine) -> None:
     with store.connect() as connection:
         for run in connection.execute(select(runs.c.id)).scalars().all():
-            outcomes, traced = list(read_outcomes(connection, run)), list(read_questions(connection, run))
+            outcomes = list(outcomes_of(connection, read_question_ids(connection, run)))
+            traced = list(read_questions(connection, run))
             assert len(outcomes) == len(traced) > 0
             for outcome, whole in zip(outcomes, traced, strict=True):
                 told = {name: getattr(outcome, name) for name in FIELDS}

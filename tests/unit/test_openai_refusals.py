@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
-from cotrail.engines.language_models.served.refusals import OMISSIBLE, Reported, message_in, reported_in, step_error
+from cotrail.engines.language_models.served.refusals import OMISSIBLE, Reported, reported_in, step_error
 from cotrail.errors import (
     BlockedError,
     BusyError,
@@ -209,13 +209,13 @@ def test_without_a_key_the_field_that_names_one_is_pointed_at() -> None:
     ],
 )
 def test_the_message_of_an_answer_is_found(content: object, message: str) -> None:
-    assert message_in(json.dumps(content).encode()) == message
+    assert reported_in(json.dumps(content).encode()).message == message
 
 
 @given(st.binary())
 def test_an_answer_of_any_bytes_has_a_message(body: bytes) -> None:
-    assert message_in(body + b"?")
-    assert message_in(b" ") == "nothing further"
+    assert reported_in(body + b"?").message
+    assert reported_in(b" ").message == "nothing further"
 
 
 def test_every_field_that_can_be_left_out_is_known_to_be_refused() -> None:

@@ -119,12 +119,6 @@ def _is_same(answer: str, spans: Sequence[str]) -> bool:
     )
 
 
-def _is_his(name: Sequence[str], wanted: Sequence[str], scene: Scene) -> bool:
-    """Return whether a name of the paragraphs is that of the person who is wanted, or its last part."""
-    known = {*name} <= {*wanted} or scene.is_called(" ".join(wanted), " ".join(name))
-    return name[-1] == wanted[-1] and known
-
-
 def _named(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in HARMLESS]
 

@@ -279,11 +279,6 @@ def status_meant(kind: str) -> int:
     return _STATUSES.get(kind, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def message_in(body: bytes) -> str:
-    """The error message in a response, in OpenAI's form or another."""
-    return reported_in(body).message
-
-
 def reported_in(body: bytes) -> Reported:
     """What an error response says, in OpenAI's form or another."""
     try:

@@ -88,6 +88,13 @@ COMMANDS = (
     Entry(STACK, "project", "access:project", "Make, list and change projects of the service."),
     Entry(
         STACK,
+        "start",
+        "start:start",
+        "Try three systems on your own documents and questions, and say which is better and how sure that is.",
+        here=PROCESSES,
+    ),
+    Entry(
+        STACK,
         "demo",
         "demo:demo",
         "Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.",

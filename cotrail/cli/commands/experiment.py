@@ -95,7 +95,7 @@ def _show_progress(job: Job, show: Callable[[ExperimentProgress], None]) -> None
 
 
 def _close(name: str, progress: ExperimentProgress, *, json: bool) -> int:
-    """Prints the outcome and the tables of the experiment; returns the exit code."""
+    """Prints the outcome of the experiment and its first table; returns the exit code."""
     stuck = [runs.show_run(run) for run in progress.stuck]
     results = experiment_reports.report_experiment(name)
     if json:
@@ -103,7 +103,10 @@ def _close(name: str, progress: ExperimentProgress, *, json: bool) -> int:
     else:
         screen = console()
         screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
-        print_report(results.summary, results.sheets, screen)
+        print_report(results.summary, results.sheets[:1], screen)
+        if len(results.sheets) > 1:
+            screen.print()
+            screen.print(f"`cotrail experiment report {name}` has all tables.", style="dim", soft_wrap=True)
         for run in stuck:
             screen.print()
             screen.print(heading(stuck_line(run)))
@@ -129,7 +132,7 @@ def report(
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Write report.html, report.md and the figures (SVG, PNG) here.",
+            help="Write report.html, report.md and the figures (SVG, PNG) here, instead of printing the tables.",
             show_default=False,
         ),
     ] = None,
@@ -148,7 +151,7 @@ def report(
     results = experiment_reports.report_experiment(name)
     if json:
         print_json({"experiment": results.experiment, **_told(results)})
-    else:
+    elif output is None:
         print_report(results.summary, results.sheets, console())
     if output is not None:
         _write(results.experiment, output, runs=runs)

@@ -28,7 +28,7 @@ from cotrail.engines.language_models.catalogue import (
     unknown_model,
 )
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.providers import price_of, provided
+from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays
 from cotrail.engines.optional_packages import check_library
 from cotrail.engines.registry import CATALOGUES
@@ -254,6 +254,34 @@ def ask_model(name: str, tell: Callable[[str], None]) -> AskedModel:
         spent=spent,
         notes=notes,
     )
+
+
+def check_model(name: str) -> None:
+    """Check that a model can be asked: its files are there, or its server answers a small request.
+
+    Raises InputError, which says what to do, UnknownNameError, and NotInstalledError where a package is missing.
+    """
+    path = settings().catalogue_path
+    table = served_table(path, name)
+    if table is None:
+        [found] = [each for each in describe_models(name) if each.kind == LANGUAGE_MODEL]
+        if not found.is_there:
+            raise InputError(f"the model {name} can't be asked: {found.problem}")
+        return
+    server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **table})
+    _key(name, server)
+    table, _ = _completed(path, name, table, server)
+
+    from cotrail.engines.language_models.served.probing.learning import check_answers
+
+    check_answers(name, _endpoint(_server(path, name, table)))
+
+
+def keyed_providers() -> tuple[str, ...]:
+    """Return the providers whose key is in the environment."""
+    servers = {name: make_server(Path(), name, provider.of(UNNAMED)) for name, provider in PROVIDERS.items()}
+    variables = {name: server.key_variable for name, server in servers.items()}
+    return tuple(name for name, variable in variables.items() if variable and key_in(variable))
 
 
 def in_words(requests: int, spent: Spent) -> str:

@@ -197,6 +197,17 @@ def learn(name: str, endpoint: Endpoint, apis: Sequence[Api], tell: Callable[[st
     )
 
 
+def check_answers(name: str, endpoint: Endpoint) -> None:
+    """Send a model one small request, as its table says; raises InputError where it isn't answered."""
+    request = GenerationRequest(asked(endpoint, QUESTION), "chain", _room(endpoint, TOKENS))
+    outcome = Probe(name, lambda _: None).ask("whether it answers", endpoint, request)
+    if outcome.result is None:
+        raise InputError(
+            f"{endpoint.url} doesn't answer as {name}: {outcome.why}; `cotrail models {name} --ask` finds out what it "
+            "takes"
+        )
+
+
 def apis_to_try(endpoint: Endpoint, *, named: bool) -> tuple[Api, ...]:
     """The APIs that may be at an address; named: whether the table names its API, which is then tried first."""
     if endpoint.api == "gemini":

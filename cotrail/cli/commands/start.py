@@ -1,0 +1,295 @@
+"""`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import tomli_w
+import typer
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.request_options import refuse_elsewhere
+from cotrail.cli.terminal.output import console, write_text
+from cotrail.cli.terminal.pasting import pasteable
+from cotrail.configuration.settings import settings
+from cotrail.core.questions import Paragraph
+from cotrail.data.datasets.loading import load_questions
+from cotrail.errors import InputError
+from cotrail.services.library.models import check_model, keyed_providers
+
+BUNDLED = "sample"
+"""Stands for the documents, and for the questions, of `cotrail sample`."""
+
+QUESTION_COUNT = 20
+"""The largest number of questions that are asked without --limit."""
+
+RETRIEVAL_COUNT = 4
+"""The number of paragraphs of each search: prompts stay short enough for small models."""
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What is to be tried.
+
+    drawn: how many of the questions are drawn, all by default. folder: where its files are kept.
+    """
+
+    name: str
+    documents: Path
+    questions: Path
+    model: str
+    drawn: int | None
+    folder: Path
+
+    @property
+    def experiment(self) -> Path:
+        """The experiment file."""
+        return self.folder / "experiment.toml"
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The commands that carry it out, in their order."""
+        return (
+            ("index", str(self.documents), "--name", self.name),
+            ("up",),
+            ("experiment", "run", str(self.experiment)),
+            ("experiment", "report", self.name, "--output", str(self.folder / "report")),
+        )
+
+
+def start(
+    documents: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DOCUMENTS",
+            help="A folder or a file of documents, as `cotrail index` takes them, or `sample`.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    questions: Annotated[
+        str | None,
+        typer.Option(
+            "--questions",
+            metavar="FILE",
+            help="Questions with their answers, as `cotrail submit --dataset jsonl` takes them; `sample` for the "
+            "sample's. Without it you are asked for them.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="NAME", help="A model of `cotrail models`, or PROVIDER/MODEL with its key set."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Ask N questions, drawn where there are more.")
+    ] = QUESTION_COUNT,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="What corpus and experiment are called; as the documents unless said."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Where its files go; cotrail-NAME here unless said."),
+    ] = None,
+) -> None:
+    """Try three systems on your own documents and questions, and say which is better and how sure that is.
+
+    IRCoT is compared with a single search and with no search at all. On a terminal you are asked for what isn't given.
+    Each command that it runs is shown, so that the next time you can type it, and the experiment file is kept. What is
+    interrupted continues where it was when you start it again.
+
+    Example: `cotrail start notes/ --questions questions.jsonl --model openai/gpt-5.1`
+    """
+    refuse_elsewhere("`cotrail start`")
+    screen = console()
+    where = documents or _asked(screen, "Documents", "a folder or a file, or `sample`", "DOCUMENTS", BUNDLED)
+    found, called = _documents(where), name or _name_of(where)
+    kept = folder or Path(f"cotrail-{called}")
+    given = questions or (BUNDLED if where == BUNDLED else None)
+    chosen = model or _choose_model(screen)
+    check_model(chosen)
+    screen.print(f"{chosen} answers.", style="dim", soft_wrap=True)
+    _make(kept)
+    file, size = _questions(screen, given, kept)
+    task = Task(
+        name=called,
+        documents=found,
+        questions=file,
+        model=chosen,
+        drawn=limit if limit < size else None,
+        folder=kept,
+    )
+    _write_experiment(screen, task)
+    _run_commands(screen, task)
+    _print_what_next(screen, task)
+
+
+def _documents(where: str) -> Path:
+    path = SAMPLE / "corpus.jsonl" if where == BUNDLED else Path(where)
+    if not path.exists():
+        raise InputError(f"there is no {path}; name a folder or a file of documents, or `sample`")
+    return path
+
+
+def _name_of(where: str) -> str:
+    """A name of corpora and experiments that resembles the documents'."""
+    stem = where if where == BUNDLED else Path(where).resolve().name.partition(".")[0]
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40] or "mine"
+
+
+def _asked(screen: Console, what: str, meaning: str, option: str, default: str | None = None) -> str:
+    """What a person types; InputError where nobody is there to be asked."""
+    if not sys.stdin.isatty():
+        raise InputError(f"no {what.lower()} given: name {meaning} as {option}")
+    screen.print(f"{what}: {meaning}", style="bold", soft_wrap=True)
+    return str(typer.prompt(" ", default=default, prompt_suffix=">")).strip()
+
+
+def _choose_model(screen: Console) -> str:
+    if not sys.stdin.isatty():
+        return settings().model
+    found = ", ".join(f"{each}/MODEL" for each in keyed_providers())
+    hint = f"keys are set for {found}" if found else "no key of a provider is set"
+    return _asked(screen, "Model", f"a name of `cotrail models`; {hint}", "--model", settings().model)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} can't be made ({error.strerror}); name another with --folder") from error
+
+
+# The questions: a file, or what a person types.
+
+
+def _questions(screen: Console, given: str | None, folder: Path) -> tuple[Path, int]:
+    """The file of questions, and how many there are."""
+    path = _question_file(screen, given, folder)
+    loaded = load_questions("jsonl", path, _any_paragraphs)
+    if not any(question.answers for question in loaded):
+        raise InputError(
+            f"no question of {path} has an answer, so nothing could be scored; add answers to some, or ask a single "
+            "question with `cotrail ask`"
+        )
+    return path, len(loaded)
+
+
+def _any_paragraphs(ids: Sequence[str]) -> dict[str, Paragraph]:
+    """Stands for the corpus, which is indexed later; `cotrail experiment run` looks the paragraphs up."""
+    return {each: Paragraph(id=each, title="", text=each) for each in ids}
+
+
+def _question_file(screen: Console, given: str | None, folder: Path) -> Path:
+    if given == BUNDLED:
+        return SAMPLE / "questions.jsonl"
+    if given is not None:
+        return Path(given)
+    path = folder / "questions.jsonl"
+    if path.exists():
+        screen.print(f"The questions are those of {path}.", soft_wrap=True)
+        return path
+    lines = list(_typed(screen))
+    if not lines:
+        raise InputError("there is no question; name a file of them with --questions")
+    write_text(path, "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines), "name another --folder")
+    return path
+
+
+def _typed(screen: Console) -> Iterator[dict[str, Any]]:
+    """Questions as a person types them, until an empty one; without an answer where that is empty."""
+    if not sys.stdin.isatty():
+        raise InputError("no questions given: name a file of questions with their answers as --questions")
+    screen.print("Questions: one a line, each with its answer; an empty question ends the list", style="bold")
+    number = 0
+    while text := typer.prompt(" question", default="", show_default=False).strip():
+        number += 1
+        answer = typer.prompt(" answer  ", default="", show_default=False).strip()
+        yield {"id": f"q{number}", "question": text, "answers": [answer] if answer else []}
+
+
+# The experiment, and the commands that carry it out.
+
+
+def _write_experiment(screen: Console, task: Task) -> None:
+    text = tomli_w.dumps(_experiment(task))
+    if task.experiment.exists() and task.experiment.read_text("utf-8") != text:
+        raise InputError(
+            f"{task.experiment} is of another start; name another folder with --folder and another --name, or remove it"
+        )
+    shots = task.folder / "demonstrations.txt"
+    if not shots.exists():
+        write_text(shots, (SAMPLE / "demonstrations.txt").read_text("utf-8"), "name another --folder")
+    write_text(task.experiment, text, "name another --folder")
+    screen.print(f"Kept in {task.folder}: the experiment, and the demonstrations that prompts show.", soft_wrap=True)
+
+
+def _experiment(task: Task) -> dict[str, Any]:
+    """The experiment file's keys, paths relative to it where they are below its folder."""
+    searching = {"retrieval_count": RETRIEVAL_COUNT}
+    return {
+        "protocol": "compare",
+        "name": task.name,
+        "models": [task.model],
+        "systems": [
+            {"system": "no-retrieval", "run": {"reader": "direct"}},
+            {"system": "one-step", "run": {"reader": "direct", **searching}},
+            {"system": "ircot", "run": {"reader": "direct", **searching}},
+        ],
+        "datasets": {
+            task.name: {
+                "format": "jsonl",
+                "questions": _seen_from(task.folder, task.questions),
+                "corpus": task.name,
+                "demonstrations": "demonstrations.txt",
+                **({"test_questions": task.drawn} if task.drawn else {}),
+            }
+        },
+    }
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    absolute = path.resolve()
+    return str(absolute.relative_to(folder.resolve())) if absolute.is_relative_to(folder.resolve()) else str(absolute)
+
+
+def _run_commands(screen: Console, task: Task) -> None:
+    """Run the commands one after the other; ends with the exit code of one that fails."""
+    for words in task.commands:
+        screen.print()
+        screen.print(Text(f"$ {pasteable(*words)}", style="bold cyan"), soft_wrap=True)
+        sys.stdout.flush()
+        code = subprocess.run([sys.executable, "-m", "cotrail.cli.main", *words], check=False).returncode
+        if code:
+            screen.print(
+                f"That ended with {code}. What is done is kept; `{_again()}` continues from there.",
+                style="yellow",
+                soft_wrap=True,
+            )
+            raise typer.Exit(code)
+
+
+def _again() -> str:
+    return shlex.join(["cotrail", *sys.argv[1:]])
+
+
+def _print_what_next(screen: Console, task: Task) -> None:
+    page = (task.folder / "report" / "report.html").absolute()
+    screen.print()
+    screen.print(f"The tables as a page: {page}", soft_wrap=True)
+    screen.print(f"The experiment, to change and run again: {task.experiment.absolute()}", soft_wrap=True)
+    screen.print("To see why an answer came out, and to stop what runs:")
+    for words in (("view",), ("down",)):
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)

@@ -1,0 +1,174 @@
+"""`cotrail start` as a newcomer calls it: own documents, own questions and a model become a table and a page."""
+
+import json
+import os
+import pty
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from cotrail.configuration.settings import Settings
+from cotrail.workers.stack.stack import Stack
+from tests.integration.test_demo import COTRAIL, read_until
+
+MODELS = """
+[models.scripted]
+engine = "scripted"
+path = "script.json"
+
+[models.away]
+engine = "openai"
+url = "http://127.0.0.1:9/v1"
+model = "away"
+context = 4096
+"""
+DOCUMENTS = {
+    "lighthouse.md": "# Sollen lighthouse\n\nThe Sollen lighthouse was built in 1871 by Marit Aune.\n",
+    "aune.md": "# Marit Aune\n\nMarit Aune was an engineer born in Tarrow.\n",
+}
+QUESTION = "Where was the engineer of the Sollen lighthouse born?"
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """The folder of a user who has documents, and a model that knows one answer."""
+    with tempfile.TemporaryDirectory(prefix="cs-") as made:
+        kept = Path(made, ".local", "share", "cotrail")
+        kept.mkdir(parents=True)
+        script = {"name": "writer", "questions": {}, "default": {"answer": "Tarrow"}}
+        (kept / "script.json").write_text(json.dumps(script))
+        (kept / "models.toml").write_text(MODELS)
+        notes = Path(made, "Notes of mine")
+        notes.mkdir()
+        for name, text in DOCUMENTS.items():
+            (notes / name).write_text(text)
+        yield Path(made)
+        Stack(Settings(home=kept, database_url=None, broker_url=None)).remove()
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {"HOME": str(home), "PATH": os.environ["PATH"], **more}
+
+
+def start(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [COTRAIL, "start", *words],
+        env=environment(home, **more),
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_three_options_lead_to_a_table_and_a_page_and_each_command_is_shown(home: Path) -> None:
+    (home / "questions.jsonl").write_text(
+        json.dumps({"id": "q1", "question": QUESTION, "answers": ["Tarrow"], "gold": ["aune.md#1"]}) + "\n"
+    )
+    done = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "scripted")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = home / "cotrail-notes-of-mine"
+    shown = [line.partition("cotrail ")[2] for line in done.stdout.splitlines() if line.startswith("$ ")]
+    assert shown == [
+        "index 'Notes of mine' --name notes-of-mine",
+        "up",
+        "experiment run cotrail-notes-of-mine/experiment.toml",
+        "experiment report notes-of-mine --output cotrail-notes-of-mine/report",
+    ]
+    assert "Which to take" in done.stdout
+    assert "notes-of-mine/scripted/ircot" in done.stdout
+    assert (folder / "report" / "report.html").is_file()
+    kept = tomllib.loads((folder / "experiment.toml").read_text())
+    assert [each["system"] for each in kept["systems"]] == ["no-retrieval", "one-step", "ircot"]
+
+    again = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "scripted")
+    assert again.returncode == 0, again.stdout + again.stderr
+    other = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "smollm2-135m")
+    assert other.returncode == 2
+    assert "is of another start" in other.stderr
+
+
+def test_on_a_terminal_it_asks_for_what_is_not_given(home: Path) -> None:
+    terminal, inside = pty.openpty()
+    command = [COTRAIL, "start", "--folder", "typed", "--name", "typed"]
+    with subprocess.Popen(
+        command, env=environment(home, TERM="xterm"), cwd=home, stdin=inside, stdout=inside, stderr=inside
+    ) as asking:
+        os.close(inside)
+        for wanted, answer in (
+            ("Documents: a folder or a file", "Notes of mine"),
+            ("Model: a name of", "scripted"),
+            ("question", QUESTION),
+            ("answer", "Tarrow"),
+            ("question", ""),
+        ):
+            read_until(terminal, wanted)
+            os.write(terminal, f"{answer}\n".encode())
+        written = read_until(terminal, "")
+    os.close(terminal)
+    assert asking.returncode == 0, written
+    [line] = (home / "typed" / "questions.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"id": "q1", "question": QUESTION, "answers": ["Tarrow"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no documents given: name a folder or a file, or `sample` as DOCUMENTS"),
+        (("Notes of mine",), "no questions given"),
+        (("nowhere",), "there is no nowhere"),
+        (("sample", "--model", "gpt"), "there is no model 'gpt'"),
+        (("sample", "--model", "away"), "127.0.0.1:9"),
+        (("sample", "--model", "openai/gpt-5.1"), "OPENAI_API_KEY holds none"),
+        (("Notes of mine", "--questions", "open.jsonl"), "has an answer, so nothing could be scored"),
+        (("sample", "--folder", "questions.jsonl/x"), "can't be made"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_started(home: Path, words: tuple[str, ...], said: str) -> None:
+    (home / "open.jsonl").write_text(json.dumps({"id": "q1", "question": QUESTION}) + "\n")
+    (home / "questions.jsonl").touch()
+    refused = start(home, *words, COTRAIL_MODEL="scripted")
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "$ " not in refused.stdout
+
+
+def test_a_served_model_is_sent_one_request_before_anything_else(home: Path) -> None:
+    received: list[str] = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer({"data": [{"id": "mine"}]})
+
+        def do_POST(self) -> None:
+            received.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(401)
+            self.end_headers()
+            self.wfile.write(b'{"error": {"message": "no such key"}}')
+
+        def answer(self, content: Mapping[str, object]) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        models = home / ".local" / "share" / "cotrail" / "models.toml"
+        table = f'\n[models.keyless]\nengine = "openai"\nurl = "http://127.0.0.1:{server.server_port}/v1"\n'
+        models.write_text(f'{MODELS}{table}model = "mine"\ncontext = 4096\napi = "chat"\n')
+        refused = start(home, "sample", "--model", "keyless")
+        server.shutdown()
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert "no such key" in refused.stderr
+    assert received.count("/v1/chat/completions") == 1
+    assert "$ " not in refused.stdout

@@ -96,7 +96,7 @@ def test_three_options_lead_to_a_table_and_a_page_and_each_command_is_shown(home
 
 def test_on_a_terminal_it_asks_for_what_is_not_given(home: Path) -> None:
     terminal, inside = pty.openpty()
-    command = [COTRAIL, "start", "--folder", "typed", "--name", "typed"]
+    command = [str(COTRAIL), "start", "--folder", "typed", "--name", "typed"]
     with subprocess.Popen(
         command, env=environment(home, TERM="xterm"), cwd=home, stdin=inside, stdout=inside, stderr=inside
     ) as asking:

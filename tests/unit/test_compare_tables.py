@@ -19,7 +19,7 @@ from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.ircot.published import published as ircot_published
 from cotrail.evaluation.experiments.ircot.reported import ircot
-from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.experiments.sources import (
     Method,

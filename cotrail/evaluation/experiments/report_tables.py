@@ -196,16 +196,6 @@ def merged_rows(
     return list(rows.values())
 
 
-def published_row(where: str, label: str, model: str, /, **values: float) -> TableRow:
-    """A row that a paper prints there."""
-    return TableRow(values={"label": label, "model": model, **values}, published=where)
-
-
-def published_percents(where: str, label: str, model: str, /, **percents: float) -> TableRow:
-    """The same of shares that the paper prints in percent."""
-    return published_row(where, label, model, **{name: round(value / 100, 4) for name, value in percents.items()})
-
-
 def beside(
     name: str,
     title: str,
@@ -221,7 +211,7 @@ def beside(
     scores = {column.name for column in columns} - {"label", "model"}
     theirs = [row for row in published if row.values.keys() & scores]
     order = {row.values["label"]: place for place, row in reversed(list(enumerate(theirs)))}
-    rows = sorted((*own, *theirs), key=lambda row: order.get(row.values["label"], 0))
+    rows = sorted((*own, *theirs), key=lambda row: order.get(row.values.get("label"), 0))
     return listing(name, title, columns, rows, notes=notes) if own else None
 
 
@@ -310,3 +300,8 @@ def completeness(runs: Sequence[bool]) -> str:
     """How many runs have an answer to every question, in words; runs: whether each has."""
     missing = runs.count(False)
     return f"{count(missing, 'run')} with questions that have no answer (yet)" if missing else "all answered"
+
+
+def summary_of(answered: Sequence[bool], *about: str) -> str:
+    """How many runs there are and have an answer to every question, and what else there is to say."""
+    return " ".join((f"{count(len(answered), 'run')}; {completeness(answered)}.", *about))

@@ -1,7 +1,7 @@
 """Reader of published figures: what was measured how, and which of cotrail's systems each row is of."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.report_tables import TableRow
+from cotrail.data.datasets.registry import DATASETS
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Unit, beside
 
 FOLDER = Path(__file__).parent / "published"
 
@@ -18,6 +19,9 @@ OTHERS = "others"
 
 SHARED = ("backbone", "corpus", "k", "questions", "points")
 """What a table has from its source, and a row from its table, unless it says otherwise."""
+
+OWN = ("said", "model", "layouts")
+"""What a file has for the paper's own experiments."""
 
 Measure = Literal["score", "misled"]
 """What a figure is: a mean score, or the share of right answers that retrieval made wrong."""
@@ -97,6 +101,11 @@ def fact(said: Stated, dataset: str) -> str:
     return said if isinstance(said, str) else said.get(dataset, said.get(OTHERS, ""))
 
 
+def dataset_title(dataset: str) -> str:
+    """The dataset's title, or the name that a file gives it."""
+    return DATASETS[dataset].title if dataset in DATASETS else dataset
+
+
 def table_rows(table: PublishedTable, model: str, places: Mapping[str, str] | None = None) -> tuple[TableRow, ...]:
     """Its rows with a column for each dataset; places: other names of these columns."""
     return tuple(
@@ -111,9 +120,9 @@ def table_rows(table: PublishedTable, model: str, places: Mapping[str, str] | No
 @cache
 def source(name: str) -> Source:
     """The source of that name, which is its file's in this folder."""
-    raw = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    raw = _read(name)
     tables = [_table(raw, table) for table in raw["tables"]]
-    return msgspec.convert({**_without_shared(raw), "name": name, "tables": tables}, Source)
+    return msgspec.convert({**_without(raw, *SHARED, *OWN), "name": name, "tables": tables}, Source)
 
 
 def filed_sources() -> Iterator[Source]:
@@ -125,7 +134,7 @@ def _table(of: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """A table with what its rows have in common written out in each."""
     shared = {key: each[key] for each in (of, table) for key in SHARED if key in each}
     rows = [{"where": table["where"], **shared, **row} for row in table["rows"]]
-    return {**_without_shared(table), "rows": [{**row, "scores": _scores(row, table["datasets"])} for row in rows]}
+    return {**_without(table, *SHARED), "rows": [{**row, "scores": _scores(row, table["datasets"])} for row in rows]}
 
 
 def _scores(row: Mapping[str, Any], datasets: list[str]) -> dict[str, float]:
@@ -134,8 +143,12 @@ def _scores(row: Mapping[str, Any], datasets: list[str]) -> dict[str, float]:
     return {dataset: round(score / row.get("points", 100), 4) for dataset, score in scores.items()}
 
 
-def _without_shared(tree: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in tree.items() if key not in SHARED}
+def _without(tree: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in tree.items() if key not in keys}
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 def _has(tree: Any, part: Any) -> bool:
@@ -143,3 +156,60 @@ def _has(tree: Any, part: Any) -> bool:
     if isinstance(part, Mapping):
         return isinstance(tree, Mapping) and all(key in tree and _has(tree[key], part[key]) for key in part)
     return bool(tree == part)
+
+
+# Tables of a paper's own experiments: their columns and notes, and the rows that the paper prints.
+
+ACROSS = "*"
+"""The name of the column in whose place stand those that a table has by its own rows, such as one a dataset."""
+
+
+class Layout(Struct, frozen=True, kw_only=True):
+    """A table that own runs fill; rows: as the paper prints them, with shares from 0 to 1."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def filled(self, own: Sequence[TableRow], *notes: str, across: Sequence[Column] = ()) -> ReportTable | None:
+        """The table with own rows before the paper's of the same label; None without own rows.
+
+        notes: besides those that it always has. across: see `ACROSS`.
+        """
+        columns = [each for column in self.columns for each in (across if column.name == ACROSS else (column,))]
+        return beside(self.name, self.title, columns, own, self.rows, (*self.notes, *notes))
+
+
+class Printed(Struct, frozen=True, kw_only=True):
+    """What a paper prints; said: where its figures are from, in a sentence. layouts: its tables by name."""
+
+    said: str
+    layouts: Mapping[str, Layout]
+
+
+def printed(name: str, places: Mapping[str, str] | None = None) -> Printed:
+    """What the paper of that file prints; places: names of the columns of its datasets, where these are others."""
+    raw = _read(name)
+    layouts = [_layout(name, raw["model"], each, places) for each in raw["layouts"]]
+    return Printed(said=raw["said"], layouts={each.name: each for each in layouts})
+
+
+def _layout(of: str, model: str, layout: Mapping[str, Any], places: Mapping[str, str] | None) -> Layout:
+    columns = tuple(Column(*column) for column in layout["columns"])
+    units = {column.name: column.unit for column in columns}
+    raw_rows = ({"where": layout["where"], "model": model, **row} for row in layout.get("rows", ()))
+    rows = tuple(_printed_row(row, units) for row in raw_rows)
+    if "rows_of" in layout:
+        rows = table_rows(source(of).table(layout["rows_of"]), model, places)
+    notes = tuple(layout.get("notes", ()))
+    return Layout(name=layout["name"], title=layout["title"], columns=columns, rows=rows, notes=notes)
+
+
+def _printed_row(row: Mapping[str, Any], units: Mapping[str, Unit]) -> TableRow:
+    """A row with shares from 0 to 1, by the printed decimals."""
+    values = _without(row, "where")
+    percents = {name for name in values if units.get(name, units.get(ACROSS)) == "percent"}
+    shares = {name: round(values[name] / 100, 4) for name in percents}
+    return TableRow(values=values | shares, published=row["where"])

@@ -36,7 +36,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     experiment = experiment_of(record.plan["experiment"])
     results = read_results(connection, experiment, record.runs)
     with installed_with("reports"):
-        report: ExperimentReport = paper_of(experiment.protocol).report(results)
+        report: ExperimentReport = paper_of(experiment.protocol).reported(results)
     return replace(
         report,
         subject=_subject(record),

@@ -7,7 +7,8 @@ from cotrail.evaluation.experiments.compare.experiment import ComparedCell, Comp
 from cotrail.evaluation.experiments.compare.requests import ComparedInputs, request
 from cotrail.evaluation.experiments.compare.runs import ComparedRun, selected
 from cotrail.evaluation.experiments.compare.tables import report
-from cotrail.evaluation.experiments.paper import Paper, RecordedRun, at_once
+from cotrail.evaluation.experiments.paper import Paper, at_once
+from cotrail.evaluation.experiments.recorded import RecordedRun
 from cotrail.evaluation.metrics.question_scores import mean_scores
 from cotrail.evaluation.metrics.stop_rules import interval_of
 

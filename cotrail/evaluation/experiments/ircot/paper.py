@@ -10,7 +10,8 @@ from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
 from cotrail.evaluation.experiments.ircot.lines import is_answered
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.paper import Paper, RecordedQuestion, RecordedRun, RunKeys
+from cotrail.evaluation.experiments.paper import Paper, RunKeys
+from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
 from cotrail.evaluation.metrics.factual_errors import factual_errors, untrue
 from cotrail.systems.registry import SYSTEMS

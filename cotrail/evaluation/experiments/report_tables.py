@@ -196,25 +196,6 @@ def merged_rows(
     return list(rows.values())
 
 
-def beside(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    own: Sequence[TableRow],
-    published: Sequence[TableRow],
-    notes: Iterable[str] = (),
-) -> ReportTable | None:
-    """Put own rows before the paper's rows of the same `label`, in the paper's order; None without own rows.
-
-    Labels that the paper lacks come first; rows of the paper that have none of the values are left out.
-    """
-    scores = {column.name for column in columns} - {"label", "model"}
-    theirs = [row for row in published if row.values.keys() & scores]
-    order = {row.values["label"]: place for place, row in reversed(list(enumerate(theirs)))}
-    rows = sorted((*own, *theirs), key=lambda row: order.get(row.values.get("label"), 0))
-    return listing(name, title, columns, rows, notes=notes) if own else None
-
-
 def table_of(
     name: str, title: str, columns: Sequence[Column], rows: Sequence[TableRow], notes: Iterable[str]
 ) -> ReportTable:

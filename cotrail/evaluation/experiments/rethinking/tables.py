@@ -37,8 +37,8 @@ MethodRuns = Sequence[RethinkingRun]
 LabelledRuns = Sequence[tuple[str, RethinkingRun]]
 """Runs with the labels of their rows."""
 
-PAPER = printed("rethinking", places=TASK_OF)
-LAYOUTS = PAPER.layouts
+PRINTED = printed("rethinking", places=TASK_OF)
+LAYOUTS = PRINTED.layouts
 
 METHODS = {method.system: row.label for row in source("rethinking").table("methods").rows for method in row.methods}
 """The systems, in the order of table 1."""
@@ -82,7 +82,7 @@ def _report(summary: str, runs: MethodRuns, drawn: MethodRuns) -> ExperimentRepo
     """The tables of these runs; drawn: those that have a panel in the figure."""
     tables, plot = build_tables(runs), chains_chart(drawn)
     is_beside = any(row.published for table in tables for row in table.rows)
-    said = f"{summary} {PAPER.said}" if is_beside else summary
+    said = f"{summary} {PRINTED.said}" if is_beside else summary
     return ExperimentReport(summary=said, tables=tables, plots=(plot,) if plot else ())
 
 

@@ -27,8 +27,8 @@ from cotrail.evaluation.experiments.sources import dataset_title, printed
 
 SearChainRuns = Sequence[SearChainRun]
 
-PAPER = printed("searchain")
-LAYOUTS = PAPER.layouts
+PRINTED = printed("searchain")
+LAYOUTS = PRINTED.layouts
 
 WITHOUT_IR = "without-retrieval"
 
@@ -43,7 +43,7 @@ METHODS: Mapping[str, str] = {
 
 def report(runs: SearChainRuns) -> ExperimentReport:
     """The tables of Search-in-the-Chain."""
-    summary = summary_of([run.is_answered for run in runs], *LAYOUTS["runs"].notes, PAPER.said)
+    summary = summary_of([run.is_answered for run in runs], *LAYOUTS["runs"].notes, PRINTED.said)
     return ExperimentReport(summary=summary, tables=build_tables(runs))
 
 

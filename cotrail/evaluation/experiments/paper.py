@@ -114,15 +114,28 @@ class Inputs:
         limit: int | None,
         number: int | None,
     ) -> tuple[Question, ...]:
-        path, opened = self.folder / name, [self.corpus(corpus) for corpus in corpora]
-        lookup, own = partial(paragraphs_in, opened) if opened else None, self.folder / official if official else None
-        questions = load_questions(format_, path, lookup, own)[:limit]
+        questions = self._loaded(format_, name, corpora, official)[:limit]
         if unanswered := [question.id for question in questions if not question.answers]:
-            raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
+            raise InputError(
+                f"{self.folder / name}: the question {unanswered[0]!r} has no answer to compare with; add it"
+            )
         sample = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
-        if opened and self.locates_gold:
-            return located(sample, partial(titled_in, opened), snippets=form_of(format_, path).snippets)
-        return sample
+        return self._located(sample, format_, name, corpora) if self.locates_gold else sample
+
+    def _loaded(self, format_: str, name: str, corpora: Sequence[str], official: str | None) -> tuple[Question, ...]:
+        """All questions of a file; official: the dataset's own file, to complete processed ones."""
+        opened = list(map(self.corpus, corpora))
+        lookup, own = partial(paragraphs_in, opened) if opened else None, self.folder / official if official else None
+        return load_questions(format_, self.folder / name, lookup, own)
+
+    def _located(
+        self, questions: Sequence[Question], format_: str, name: str, corpora: Sequence[str]
+    ) -> tuple[Question, ...]:
+        """Questions of that file with their gold paragraphs as the corpora have them, if there are any."""
+        if not corpora:
+            return tuple(questions)
+        snippets = form_of(format_, self.folder / name).snippets
+        return located(questions, partial(titled_in, list(map(self.corpus, corpora))), snippets=snippets)
 
 
 class GoldAsPublished(Inputs):

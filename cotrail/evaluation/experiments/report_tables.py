@@ -1,13 +1,13 @@
 """Reports as values: charts, tables and whole reports, for a terminal, a file or a program to draw."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, share_interval
+from cotrail.evaluation.metrics.confidence_intervals import share_interval
 
 # Charts as values, for a program to draw: panels of bars or lines, with points out of 100.
 
@@ -26,7 +26,7 @@ class ChartPoint(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...] = ()
 
 
-def point_of(value: float, interval: "ConfidenceInterval | Interval | None", **fields: Any) -> ChartPoint:
+def point_of(value: float, interval: "Ends | None", **fields: Any) -> ChartPoint:
     """The point of a mean over questions, from 0 to 1, with its confidence interval where it has one."""
     low, high = (100 * interval.low, 100 * interval.high) if interval else (None, None)
     return ChartPoint(value=100 * value, low=low, high=high, **fields)
@@ -138,6 +138,23 @@ class Interval(Struct, frozen=True, kw_only=True):
 
     low: float
     high: float
+
+
+class Ends(Protocol):
+    """Any interval."""
+
+    @property
+    def low(self) -> float:
+        """Its lower end."""
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+
+
+def shown_interval(found: Ends | None) -> Interval | None:
+    """The ends of an interval, however it was computed."""
+    return Interval(low=found.low, high=found.high) if found else None
 
 
 Value = str | int | float | Mean | EMAndF1 | Share | Interval | None

@@ -16,12 +16,12 @@ from cotrail.evaluation.experiments.costs import PER_ASKED_NOTE, per_run, totals
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     ExperimentReport,
-    Interval,
     Mean,
     ReportTable,
     TableRow,
     Value,
     listing,
+    shown_interval,
     summary_of,
 )
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
@@ -93,7 +93,7 @@ def _means(run: ComparedRun) -> dict[str, Value]:
 
 
 def _mean(mean: float, interval: ConfidenceInterval | None) -> Mean:
-    return Mean(mean=mean, interval=Interval(low=interval.low, high=interval.high) if interval else None)
+    return Mean(mean=mean, interval=shown_interval(interval))
 
 
 def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
@@ -120,7 +120,7 @@ def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:
                 "repeats": len(runs),
                 "mean": score.mean,
                 "error": score.standard_error,
-                "interval": Interval(low=score.interval.low, high=score.interval.high) if score.interval else None,
+                "interval": shown_interval(score.interval),
                 "deviation": score.deviation,
                 "pass": score.pass_at[-1].mean if score.pass_at else None,
             }

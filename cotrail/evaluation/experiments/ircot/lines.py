@@ -19,13 +19,13 @@ from cotrail.evaluation.experiments.ircot.cells import (
 )
 from cotrail.evaluation.experiments.report_tables import (
     Column,
-    Interval,
     Mean,
     ReportTable,
     Share,
     TableRow,
     Value,
     merged_rows,
+    shown_interval,
 )
 from cotrail.evaluation.experiments.sources import Layout
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
@@ -62,7 +62,7 @@ def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean 
     answered = all(map(is_answered, runs))
     computed = interval_of(is_fixed=not any(run.unasked for run in runs))
     reached = computed(ALL_METRICS[metric], tuple(question_means(runs, metric, kind).values()))
-    interval = Interval(low=reached.low, high=reached.high) if reached else None
+    interval = shown_interval(reached)
     return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered, interval=interval)
 
 

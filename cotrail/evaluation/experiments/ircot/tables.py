@@ -37,10 +37,10 @@ from cotrail.evaluation.experiments.ircot.lines import (
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     EMAndF1,
-    Interval,
     ReportTable,
     TableRow,
     Value,
+    shown_interval,
 )
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
@@ -241,7 +241,7 @@ def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow 
         "metric": metric,
         "against": BASELINES[line.system],
         "difference": compared.mean,
-        "interval": Interval(low=compared.interval.low, high=compared.interval.high) if compared.interval else None,
+        "interval": shown_interval(compared.interval),
         "p_value": compared.corrected,
         "questions": len(shared),
     }

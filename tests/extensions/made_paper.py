@@ -7,14 +7,19 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.compare import paper
 from cotrail.evaluation.experiments.compare.experiment import CompareExperiment
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.report_tables import Column, ExperimentReport, TableRow, beside, published_percents
+from cotrail.evaluation.experiments.report_tables import Column, ExperimentReport, TableRow
+from cotrail.evaluation.experiments.sources import Layout
 
-PUBLISHED = (
-    published_percents("table 1", "Search once", "GPT-9", answer_f1=70.5),
-    published_percents("table 1", "By heart", "GPT-9", answer_f1=40.0),
-)
 METHODS = {"no-retrieval": "By heart", "one-step": "Search once"}
-COLUMNS = Column("label", "Method"), Column("model", "Model"), Column("answer_f1", "Answer F1", "percent")
+LAYOUT = Layout(
+    name="methods",
+    title="Methods (table 1)",
+    columns=(Column("label", "Method"), Column("model", "Model"), Column("answer_f1", "Answer F1", "percent")),
+    rows=(
+        TableRow(values={"label": "Search once", "model": "GPT-9", "answer_f1": 0.705}, published="table 1"),
+        TableRow(values={"label": "By heart", "model": "GPT-9", "answer_f1": 0.4}, published="table 1"),
+    ),
+)
 
 
 class MadeUpExperiment(CompareExperiment, frozen=True, kw_only=True, tag="made-up"):
@@ -35,7 +40,7 @@ def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
         )
         for run in runs
     ]
-    table = beside("methods", "Methods (table 1)", COLUMNS, own, PUBLISHED)
+    table = LAYOUT.filled(own)
     return ExperimentReport(summary="Invented.", tables=(table,) if table else ())
 
 

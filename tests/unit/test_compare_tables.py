@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 from cotrail.common.structs import merged
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell
-from cotrail.evaluation.experiments.compare.figures import own_figures
-from cotrail.evaluation.experiments.compare.paper import read_run
-from cotrail.evaluation.experiments.compare.published_tables import published_tables
-from cotrail.evaluation.experiments.compare.runs import ComparedRun
+from cotrail.evaluation.experiments.compare.paper import PAPER
+from cotrail.evaluation.experiments.compare.published_tables import own_figures, published_tables
+from cotrail.evaluation.experiments.compare.runs import ComparedRun, read_run
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
-from cotrail.evaluation.experiments.ircot.published import published as ircot_published
-from cotrail.evaluation.experiments.ircot.reported import ircot
-from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, ircot, printed_means
+from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.experiments.sources import (
     Method,
@@ -85,7 +83,7 @@ def rows(table: ReportTable, label: str) -> list[TableRow]:
 
 
 def test_without_runs_there_is_nothing_to_show() -> None:
-    assert report([]).tables == ()
+    assert PAPER.reported([]).tables == ()
 
 
 def test_scores_have_what_a_run_is_and_what_ended_its_questions() -> None:
@@ -286,9 +284,7 @@ def test_names_of_tables_are_their_own() -> None:
 
 def test_ircots_rows_are_those_of_its_own_protocol() -> None:
     values = [row.scores for table in ircot().tables for row in table.rows]
-    assert values == [
-        {dataset: mean for dataset, (mean, _) in row.scores.items()} for row in ircot_published().answer_f1
-    ]
+    assert values == [printed_means(row) for name in ("readers", "without_reader") for row in LAYOUTS[name].rows]
     reading: dict[str, Any] = {"reading": {"reader": "cot"}}
     figures = own_figures(ircot().tables[0], [run("ircot", "+", corpus="c", **reading)])
     assert [figure.label for figure in figures] == ["IRCoT, CoT"]

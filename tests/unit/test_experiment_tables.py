@@ -11,10 +11,10 @@ from rich.console import Console
 from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.comparison.differences import anytime_interval, difference_interval
 from cotrail.evaluation.experiments.costs import Work, cost
-from cotrail.evaluation.experiments.ircot.cells import CellResult, in_order, names_in, parameters
+from cotrail.evaluation.experiments.ircot.cells import NAMES, CellResult, in_order, names_in, parameters
 from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
+from cotrail.evaluation.experiments.ircot.paper import PAPER
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
-from cotrail.evaluation.experiments.ircot.published import published
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.experiments.report_tables import (
     Column,
@@ -372,7 +372,7 @@ def test_markdown_has_as_many_cells_in_every_row_and_takes_no_mark_for_its_own()
 
 
 def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
-    results = [made(line(dataset=name, model="a-model-with-quite-a-long-name"), [0.5]) for name in published().datasets]
+    results = [made(line(dataset=name, model="a-model-with-quite-a-long-name"), [0.5]) for name in NAMES.datasets]
     stream = io.StringIO()
     report = ircot_report(results)
     print_report(report.summary, tuple(map(sheet, report.tables)), Console(file=stream, width=60, markup=False))
@@ -383,7 +383,7 @@ def test_where_the_output_is_no_terminal_no_number_is_cut() -> None:
 
 def test_without_results_it_is_said() -> None:
     stream = io.StringIO()
-    print_report(ircot_report([]).summary, (), Console(file=stream))
+    print_report(PAPER.reported([]).summary, (), Console(file=stream))
     assert "No run" in stream.getvalue()
 
 
@@ -406,7 +406,7 @@ def test_a_models_name_tells_its_size(model: str, billions: float | None) -> Non
     assert parameters(model) == billions
 
 
-@given(st.lists(st.sampled_from([*published().datasets, *published().subsets, "mine", "other", "hotpotqa→musique"])))
+@given(st.lists(st.sampled_from([*NAMES.datasets, *NAMES.subsets, "mine", "other", "hotpotqa→musique"])))
 def test_places_are_put_in_one_order(names: list[str]) -> None:
     ordered = in_order(names)
     assert sorted(ordered) == sorted(set(names))

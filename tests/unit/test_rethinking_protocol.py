@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from cotrail.evaluation.experiments.ircot.cells import SYSTEMS as NAMED_BY_IRCOT
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment
 from cotrail.evaluation.experiments.registry import experiment_of
-from cotrail.evaluation.experiments.rethinking.experiment import (
+from cotrail.evaluation.experiments.rethinking.paper import (
     SETTINGS,
     RethinkingExperiment,
     TableNumber,
     TaskFiles,
     trials,
 )
-from cotrail.evaluation.experiments.rethinking.published import METHODS
-from cotrail.evaluation.experiments.searchain.published import SEARCHAIN
+from cotrail.evaluation.experiments.rethinking.tables import METHODS
+from cotrail.evaluation.experiments.searchain.tables import METHODS as NAMED_BY_SEARCHAIN
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.cases import each_case
@@ -99,7 +99,7 @@ def test_only_strategyqa_has_facts_of_its_annotators() -> None:
 
 def test_the_tables_name_systems_as_their_specs_do() -> None:
     titles = {spec.name: spec.title for spec in SYSTEMS}
-    named = NAMED_BY_IRCOT | METHODS | {"searchain": SEARCHAIN}
+    named = NAMED_BY_IRCOT | METHODS | {"searchain": NAMED_BY_SEARCHAIN[""]}
     assert [(name, title) for name, title in titles.items() if name in named] == list(named.items())
 
 

@@ -12,7 +12,7 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError
-from cotrail.evaluation.experiments.rethinking.experiment import RethinkingTrial
+from cotrail.evaluation.experiments.rethinking.paper import RethinkingTrial
 from cotrail.services.runs.conducting import Schedule
 from cotrail.services.runs.experiments import read_experiment_file
 from tests.cases import each_case

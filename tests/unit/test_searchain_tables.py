@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from cotrail.core.prompts import Prompt, Written, assistant, user
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
-from cotrail.evaluation.experiments.searchain import published
-from cotrail.evaluation.experiments.searchain.experiment import Variation
 from cotrail.evaluation.experiments.searchain.runs import (
     Citations,
     Effect,
@@ -27,7 +25,7 @@ from cotrail.evaluation.experiments.searchain.runs import (
     sources,
     words_of,
 )
-from cotrail.evaluation.experiments.searchain.tables import build_tables
+from cotrail.evaluation.experiments.searchain.tables import LAYOUTS, build_tables
 from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree
@@ -62,7 +60,7 @@ ALONE = (
 
 
 def run(
-    questions: Sequence[Searched], variation: Variation = "", *, dataset: str = "hotpotqa", overlap: bool = False
+    questions: Sequence[Searched], variation: str = "", *, dataset: str = "hotpotqa", overlap: bool = False
 ) -> SearChainRun:
     return SearChainRun(
         id=f"{dataset}/{variation}",
@@ -242,10 +240,10 @@ def test_efficiency_stands_beside_both_of_the_papers_versions() -> None:
 @pytest.mark.parametrize(
     ("number", "rows"),
     [
-        (1, published.PERFORMANCE),
-        (2, published.SOURCES),
-        (4, published.MISLED),
-        (5, published.STEPS),
+        (1, LAYOUTS["performance"].rows),
+        (2, LAYOUTS["sources"].rows),
+        (4, LAYOUTS["misled"].rows),
+        (5, LAYOUTS["steps"].rows),
     ],
 )
 def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows: tuple[TableRow, ...]) -> None:
@@ -258,9 +256,9 @@ def test_the_published_figures_are_those_of_the_papers_tables(number: int, rows:
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text isn't beside the repository")
 def test_tables_that_are_turned_or_have_whole_numbers_are_the_papers_too() -> None:
     columns = ("without", "helped_without", "helped_with")
-    rows: list[Mapping[str, Any]] = [row.values for row in published.EFFECT]
+    rows: list[Mapping[str, Any]] = [row.values for row in LAYOUTS["effect"].rows]
     assert [f"{100 * row[name]:.2f}" for name in columns for row in rows] == printed(3)
-    ours = [row.values for row in published.EFFICIENCY if row.published.startswith("table 6")]
+    ours = [row.values for row in LAYOUTS["efficiency"].rows if row.published.startswith("table 6")]
     assert [f"{row['rounds']:.2f}" for row in ours] == printed(6)
     assert [(row["read"], row["written"]) for row in ours] == [(401, 63), (1759, 155), (390, 189)]
 

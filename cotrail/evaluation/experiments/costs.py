@@ -143,6 +143,12 @@ def per_run(runs: Iterable[tuple[str, Cost | None, int]], note: str = PER_QUESTI
     return listing("costs", "What a question costs", columns, rows, notes=(note,))
 
 
+def spending(runs: Sequence[tuple[str, Cost | None, int]]) -> Iterator[ReportTable | None]:
+    """What a question of each run costs, as in `per_run`, and all of them together."""
+    yield per_run(runs)
+    yield totals({None: [each for _, each, _ in runs if each]})
+
+
 def totals(stages: Mapping[str | None, Sequence[Cost]]) -> ReportTable | None:
     """Total cost of the runs of each stage; None for the stage of a protocol that has one only."""
     rows = [row for stage, costs in stages.items() if costs for row in _stage_rows(stage, costs)]

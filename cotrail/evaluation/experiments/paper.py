@@ -12,18 +12,16 @@ from cotrail.core.budgets import NO_BUDGET, Budget
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.core.ports.retriever import Corpus
-from cotrail.core.prompts import Prompt
-from cotrail.core.questions import GoldParagraph, Paragraph, Question
+from cotrail.core.questions import Question
 from cotrail.core.repeats import Repeat
 from cotrail.data.corpora.paragraph_ids import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.sets import RELEASED, in_form, listed_set, read_demonstrations
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.evaluation.experiments.costs import Cost, QuestionCost
-from cotrail.evaluation.experiments.report_tables import ExperimentReport
+from cotrail.evaluation.experiments.recorded import RecordedRun
+from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport
 from cotrail.evaluation.metrics.corpus_coverage import located
-from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.spec import Needs
@@ -116,15 +114,28 @@ class Inputs:
         limit: int | None,
         number: int | None,
     ) -> tuple[Question, ...]:
-        path, opened = self.folder / name, [self.corpus(corpus) for corpus in corpora]
-        lookup, own = partial(paragraphs_in, opened) if opened else None, self.folder / official if official else None
-        questions = load_questions(format_, path, lookup, own)[:limit]
+        questions = self._loaded(format_, name, corpora, official)[:limit]
         if unanswered := [question.id for question in questions if not question.answers]:
-            raise InputError(f"{path}: the question {unanswered[0]!r} has no answer to compare with; add it")
+            raise InputError(
+                f"{self.folder / name}: the question {unanswered[0]!r} has no answer to compare with; add it"
+            )
         sample = questions if number is None else sample_questions(questions, 0, number, self.experiment.seed)[1]
-        if opened and self.locates_gold:
-            return located(sample, partial(titled_in, opened), snippets=form_of(format_, path).snippets)
-        return sample
+        return self._located(sample, format_, name, corpora) if self.locates_gold else sample
+
+    def _loaded(self, format_: str, name: str, corpora: Sequence[str], official: str | None) -> tuple[Question, ...]:
+        """All questions of a file; official: the dataset's own file, to complete processed ones."""
+        opened = list(map(self.corpus, corpora))
+        lookup, own = partial(paragraphs_in, opened) if opened else None, self.folder / official if official else None
+        return load_questions(format_, self.folder / name, lookup, own)
+
+    def _located(
+        self, questions: Sequence[Question], format_: str, name: str, corpora: Sequence[str]
+    ) -> tuple[Question, ...]:
+        """Questions of that file with their gold paragraphs as the corpora have them, if there are any."""
+        if not corpora:
+            return tuple(questions)
+        snippets = form_of(format_, self.folder / name).snippets
+        return located(questions, partial(titled_in, list(map(self.corpus, corpora))), snippets=snippets)
 
 
 class GoldAsPublished(Inputs):
@@ -145,6 +156,13 @@ ExperimentName = Annotated[
         examples=["main-results"],
     ),
 ]
+
+
+class DatasetFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A dataset of an experiment. questions: its file; format: of that, the dataset's name by default."""
+
+    questions: str
+    format: str | None = None
 
 
 class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="protocol"):
@@ -184,73 +202,6 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         later = unusual(self, "question_budget", "run_budget", "serving")
         shared |= {name: to_builtins(each) for name, each in later.items()}
         return {"system": system, **shared, "settings": reduce(merged, settings, self.settings.get(system, {})), **keys}
-
-
-# Runs as they are recorded, which a paper's results are read from.
-
-
-class ModelCall(Struct, frozen=True, kw_only=True):
-    """A finished call of a language model; prompt: as it was asked for, before it was cut to the model's context."""
-
-    prompt: Prompt
-    written: str
-
-
-class RecordedQuestion(Struct, frozen=True, kw_only=True):
-    """A question of a run as it stands.
-
-    answer: None if there is none (yet); scores: by the metrics of the run's dataset.
-    details: of the answer, in the type that the system names. chain: the sentences of its chain of thought, or of its
-        reader's; empty while it isn't finished.
-    paragraphs: all that its searches found, in their order.
-    cost: what its steps asked for so far. ended: whether it has an answer or failed.
-    asked: whether it has, or may yet; what was cancelled, or left over by a budget, is in no figure.
-    """
-
-    key: str
-    text: str
-    answers: tuple[str, ...]
-    answer: str | None
-    kinds: Mapping[str, str]
-    scores: QuestionScores
-    details: Struct | None = None
-    chain: tuple[str, ...] = ()
-    gold: tuple[GoldParagraph, ...] = ()
-    paragraphs: tuple[Paragraph, ...] = ()
-    cost: QuestionCost = QuestionCost()
-    ended: bool = True
-    asked: bool = True
-
-
-class RecordedRun(Struct, frozen=True, kw_only=True):
-    """A run as it stands.
-
-    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: the names of its
-        corpora; None if nothing is retrieved.
-    questions: read while they are iterated over, once; size: how many they are, of which `unasked` were cancelled or
-        left over by a budget.
-    calls: by the name of a kind of action, the calls of each question that has any, by its key.
-    annotations: the chains that people have marked. ends: the number of questions by what ended them.
-    until: the rule by which it stops asking questions, empty where it has none.
-    pins: the identities of the engines of further roles, and the revisions of knowledge sources; see `Binding`.
-    """
-
-    id: str
-    system: str
-    settings: Any
-    dataset: str
-    model: str
-    corpus: str | None
-    questions: Iterable[RecordedQuestion]
-    calls: Callable[[str], Iterable[tuple[str, Sequence[ModelCall]]]]
-    annotations: tuple[AnnotatedChain, ...]
-    finished: int
-    cost: Cost
-    size: int = 0
-    unasked: int = 0
-    until: str = ""
-    ends: Mapping[str, int] = {}
-    pins: Mapping[str, str] = {}
 
 
 # Runs of experiments: a grid of cells, in stages.
@@ -333,3 +284,7 @@ class Paper(Struct, Generic[E, C, R], frozen=True, kw_only=True):
     repeat: Callable[[E, C], Repeat | None] = lambda *_: None
     inputs: type[Inputs] = Inputs
     pinned: tuple[str, ...] = ("embedders", "entailers", "pins")
+
+    def reported(self, results: Sequence[R]) -> ExperimentReport:
+        """The tables and figures of these results; a summary alone where there are none yet."""
+        return self.report(results) if results else ExperimentReport(summary=NO_RESULTS, tables=())

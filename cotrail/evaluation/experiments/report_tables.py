@@ -1,13 +1,13 @@
 """Reports as values: charts, tables and whole reports, for a terminal, a file or a program to draw."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, share_interval
+from cotrail.evaluation.metrics.confidence_intervals import share_interval
 
 # Charts as values, for a program to draw: panels of bars or lines, with points out of 100.
 
@@ -26,7 +26,7 @@ class ChartPoint(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...] = ()
 
 
-def point_of(value: float, interval: "ConfidenceInterval | Interval | None", **fields: Any) -> ChartPoint:
+def point_of(value: float, interval: "Ends | None", **fields: Any) -> ChartPoint:
     """The point of a mean over questions, from 0 to 1, with its confidence interval where it has one."""
     low, high = (100 * interval.low, 100 * interval.high) if interval else (None, None)
     return ChartPoint(value=100 * value, low=low, high=high, **fields)
@@ -140,6 +140,23 @@ class Interval(Struct, frozen=True, kw_only=True):
     high: float
 
 
+class Ends(Protocol):
+    """Any interval."""
+
+    @property
+    def low(self) -> float:
+        """Its lower end."""
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+
+
+def shown_interval(found: Ends | None) -> Interval | None:
+    """The ends of an interval, however it was computed."""
+    return Interval(low=found.low, high=found.high) if found else None
+
+
 Value = str | int | float | Mean | EMAndF1 | Share | Interval | None
 
 
@@ -194,35 +211,6 @@ def merged_rows(
         row = rows.get(key, TableRow(values=labels))
         rows[key] = replace(row, values={**row.values, **values}, runs={**row.runs, **dict.fromkeys(values, runs)})
     return list(rows.values())
-
-
-def published_row(where: str, label: str, model: str, /, **values: float) -> TableRow:
-    """A row that a paper prints there."""
-    return TableRow(values={"label": label, "model": model, **values}, published=where)
-
-
-def published_percents(where: str, label: str, model: str, /, **percents: float) -> TableRow:
-    """The same of shares that the paper prints in percent."""
-    return published_row(where, label, model, **{name: round(value / 100, 4) for name, value in percents.items()})
-
-
-def beside(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    own: Sequence[TableRow],
-    published: Sequence[TableRow],
-    notes: Iterable[str] = (),
-) -> ReportTable | None:
-    """Put own rows before the paper's rows of the same `label`, in the paper's order; None without own rows.
-
-    Labels that the paper lacks come first; rows of the paper that have none of the values are left out.
-    """
-    scores = {column.name for column in columns} - {"label", "model"}
-    theirs = [row for row in published if row.values.keys() & scores]
-    order = {row.values["label"]: place for place, row in reversed(list(enumerate(theirs)))}
-    rows = sorted((*own, *theirs), key=lambda row: order.get(row.values["label"], 0))
-    return listing(name, title, columns, rows, notes=notes) if own else None
 
 
 def table_of(
@@ -310,3 +298,8 @@ def completeness(runs: Sequence[bool]) -> str:
     """How many runs have an answer to every question, in words; runs: whether each has."""
     missing = runs.count(False)
     return f"{count(missing, 'run')} with questions that have no answer (yet)" if missing else "all answered"
+
+
+def summary_of(answered: Sequence[bool], *about: str) -> str:
+    """How many runs there are and have an answer to every question, and what else there is to say."""
+    return " ".join((f"{count(len(answered), 'run')}; {completeness(answered)}.", *about))

@@ -3,9 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cotrail.common.humanize import percent
-from cotrail.evaluation.comparison.differences import POWER, Difference, DifferenceInterval
-from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, Unit, Value, listing
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
+from cotrail.evaluation.comparison.differences import POWER, Difference
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    ReportTable,
+    TableRow,
+    Unit,
+    Value,
+    listing,
+    shown_interval,
+)
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.results.comparison import ComparedRun, Comparison, Measure, RunCosts
 
@@ -58,7 +65,7 @@ def _scores(comparison: Comparison, run: ComparedRun) -> Iterator[tuple[str, Val
     for metric in comparison.metrics:
         score = run.scores[metric.name]
         yield metric.name, score.mean
-        yield f"{metric.name} interval", _interval(score.interval)
+        yield f"{metric.name} interval", shown_interval(score.interval)
 
 
 def _tabled(comparison: Comparison) -> Iterable[Sequence[MetricFacts]]:
@@ -130,7 +137,7 @@ def costs(comparison: Comparison) -> ReportTable | None:
                 "run": run.name,
                 "quality": run.scores[comparison.primary.name].mean,
                 **_costs(run.costs_per_question),
-                "interval": _interval(run.cost_intervals[measure]),
+                "interval": shown_interval(run.cost_intervals[measure]),
                 "total": run.costs.dollars,
                 "front": "on it" if front and run.id in front.front else None,
             }
@@ -190,7 +197,7 @@ def _pair(comparison: Comparison, first: str, second: str) -> dict[str, Value]:
 def _difference(difference: Difference) -> dict[str, Value]:
     return {
         "mean": difference.mean,
-        "interval": _interval(difference.interval),
+        "interval": shown_interval(difference.interval),
         "p": difference.test.p_value if difference.test else None,
         "corrected": difference.corrected,
         "verdict": _verdict(difference),
@@ -207,10 +214,6 @@ def _verdict(difference: Difference) -> str | None:
             return None
         case finding:
             return finding
-
-
-def _interval(interval: ConfidenceInterval | DifferenceInterval | None) -> Interval | None:
-    return Interval(low=interval.low, high=interval.high) if interval else None
 
 
 def _unit(metric: MetricFacts, of_scores: Unit) -> Unit:

@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from cotrail.common.humanize import moment
 from cotrail.engines.optional_packages import installed_with
-from cotrail.evaluation.experiments.ircot.published import published
+from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, NAMES, printed_means
 from cotrail.evaluation.experiments.registry import experiment_of, paper_of
-from cotrail.evaluation.experiments.report_tables import Chart, ReportedRun
+from cotrail.evaluation.experiments.report_tables import Chart, ReportedRun, TableRow
 from cotrail.evaluation.experiments.report_tables import ExperimentReport as ExperimentReport
 from cotrail.evaluation.experiments.rethinking.runs import read_run
 from cotrail.evaluation.experiments.rethinking.tables import comparison
@@ -36,7 +36,7 @@ def read_report(connection: Connection, name: str) -> ExperimentReport:
     experiment = experiment_of(record.plan["experiment"])
     results = read_results(connection, experiment, record.runs)
     with installed_with("reports"):
-        report: ExperimentReport = paper_of(experiment.protocol).report(results)
+        report: ExperimentReport = paper_of(experiment.protocol).reported(results)
     return replace(
         report,
         subject=_subject(record),
@@ -176,9 +176,12 @@ def read_answers(connection: Connection, run: str) -> list[SampleAnswer]:
 
 def published_models() -> list[PublishedModel]:
     """The models of IRCoT's paper (table 4), with the reader of which it reports the main results."""
-    paper = published()
+    rows = {str(row.values["model"]): row for row in LAYOUTS["readers"].rows if _is_main(row)}
     return [
-        PublishedModel(name=row.model, parameters=paper.parameters[row.model], answer_f1=row.scores["hotpotqa"][0])
-        for row in paper.answer_f1
-        if row.where == "table 4" and row.system == "ircot" and row.reader == paper.readers[row.model]
+        PublishedModel(name=model, parameters=NAMES.parameters[model], answer_f1=printed_means(row)["hotpotqa"])
+        for model, row in rows.items()
     ]
+
+
+def _is_main(row: TableRow) -> bool:
+    return (row.values["system"], row.values["reader"]) == ("ircot", NAMES.readers[str(row.values["model"])])

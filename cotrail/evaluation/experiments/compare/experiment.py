@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cotrail.common import nearest
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.repeats import Repeat, Times
-from cotrail.evaluation.experiments.paper import Experiment, ExperimentName, GridCell
+from cotrail.evaluation.experiments.paper import DatasetFiles, Experiment, ExperimentName, GridCell
 
 Corpora = str | tuple[str, ...]
 """The name of an indexed corpus, or of several that are searched together."""
@@ -18,19 +18,16 @@ RunFileKeys = dict[str, Any]
 """Keys of a run file."""
 
 
-class ComparedFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ComparedFiles(DatasetFiles, frozen=True, kw_only=True):
     """Location of a dataset's questions, and what is searched and shown for them.
 
-    corpus: name of the indexed corpus; corpora: of several. demonstrations: a file of these. format: of the question
-    file; the dataset's name by default. test_questions: number drawn from the file, by the experiment's seed; all by
-    default.
+    corpus: name of the indexed corpus; corpora: of several. demonstrations: a file of these.
+    test_questions: number drawn from the file, by the experiment's seed; all by default.
     """
 
-    questions: str
     corpus: str | None = None
     corpora: tuple[str, ...] = ()
     demonstrations: str | None = None
-    format: str | None = None
     test_questions: Positive | None = None
 
     def __post_init__(self) -> None:

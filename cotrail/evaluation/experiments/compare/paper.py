@@ -1,40 +1,126 @@
 """Free comparisons as a record, as papers are: any runs, and the published tables that they can fill."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import msgspec
 
-from cotrail.evaluation.comparison.differences import Reach
-from cotrail.evaluation.experiments.compare.experiment import ComparedCell, CompareExperiment, cells, repeat_of
-from cotrail.evaluation.experiments.compare.requests import ComparedInputs, request
-from cotrail.evaluation.experiments.compare.runs import ComparedRun, selected
+from cotrail.common import nearest
+from cotrail.common.structs import merged
+from cotrail.core.ports.roles import ROLES
+from cotrail.errors import InputError
+from cotrail.evaluation.experiments.compare.experiment import (
+    ComparedCell,
+    CompareExperiment,
+    RunFileKeys,
+    cells,
+    repeat_of,
+)
+from cotrail.evaluation.experiments.compare.runs import read_run
 from cotrail.evaluation.experiments.compare.tables import report
-from cotrail.evaluation.experiments.paper import Paper, RecordedRun, at_once
-from cotrail.evaluation.metrics.question_scores import mean_scores
-from cotrail.evaluation.metrics.stop_rules import interval_of
+from cotrail.evaluation.experiments.paper import Inputs, Paper, RunKeys, at_once, named_corpora
+from cotrail.systems.parts.prompting import SHORT, short_path
+from cotrail.systems.registry import find_system
+from cotrail.systems.spec import Needs
 
-# Reading a comparison's run from the record.
+CORPORA = frozenset(("corpus", "corpora"))
+"""Keys that name what is searched; a run has one of them."""
 
 
-def read_run(cell: ComparedCell, run: RecordedRun) -> ComparedRun:
-    """The results of a recorded run."""
-    questions = tuple(run.questions)
-    asked = {each.key: each.scores for each in questions if each.asked}
-    reach = Reach(ended={each.key: each.ended for each in questions}, until=run.until)
-    means = mean_scores([*asked.values()], interval_of(is_fixed=not (run.until or len(asked) < len(questions))))
-    return ComparedRun(
-        cell=cell,
-        system=run.system,
-        settings=msgspec.to_builtins(run.settings),
-        dataset=run.dataset,
-        corpus=run.corpus,
-        reach=reach,
-        answered={each.key: each.scores for each in questions if each.answer is not None},
-        scores=means.metrics,
-        intervals=means.intervals,
-        cost=run.cost,
-        ends=run.ends,
-        costs={each.key: each.cost for each in questions if each.asked},
-        asked=asked,
+class ComparedInputs(Inputs):
+    """Questions and demonstrations; gold paragraphs are those of the corpora that a run names, searched or not."""
+
+    def corpora(self) -> tuple[str, ...]:
+        """All corpora that the file names."""
+        named = (named_corpora(self.keys(cell)) for cell in cells(self.experiment))
+        return tuple(dict.fromkeys(name for names in named for name in names))
+
+
+def request(experiment: CompareExperiment, cell: ComparedCell) -> RunKeys:
+    """The request of a run: what the file says of fewer runs goes before what it says of more."""
+    files, system = experiment.datasets[cell.dataset], experiment.by_label[cell.method]
+    keys: RunFileKeys = experiment.request(
+        system.system,
+        dataset=files.format or cell.dataset,
+        questions=files.questions,
+        demonstrations=files.demonstrations,
+        model=cell.model,
+        temperature=experiment.temperature,
+        **({"corpora": files.corpora} if files.corpora else {"corpus": files.corpus}),
     )
+    for fewer in (experiment.run, _of_retriever(experiment, cell), system.run, _of_variation(experiment, cell)):
+        keys = _overruled(keys, fewer)
+    return {**keys, "seed": keys["seed"] + cell.repeat - 1} if cell.repeat > 1 else keys
+
+
+def _of_retriever(experiment: CompareExperiment, cell: ComparedCell) -> RunFileKeys:
+    """The keys of the run's retriever, without those that are short for a setting which its system doesn't have."""
+    if not cell.retriever:
+        return {}
+    retriever = experiment.retrievers[cell.retriever]
+    settings = msgspec.to_builtins(find_system(experiment.by_label[cell.method].system).settings())
+    had = {key: value for key, value in retriever.run.items() if key not in SHORT or short_path(key, settings)}
+    return had | retriever.corpus_of(cell.dataset)
+
+
+def _of_variation(experiment: CompareExperiment, cell: ComparedCell) -> RunFileKeys:
+    return {variation.name: variation.run for variation in experiment.variations}.get(cell.variation, {})
+
+
+def _overruled(keys: RunFileKeys, by: Mapping[str, Any]) -> RunFileKeys:
+    """Both, `by` winning; corpora that it names go in the place of others."""
+    kept = keys if CORPORA.isdisjoint(by) else {key: value for key, value in keys.items() if key not in CORPORA}
+    return merged(kept, by)
+
+
+# Which runs of a comparison there are, by what they need, and whether all that its file names is used.
+
+Named = tuple[str, str]
+"""A key, and what it names."""
+
+
+def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs]) -> Sequence[ComparedCell]:
+    """The runs that there are; a system that doesn't search runs once, and not with each retriever.
+
+    needs: of every run that there may be. Raises InputError for what is named and no run has a use for.
+    """
+    kept = [cell for cell, needed in needs.items() if _is_run(experiment, cell, needed)]
+    _check_settings(experiment)
+    if unused := sorted(experiment.retrievers.keys() - {cell.retriever for cell in kept}):
+        raise InputError(
+            f"no run searches by the retriever {unused[0]}; leave it out, or compare a system that searches"
+        )
+    named = dict.fromkeys(each for cell in needs for each in _named(request(experiment, cell)))
+    used = {each for cell in kept for each in _used(request(experiment, cell), needs[cell])}
+    for key, value in named:
+        if (key, value) not in used:
+            raise InputError(f"no run has a use for `{key}` {value}; leave it out, or compare a system that has")
+    return kept
+
+
+def _is_run(experiment: CompareExperiment, cell: ComparedCell, needs: Needs) -> bool:
+    return not experiment.retrievers_of(cell.dataset) or needs.corpus == bool(cell.retriever)
+
+
+def _check_settings(experiment: CompareExperiment) -> None:
+    systems = dict.fromkeys(system.system for system in experiment.compared)
+    if unused := sorted(experiment.settings.keys() - systems.keys()):
+        raise InputError(f"`settings`: {nearest.unknown('system', unused[0], systems)}")
+
+
+def _named(keys: RunKeys) -> Iterator[Named]:
+    """What a run's request names that only some systems use."""
+    yield from (("corpus", name) for name in named_corpora(keys))
+    yield from ((key, str(keys[key])) for key in ("demonstrations", "prompt") if keys.get(key))
+    engines = {**keys.get("engines", {}), **{role: keys[role] for role in ROLES if keys.get(role)}}
+    yield from ((role, str(name)) for role, name in engines.items())
+
+
+def _used(keys: RunKeys, needs: Needs) -> Iterator[Named]:
+    """Those that a run uses; a corpus is also where gold paragraphs are looked up."""
+    used = {"corpus": True, "demonstrations": bool(needs.forms), "prompt": bool(needs.words)}
+    used |= {role.name: True for role in needs.engines}
+    yield from ((key, value) for key, value in _named(keys) if used.get(key))
 
 
 PAPER = Paper(

@@ -1,21 +1,26 @@
 """Published tables with own runs of the same methods in them, and what differs between the rows."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cotrail.data.datasets.registry import DATASETS
-from cotrail.evaluation.experiments.compare.figures import OwnFigure, own_figures
+from msgspec import Struct
+
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
-from cotrail.evaluation.experiments.ircot.reported import ircot
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, beside
+from cotrail.evaluation.experiments.ircot.cells import ircot
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value
 from cotrail.evaluation.experiments.sources import (
+    Layout,
+    Measure,
     PublishedRow,
     PublishedTable,
     Source,
+    dataset_title,
     fact,
     filed_sources,
 )
 from cotrail.evaluation.metrics.registry import METRICS
+
+Runs = Sequence[ComparedRun]
 
 LABELS = (
     Column("label", "Method"),
@@ -36,7 +41,80 @@ DIFFERENCES = (
 )
 
 
-def published_tables(runs: Sequence[ComparedRun]) -> Iterator[ReportTable]:
+# Own figures of the kinds that are published: scores, and how often retrieval makes a right answer wrong.
+
+
+class OwnFigure(Struct, frozen=True, kw_only=True):
+    """A figure of a run, from 0 to 1; label: of the published row that it stands beside, or the system's name.
+
+    questions: which it is of, in words. without: the run without retrieval that it is compared with, if it is.
+    """
+
+    label: str
+    run: ComparedRun
+    value: float
+    questions: str
+    without: ComparedRun | None = None
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The names of the runs that it was computed from."""
+        return tuple(run.cell.name for run in (self.run, self.without) if run)
+
+
+def own_figures(table: PublishedTable, runs: Runs) -> tuple[OwnFigure, ...]:
+    """The figures of these runs that belong into a published table."""
+    return tuple(MEASURES[table.measure](table, runs))
+
+
+def _scores(table: PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
+    """The scores of the runs of its methods on its datasets."""
+    for run in runs:
+        score = run.scores.get(fact(table.metric, run.dataset))
+        if run.dataset in table.datasets and score is not None:
+            for label in dict.fromkeys(row.label for row in table.rows if row.is_of(run.system, run.settings)):
+                yield OwnFigure(label=label, run=run, value=score, questions=f"{run.questions:,}")
+
+
+def _misled(table: PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
+    """How many right answers retrieval makes wrong, for each run that was also done without it, on any dataset."""
+    for run in runs:
+        row = next((row for row in table.rows if row.is_of(run.system, run.settings)), None)
+        without = next((other for other in runs if _is_without(run, other, row)), None)
+        if without is not None:
+            yield from _compared(row.label if row else run.system, run, without, fact(table.metric, run.dataset))
+
+
+def _compared(label: str, run: ComparedRun, without: ComparedRun, metric: str) -> Iterator[OwnFigure]:
+    """The figure of the questions that have an answer in both; none where none of these is right without retrieval."""
+    both = run.answered.keys() & without.answered.keys()
+    right = [key for key in both if without.answered[key].get(metric) == 1]
+    if right:
+        wrong = sum(run.answered[key].get(metric) != 1 for key in right)
+        questions = f"{len(right):,} right of {len(both):,}"
+        yield OwnFigure(label=label, run=run, value=wrong / len(right), questions=questions, without=without)
+
+
+def _is_without(run: ComparedRun, other: ComparedRun, row: PublishedRow | None) -> bool:
+    """Return whether a run did without retrieval what another did with it: by its settings, or as published."""
+    same = ("dataset", "model", "repeat")
+    if any(getattr(other.cell, each) != getattr(run.cell, each) for each in same):
+        return False
+    alone = run.settings.get("retrieve") is True and other.settings == {**run.settings, "retrieve": False}
+    named = row is not None and any(method.is_of(other.system, other.settings) for method in row.without)
+    return (alone and other.system == run.system) or named
+
+
+MEASURES: Mapping[Measure, Callable[[PublishedTable, Runs], Iterator[OwnFigure]]] = {
+    "score": _scores,
+    "misled": _misled,
+}
+
+
+# The tables.
+
+
+def published_tables(runs: Runs) -> Iterator[ReportTable]:
     """Every published table that a run can fill, by its source."""
     for source in (ircot(), *filed_sources()):
         for table in source.tables:
@@ -44,19 +122,18 @@ def published_tables(runs: Sequence[ComparedRun]) -> Iterator[ReportTable]:
                 yield filled
 
 
-def filled_table(source: Source, table: PublishedTable, runs: Sequence[ComparedRun]) -> ReportTable | None:
+def filled_table(source: Source, table: PublishedTable, runs: Runs) -> ReportTable | None:
     """A published table with the runs of its methods before its own rows; None where there are no such runs."""
     own = own_figures(table, runs)
     there = dict.fromkeys(figure.run.dataset for figure in own)
     datasets = dict.fromkeys((*(each for each in table.datasets if each in there), *there))
-    return beside(
-        f"{source.name}-{table.name}",
-        f"{table.heading} ({source.title}, {table.where})",
-        (*LABELS, *(Column(dataset, _title(dataset), "percent") for dataset in datasets), *FACTS),
-        _own_rows(table, own),
-        [_published_row(table, row, datasets) for row in table.rows if row.scores.keys() & datasets],
-        (*table.notes, *source.notes, DIFFERENCES.format(source.cited)),
-    )
+    return Layout(
+        name=f"{source.name}-{table.name}",
+        title=f"{table.heading} ({source.title}, {table.where})",
+        columns=(*LABELS, *(Column(dataset, dataset_title(dataset), "percent") for dataset in datasets), *FACTS),
+        rows=tuple(_published_row(table, row, datasets) for row in table.rows if row.scores.keys() & datasets),
+        notes=(*table.notes, *source.notes, DIFFERENCES.format(source.cited)),
+    ).filled(_own_rows(table, own))
 
 
 def _own_rows(table: PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]:
@@ -105,8 +182,4 @@ def _said(by_dataset: Mapping[str, str]) -> str | None:
     """What is said of all datasets, or of each; None where nothing is."""
     if len(set(by_dataset.values())) <= 1:
         return next(iter(by_dataset.values()), "") or None
-    return "; ".join(f"{_title(dataset)}: {said or '-'}" for dataset, said in by_dataset.items())
-
-
-def _title(dataset: str) -> str:
-    return DATASETS[dataset].title if dataset in DATASETS else dataset
+    return "; ".join(f"{dataset_title(dataset)}: {said or '-'}" for dataset, said in by_dataset.items())

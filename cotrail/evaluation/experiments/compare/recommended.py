@@ -14,7 +14,7 @@ from cotrail.evaluation.comparison.differences import compared_questions
 from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, Recommendation, Standing, recommend
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import QuestionCost
-from cotrail.evaluation.experiments.report_tables import Column, Interval, ReportTable, TableRow, listing
+from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing, shown_interval
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import main_metrics
 
@@ -191,7 +191,6 @@ def _score(run: ComparedRun, key: str, metric: str) -> float | None:
 
 def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
     behind, found = standing.behind, choice.recommendation
-    interval, cost = behind.interval if behind else None, standing.cost_interval
     return TableRow(
         values={
             "dataset": choice.dataset,
@@ -199,10 +198,10 @@ def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
             "metric": choice.metric.title,
             "mean": standing.mean,
             "behind": behind.mean if behind else None,
-            "interval": Interval(low=interval.low, high=interval.high) if interval else None,
+            "interval": shown_interval(behind.interval if behind else None),
             "p": behind.corrected if behind else None,
             choice.unit: standing.cost,
-            f"{choice.unit} interval": Interval(low=cost.low, high=cost.high) if cost else None,
+            f"{choice.unit} interval": shown_interval(standing.cost_interval),
             "front": "on it" if standing.name in found.front else None,
             "standing": _standing(found, standing),
             "needed": behind.needed if behind else None,

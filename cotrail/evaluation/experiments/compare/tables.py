@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from cotrail.common.humanize import count
 from cotrail.core.history import shown_ends
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
 from cotrail.evaluation.experiments.compare.recommended import (
@@ -15,16 +14,15 @@ from cotrail.evaluation.experiments.compare.recommended import (
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import PER_ASKED_NOTE, per_run, totals
 from cotrail.evaluation.experiments.report_tables import (
-    NO_RESULTS,
     Column,
     ExperimentReport,
-    Interval,
     Mean,
     ReportTable,
     TableRow,
     Value,
-    completeness,
     listing,
+    shown_interval,
+    summary_of,
 )
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
@@ -61,11 +59,9 @@ OVER_REPEATS = (
 
 def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
     """The scores and costs of each run, and the published tables that they can fill."""
-    if not runs:
-        return ExperimentReport(summary=NO_RESULTS, tables=())
     found = choices(runs)
-    about = [f"{count(len(runs), 'run')}; {completeness([run.is_answered for run in runs])}.", *map(sentence, found)]
-    return ExperimentReport(summary=" ".join(about), tables=tuple(_tables(runs, found)))
+    summary = summary_of([run.is_answered for run in runs], *map(sentence, found))
+    return ExperimentReport(summary=summary, tables=tuple(_tables(runs, found)))
 
 
 def _tables(runs: Sequence[ComparedRun], found: Sequence[DatasetChoice]) -> Iterator[ReportTable]:
@@ -97,7 +93,7 @@ def _means(run: ComparedRun) -> dict[str, Value]:
 
 
 def _mean(mean: float, interval: ConfidenceInterval | None) -> Mean:
-    return Mean(mean=mean, interval=Interval(low=interval.low, high=interval.high) if interval else None)
+    return Mean(mean=mean, interval=shown_interval(interval))
 
 
 def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
@@ -124,7 +120,7 @@ def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:
                 "repeats": len(runs),
                 "mean": score.mean,
                 "error": score.standard_error,
-                "interval": Interval(low=score.interval.low, high=score.interval.high) if score.interval else None,
+                "interval": shown_interval(score.interval),
                 "deviation": score.deviation,
                 "pass": score.pass_at[-1].mean if score.pass_at else None,
             }

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.ircot.published import published
-from cotrail.evaluation.experiments.report_tables import ReportTable, Shade
+from cotrail.evaluation.experiments.report_tables import Mean, ReportTable, Shade, TableRow
+from cotrail.evaluation.experiments.sources import Method, PublishedRow, PublishedTable, Source, printed
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.parts.reading import Reader
@@ -94,6 +96,48 @@ class CellResult(Struct, frozen=True, kw_only=True):
     chains: Mapping[str, ExampleChain] = {}
 
 
+# What the paper prints: its tables, and its names of what it measures.
+
+PRINTED = printed("ircot")
+LAYOUTS = PRINTED.layouts
+
+
+class Dataset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The paper's names for a dataset: in full, and in figures 5 and 6."""
+
+    title: str
+    short: str
+
+
+class Subset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a dataset that the paper scores separately: the questions of one kind."""
+
+    title: str
+    dataset: str
+    kind: str
+
+
+class Names(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the paper distinguishes.
+
+    datasets: in the paper's order; parameters: number of a model's parameters in billions, in ascending order.
+    readers: the reader of each model in the figures (section 4.2).
+    """
+
+    datasets: Mapping[str, Dataset]
+    subsets: Mapping[str, Subset]
+    parameters: Mapping[str, float]
+    readers: Mapping[str, Reader]
+
+
+NAMES = msgspec.convert(PRINTED.names, Names)
+
+
+def printed_means(row: TableRow) -> dict[str, float]:
+    """The means that a row of the paper has, by dataset."""
+    return {place: value.mean for place, value in row.values.items() if isinstance(value, Mean)}
+
+
 # Display names of systems, readers, datasets and models in reports, as in the IRCoT paper where it has them.
 
 SYSTEMS = {"no-retrieval": "NoR", "one-step": "OneR", "ircot": "IRCoT"}
@@ -126,17 +170,16 @@ def names_in(table: ReportTable) -> dict[str, str]:
 
 def place_title(place: str) -> str:
     """The title of a dataset, of a subset (`hotpotqa_bridge`) or of a pair that `place_of` names."""
-    paper = published()
-    if place in paper.subsets:
-        return paper.subsets[place].title
+    if place in NAMES.subsets:
+        return NAMES.subsets[place].title
     if "→" in place:
         return "→".join(dataset_short(dataset) for dataset in place.split("→"))
-    return paper.datasets[place].title if place in paper.datasets else place
+    return NAMES.datasets[place].title if place in NAMES.datasets else place
 
 
 def dataset_short(dataset: str) -> str:
     """The dataset's short name in figures 5 and 6, or its own name."""
-    dataset_names = published().datasets.get(dataset)
+    dataset_names = NAMES.datasets.get(dataset)
     return dataset_names.short if dataset_names else dataset
 
 
@@ -147,10 +190,9 @@ def place_of(line: Line) -> str:
 
 def in_order(places: Iterable[str]) -> list[str]:
     """Sort datasets by the paper's order, each after its subsets; unknown ones come last, in the given order."""
-    paper = published()
     order = []
-    for dataset in paper.datasets:
-        order += [name for name, subset in paper.subsets.items() if subset.dataset == dataset]
+    for dataset in NAMES.datasets:
+        order += [name for name, subset in NAMES.subsets.items() if subset.dataset == dataset]
         order.append(dataset)
     ranks = {name: rank for rank, name in enumerate(order)}
     return sorted(dict.fromkeys(places), key=lambda place: [ranks.get(each, len(ranks)) for each in place.split("→")])
@@ -163,9 +205,49 @@ def model_key(model: str) -> str:
 
 def parameters(model: str) -> float | None:
     """A model's parameters in billions, if its name contains them (`smollm2-135m`) or is in figure 8 (`Flan-T5-XL`)."""
-    for name, size in published().parameters.items():
+    for name, size in NAMES.parameters.items():
         if model_key(model) == model_key(name):
             return size
     if match := _SIZE.search(model):
         return float(match[1]) / (1000 if match[2] in "mM" else 1)
     return None
+
+
+@cache
+def ircot() -> Source:
+    """Answer F1 (tables 4 and 6) as a source of figures for comparisons."""
+    return Source(
+        name="ircot",
+        title="IRCoT",
+        cited="IRCoT: Trivedi et al., 2023 (aclanthology.org/2023.acl-long.557)",
+        tables=tuple(_table(where, LAYOUTS[name].rows) for name, where in TABLES_OF_F1.items()),
+        notes=("Published F1 is the mean of three demonstration sets. K was chosen on 100 other questions.",),
+    )
+
+
+TABLES_OF_F1 = {"readers": "table 4", "without_reader": "table 6"}
+
+
+def _table(where: str, rows: Iterable[TableRow]) -> PublishedTable:
+    return PublishedTable(
+        name=where.replace(" ", "-"),
+        heading="Answer F1",
+        where=where,
+        metric="answer_f1",
+        datasets=tuple(NAMES.datasets),
+        rows=tuple(map(_row, rows)),
+    )
+
+
+def _row(row: TableRow) -> PublishedRow:
+    searched = {"hotpotqa": "its abstracts of Wikipedia (BM25)", "others": "the dataset's paragraphs (BM25)"}
+    system, reader, model = (str(row.values.get(name)) for name in ("system", "reader", "model"))
+    return PublishedRow(
+        label=f"{SYSTEMS[system]}, {READERS[reader]}",
+        where=row.published,
+        methods=(Method(system=system, settings={"reading": {"reader": reader}}),),
+        backbone=model,
+        corpus="" if system == "no-retrieval" else searched,
+        questions="500",
+        scores=printed_means(row),
+    )

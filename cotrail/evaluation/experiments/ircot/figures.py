@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from cotrail.evaluation.experiments.ircot.cells import (
+    LAYOUTS,
+    NAMES,
     READERS,
     SHADES,
     SYSTEMS,
@@ -14,6 +16,7 @@ from cotrail.evaluation.experiments.ircot.cells import (
     parameters,
     place_of,
     place_title,
+    printed_means,
 )
 from cotrail.evaluation.experiments.ircot.lines import (
     METRICS,
@@ -23,8 +26,15 @@ from cotrail.evaluation.experiments.ircot.lines import (
     run_names,
     runs_by_line,
 )
-from cotrail.evaluation.experiments.ircot.published import AnswerF1, published
-from cotrail.evaluation.experiments.report_tables import Chart, ChartPoint, Panel, Series, point_of, point_of_share
+from cotrail.evaluation.experiments.report_tables import (
+    Chart,
+    ChartPoint,
+    Panel,
+    Series,
+    TableRow,
+    point_of,
+    point_of_share,
+)
 from cotrail.systems.parts.reading import Reader
 
 AXES: dict[Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
@@ -89,9 +99,9 @@ def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> 
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
     series = [_series(name, (own.get((name, place)) for place in places)) for name in systems]
     reported = [
-        _series(row.system, (_reported(row, place) for place in places), row.model)
+        _series(_said(row, "system"), (_reported(row, place) for place in places), _said(row, "model"))
         for row in (_table_4(reader, systems) if beside_table_4 else ())
-        if row.scores.keys() & places
+        if printed_means(row).keys() & places
     ]
     return Panel(
         title=model if reader == "none" else f"{model}, {READERS[reader]} reader",
@@ -140,17 +150,20 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     own: PanelPoints = {(x.system, x.model): point for x, point in lines.items()}
     systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
     read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
-    theirs: list[AnswerF1] = []
+    theirs: list[TableRow] = []
     if sized := all(parameters(model) for model in read_by):
-        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in row.scores]
+        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in printed_means(row)]
         model_keys = {model_key(model) for model in read_by}
-        read_by |= {row.model: row.reader for row in theirs if model_key(row.model) not in model_keys}
+        missing = [row for row in theirs if model_key(_said(row, "model")) not in model_keys]
+        read_by |= {_said(row, "model"): NAMES.readers[_said(row, "model")] for row in missing}
     models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
     keys = list(map(model_key, models))
     series = [_series(name, (own.get((name, model)) for model in models)) for name in systems]
     reported = [
         _series(
-            row.system, (_reported(row, dataset) if key == model_key(row.model) else None for key in keys), row.model
+            _said(row, "system"),
+            (_reported(row, dataset) if key == model_key(_said(row, "model")) else None for key in keys),
+            _said(row, "model"),
         )
         for row in theirs
     ]
@@ -163,26 +176,31 @@ def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     )
 
 
-def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[AnswerF1]:
+def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], systems: Sequence[str]) -> list[TableRow]:
     """Published rows for a panel: those of its reader, or of each model's own reader if it has several."""
     if len(readers) == 1:
         return _table_4(readers[0], systems)
     own = {model_key(model): reader for model, reader in read_by.items()}
     rows = [row for reader in readers for row in _table_4(reader, systems)]
-    return [row for row in rows if row.reader == own.get(model_key(row.model), published().readers[row.model])]
+    return [row for row in rows if _said(row, "reader") == _reader_of(_said(row, "model"), own)]
 
 
-def _table_4(reader: str, systems: Sequence[str]) -> list[AnswerF1]:
-    return [
-        row
-        for row in published().answer_f1
-        if row.where == "table 4" and row.reader == reader and row.system in systems
-    ]
+def _reader_of(model: str, own: Mapping[str, Reader]) -> Reader:
+    return own.get(model_key(model), NAMES.readers[model])
+
+
+def _table_4(reader: str, systems: Sequence[str]) -> list[TableRow]:
+    rows = LAYOUTS["readers"].rows
+    return [row for row in rows if _said(row, "reader") == reader and _said(row, "system") in systems]
+
+
+def _said(row: TableRow, label: str) -> str:
+    return str(row.values[label])
 
 
 def _sized(model: str) -> str:
     """The model's name, with its size where the name is one of the paper's."""
-    sizes = {model_key(name): size for name, size in published().parameters.items()}
+    sizes = {model_key(name): size for name, size in NAMES.parameters.items()}
     size = sizes.get(model_key(model))
     return f"{model} ({size:g}B)" if size else model
 
@@ -197,8 +215,6 @@ def _points(results: CellResults, goal: Goal) -> Points:
     }
 
 
-def _reported(row: AnswerF1, place: str) -> ChartPoint | None:
-    if place not in row.scores:
-        return None
-    mean, _ = row.scores[place]
-    return ChartPoint(value=100 * mean)
+def _reported(row: TableRow, place: str) -> ChartPoint | None:
+    mean = printed_means(row).get(place)
+    return None if mean is None else ChartPoint(value=100 * mean)

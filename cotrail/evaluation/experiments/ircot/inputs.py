@@ -1,6 +1,6 @@
 """Questions and demonstrations of an experiment by IRCoT's protocol, read and checked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -11,7 +11,6 @@ from msgspec.structs import asdict, replace
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.building import Style
 from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, in_form, listed_set
@@ -19,7 +18,7 @@ from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.experiments.ircot.cells import Cell
 from cotrail.evaluation.experiments.ircot.protocol import DemonstrationFiles, IRCoTExperiment
 from cotrail.evaluation.experiments.paper import Inputs
-from cotrail.evaluation.metrics.corpus_coverage import coverage, located
+from cotrail.evaluation.metrics.corpus_coverage import coverage
 
 Questions = tuple[Question, ...]
 
@@ -73,17 +72,13 @@ class IRCoTInputs(Inputs):
 
     def _draw_halves(self, dataset: str) -> tuple[Questions, Questions]:
         """Development and test questions, their gold paragraphs as the corpus has them."""
-        files = self.experiment.datasets[dataset]
-        development, test = self._sample(dataset)
-        return (
-            self._located(dataset, development, files.questions or files.development),
-            self._located(dataset, test, files.questions or files.test),
+        files, published_as = self.experiment.datasets[dataset], self.experiment.published_as(dataset)
+        names = (files.questions or files.development or "", files.questions or files.test or "")
+        development, test = (
+            self._located(half, published_as, name, (files.corpus,))
+            for half, name in zip(self._sample(dataset), names, strict=True)
         )
-
-    def _located(self, dataset: str, questions: Sequence[Question], path: str | None) -> Questions:
-        snippets = form_of(self.experiment.published_as(dataset), self.folder / (path or "")).snippets
-        titled = self.corpus(self.experiment.datasets[dataset].corpus).titled
-        return located(questions, titled, snippets=snippets)
+        return development, test
 
     def _sample(self, dataset: str) -> tuple[Questions, Questions]:
         experiment, files = self.experiment, self.experiment.datasets[dataset]
@@ -101,9 +96,8 @@ class IRCoTInputs(Inputs):
         )
 
     def _load(self, dataset: str, path: str) -> Questions:
-        files, published_as = self.experiment.datasets[dataset], self.experiment.published_as(dataset)
-        official = self.folder / files.official if files.official else None
-        return load_questions(published_as, self.folder / path, self.corpus(files.corpus).paragraphs, official)
+        files = self.experiment.datasets[dataset]
+        return self._loaded(self.experiment.published_as(dataset), path, (files.corpus,), files.official)
 
     def _demonstration_files(self) -> Iterator[str]:
         """All files of demonstrations that runs may need."""

@@ -1,6 +1,6 @@
 """Lines of results: means over their runs (IRCoT, section 4.1), and the rows and columns that tables have of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import fmean
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.ircot.cells import (
-    SYSTEMS,
+    LAYOUTS,
     CellResult,
     ExampleChain,
     Goal,
@@ -19,16 +19,15 @@ from cotrail.evaluation.experiments.ircot.cells import (
 )
 from cotrail.evaluation.experiments.report_tables import (
     Column,
-    Interval,
     Mean,
     ReportTable,
     Share,
     TableRow,
     Value,
-    listing,
     merged_rows,
-    table_of,
+    shown_interval,
 )
+from cotrail.evaluation.experiments.sources import Layout
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 from cotrail.evaluation.metrics.repeated_scores import mean_and_deviation
 from cotrail.evaluation.metrics.stop_rules import interval_of
@@ -38,10 +37,6 @@ CellResults = Sequence[CellResult]
 
 METRICS: dict[Goal, str] = {"retrieval": "paragraph_recall", "qa": "answer_f1"}
 """The metric that the paper reports for each goal, a field of `QuestionScores`."""
-
-SYSTEM, READER = Column("system", "System", "system"), Column("reader", "Reader", "reader")
-GOAL = Column("goal", "For", "goal")
-MODEL, PLACE = Column("model", "Model"), Column("place", "Dataset", "place")
 
 
 def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
@@ -67,7 +62,7 @@ def mean_score(runs: CellResults, metric: str, kind: str | None = None) -> Mean 
     answered = all(map(is_answered, runs))
     computed = interval_of(is_fixed=not any(run.unasked for run in runs))
     reached = computed(ALL_METRICS[metric], tuple(question_means(runs, metric, kind).values()))
-    interval = Interval(low=reached.low, high=reached.high) if reached else None
+    interval = shown_interval(reached)
     return Mean(mean=spread.mean, deviation=spread.deviation, sets=len(means), answered=answered, interval=interval)
 
 
@@ -97,10 +92,21 @@ def run_names(runs: CellResults) -> tuple[str, ...]:
     return tuple(run.cell.name for run in runs)
 
 
+def by_place(
+    layout: Layout, rows: Sequence[TableRow], *notes: str, order: Callable[[TableRow], Any] | None = None
+) -> ReportTable | None:
+    """A table with a column for each dataset of the own rows; None where they have none."""
+    own = [row for row in rows if any(row.values[name] is not None for name in row.values.keys() - {*layout.labels})]
+    values = [(name, value) for row in own for name, value in row.values.items() if name not in layout.labels]
+    places = in_order(name for name, value in values if value is not None)
+    columns = [Column(place, place_title(place), "score") for place in places]
+    return layout.filled(own, *notes, across=columns, order=order)
+
+
 def line_rows(
     results: CellResults,
+    layout: Layout,
     goal: Goal,
-    labels: Sequence[Column],
     values: Callable[[Line, CellResults], Mapping[str, Value]],
     *,
     transfer: bool = False,
@@ -110,38 +116,10 @@ def line_rows(
     transfer: whether to take the lines with another dataset's demonstrations, or the others.
     """
     return merged_rows(
-        ({label.name: getattr(line, label.name) for label in labels}, values(line, runs), run_names(runs))
+        ({label: getattr(line, label) for label in layout.labels}, values(line, runs), run_names(runs))
         for line, runs in runs_by_line(results).items()
         if line.goal == goal and (line.demonstrations != line.dataset) == transfer
     )
-
-
-def matrix(
-    name: str,
-    title: str,
-    labels: Sequence[Column],
-    own: Sequence[TableRow],
-    theirs: Sequence[TableRow] = (),
-    *,
-    order: Callable[[TableRow], Any] | None = None,
-    notes: Iterable[str] = (),
-) -> ReportTable | None:
-    """Make a table with a column for each dataset of the own rows; None where they have none.
-
-    theirs: published rows; those without a value in these columns are left out.
-    """
-    names = {label.name for label in labels}
-    own = [row for row in own if any(value is not None for name, value in row.values.items() if name not in names)]
-    places = in_order(
-        place for row in own for place, value in row.values.items() if place not in names and value is not None
-    )
-    if not places:
-        return None
-    rows = [*own, *(row for row in theirs if any(place in row.values for place in places))]
-    if order:
-        rows.sort(key=order)
-    columns = (*labels, *(Column(place, place_title(place), "score") for place in places))
-    return table_of(name, title, columns, rows, notes)
 
 
 def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
@@ -157,12 +135,11 @@ def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[st
 # Example chains of NoR, OneR and IRCoT side by side, for questions that a rule selects (IRCoT, tables 2 and 5).
 
 EXAMPLES = 3
-"""Number of questions shown per dataset and model."""
+"""Number of questions shown per dataset and model, which the table's note says."""
+
+UNTRUE_NOTE = "[untrue: ...] is a sentence that people found untrue (`cotrail annotate`)."
 
 SIDE_BY_SIDE: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
-
-QUESTION = Column("question", "Question", "passage")
-CHAINS = tuple(Column(system, SYSTEMS[system], "passage") for system in SIDE_BY_SIDE)
 
 
 def contrasts(results: CellResults) -> Iterator[tuple[CellResults, tuple[str, ...]]]:
@@ -183,15 +160,9 @@ def contrasts(results: CellResults) -> Iterator[tuple[CellResults, tuple[str, ..
 def examples(results: CellResults) -> ReportTable | None:
     """Table of the selected questions with each system's chain (tables 2 and 5)."""
     rows = [row for runs, questions in contrasts(results) for row in _rows(runs, questions)]
-    notes = [
-        f"Of each dataset and model the first {EXAMPLES} questions that IRCoT answers exactly right and OneR and NoR "
-        "don't, in the dataset's order, with the first demonstration set."
-    ]
-    if any("[untrue:" in str(row.values[column.name]) for row in rows for column in CHAINS):
-        notes.append("[untrue: ...] is a sentence that people found untrue (`cotrail annotate`).")
-    return listing(
-        "examples", "Chains of thought (tables 2 and 5)", (PLACE, MODEL, QUESTION, *CHAINS), rows, notes=notes
-    )
+    texts = (str(value) for row in rows for value in row.values.values())
+    marked = any("[untrue:" in text for text in texts)
+    return LAYOUTS["examples"].filled(rows, *([UNTRUE_NOTE] if marked else []))
 
 
 def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) -> tuple[str, ...]:

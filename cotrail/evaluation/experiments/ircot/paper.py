@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from cotrail.common.humanize import count
 from cotrail.evaluation.comparison.differences import Reach
-from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, ExampleChain
+from cotrail.evaluation.experiments.ircot.cells import PRINTED, Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
 from cotrail.evaluation.experiments.ircot.lines import is_answered
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
 from cotrail.evaluation.experiments.ircot.tables import build_tables
-from cotrail.evaluation.experiments.paper import Paper, RecordedQuestion, RecordedRun, RunKeys
-from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
+from cotrail.evaluation.experiments.paper import Paper, RunKeys
+from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.report_tables import ExperimentReport, completeness
 from cotrail.evaluation.metrics.factual_errors import factual_errors, untrue
 from cotrail.systems.registry import SYSTEMS
 
@@ -66,13 +67,10 @@ def _chain(question: RecordedQuestion, marked: Mapping[str, frozenset[int]]) -> 
 
 def report(results: Sequence[CellResult]) -> ExperimentReport:
     """IRCoT's tables and figures."""
-    if not results:
-        return ExperimentReport(summary=NO_RESULTS, tables=())
     searches = sum(result.cell.stage == "search" for result in results)
     summary = (
         f"{count(searches, 'run')} on the development questions and {len(results) - searches:,} on the test questions; "
-        f"{completeness([is_answered(result) for result in results])}. Scores are points out of 100. What is marked as "
-        "published is from Trivedi et al., ACL 2023 (aclanthology.org/2023.acl-long.557)."
+        f"{completeness([is_answered(result) for result in results])}. {PRINTED.said}"
     )
     return ExperimentReport(summary=summary, tables=build_tables(results), plots=build_charts(results))
 

@@ -11,8 +11,7 @@ from cotrail.core.binding import name_in
 from cotrail.core.ports.language_model import INFERRER
 from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.recorded import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
 from cotrail.evaluation.metrics.confidence_intervals import McNemarResult, mcnemar
 from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explanation_faithfulness
@@ -98,40 +97,28 @@ def _inference(settings: RethinkingSettings) -> str:
     return settings.reading.reader if settings.inference == "reader" else settings.inference
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class Answered(ReadQuestion, frozen=True, kw_only=True):
     """A question of a run: its published answers, and the run's, None if there is none (yet)."""
 
-    key: str
     answers: tuple[str, ...]
     answer: str | None
     weighing: Weighing | None = None
 
+    @property
+    def has_answer(self) -> bool:
+        """See `ReadQuestion`."""
+        return self.answer is not None
 
-class RethinkingRun(Struct, frozen=True, kw_only=True):
+
+class RethinkingRun(ReadRun[Answered], frozen=True, kw_only=True):
     """A run of one of the paper's methods, or of another system on the same tasks.
 
-    id: its name in tables; cost: None if unknown. inferrer: the second model that infers its answers; empty for none.
+    inferrer: the second model that infers its answers; empty for none.
     """
 
-    id: str
     method: Method
     task: Task
-    dataset: str
-    model: str
-    questions: tuple[Answered, ...]
-    cost: Cost | None = None
     inferrer: str = ""
-    unasked: int = 0
-
-    @property
-    def answered(self) -> int:
-        """Number of questions that have an answer, including empty ones."""
-        return sum(each.answer is not None for each in self.questions)
-
-    @property
-    def is_answered(self) -> bool:
-        """Return whether every question has an answer."""
-        return self.answered == len(self.questions) + self.unasked
 
 
 def read_run(run: RecordedRun) -> RethinkingRun:

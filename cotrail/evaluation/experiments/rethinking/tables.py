@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.costs import per_run, totals
+from cotrail.evaluation.experiments.costs import spending
 from cotrail.evaluation.experiments.report_tables import (
     Chart,
     Column,
@@ -18,12 +18,9 @@ from cotrail.evaluation.experiments.report_tables import (
     Shade,
     TableRow,
     Value,
-    beside,
-    listing,
     point_of_share,
+    summary_of,
 )
-from cotrail.evaluation.experiments.rethinking import published
-from cotrail.evaluation.experiments.rethinking.published import METHODS, SOURCE, TASKS
 from cotrail.evaluation.experiments.rethinking.runs import (
     Method,
     RethinkingRun,
@@ -33,182 +30,104 @@ from cotrail.evaluation.experiments.rethinking.runs import (
     faithfulness_of,
     growth,
 )
+from cotrail.evaluation.experiments.sources import printed, source
+from cotrail.faithfulness.tasks import Task
 
 MethodRuns = Sequence[RethinkingRun]
 LabelledRuns = Sequence[tuple[str, RethinkingRun]]
 """Runs with the labels of their rows."""
 
-RUN, METHOD, MODEL = Column("run", "Run"), Column("label", "Method"), Column("model", "Model")
-KNOWLEDGE, QUESTIONS = Column("knowledge", "Knowledge"), Column("questions", "Questions", "count")
-TASK, SETTINGS = Column("task", "Task"), Column("settings", "Settings")
-BY_TASK = tuple(Column(task, title, "percent") for task, title in TASKS.items())
-ACCURACY, FAITHFULNESS = Column("accuracy", "Accuracy", "percent"), Column("faithfulness", "Faithfulness", "percent")
-OVERVIEW = (
-    RUN,
-    METHOD,
-    SETTINGS,
-    TASK,
-    MODEL,
-    QUESTIONS,
-    Column("answered", "Answered", "count"),
-    ACCURACY,
-    Column("adjusted", "Adjusted", "percent"),
-    FAITHFULNESS,
-)
-CHAINS = (
-    RUN,
-    Column("chains", "Chains", "count"),
-    Column("voted", "Self-consistency", "percent"),
-    Column("faithful", "Rethinking", "percent"),
-    QUESTIONS,
-)
-CONTRASTS = (
-    RUN,
-    Column("against", "against"),
-    TASK,
-    QUESTIONS,
-    Column("ours", "only the first right", "count"),
-    Column("theirs", "only the second right", "count"),
-    Column("p_value", "p", "probability"),
-)
+PRINTED = printed("rethinking", places=TASK_OF)
+LAYOUTS = PRINTED.layouts
+
+METHODS = {method.system: row.label for row in source("rethinking").table("methods").rows for method in row.methods}
+"""The systems, in the order of table 1."""
+
+TASKS: Mapping[Task, str] = {"commonsense": "Commonsense", "temporal": "Temporal", "tabular": "Tabular"}
 
 UNFIXED_NOTE = (
     "There is no p where a budget or a person ended one of the runs: then the number of questions wasn't fixed "
     "beforehand. `cotrail compare` has an interval that holds at every stop."
 )
-ADJUSTED_NOTE = (
-    "Accuracy is exact match for temporal reasoning. Adjusted: answers that are neither of the two words count half. "
-    "Faithfulness: how far the evidence entails the facts behind the answer."
-)
 OWN_QUESTIONS = (
     "Runs on other questions than StrategyQA's, TempQuestions' and INFOTABS' are in no table with published figures, "
     "which are of those."
-)
-MISPRINT_NOTE = (
-    'The paper heads the published temporal column of this table "Tabular"; section 5.2 and the numbers of table 1 say '
-    "that it is the temporal task's."
 )
 CHAIN_ALONE = "A sampled chain alone"
 CHAIN_ALONE_NOTE = (
     f"{CHAIN_ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of "
     "chain-of-thought prompting look for no evidence, so they have no faithfulness."
 )
-SAME_CHAINS_NOTE = "Both with the first chains of each question, as they were drawn and scored."
-
 WITH_FACTS = "strategyqa-facts"
 """The dataset whose questions show their annotators' facts, which only table 7 is about."""
 
 QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
 KNOWLEDGE_NAMES = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
 VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
-EVIDENCE_NOTE = (
-    "Own runs are listed if they use only the paragraphs that the dataset annotates as evidence, and weigh by function "
-    "(3), as in section 5.3 of the paper. With one chain at temperature 0 that is chain-of-thought prompting, with its "
-    "faithfulness."
-)
 READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
-def comparison(runs: Sequence[RethinkingRun]) -> ExperimentReport:
+def comparison(runs: MethodRuns) -> ExperimentReport:
     """Any runs of the paper's methods; the figure has a panel for each with several chains."""
-    return report_of(runs, runs)
+    return _report(f"{count(len(runs), 'run')}.", runs, runs)
 
 
-def report_of(runs: Sequence[RethinkingRun], drawn: Sequence[RethinkingRun], progress: str = "") -> ExperimentReport:
-    """The tables of these runs; drawn: those that have a panel in the figure; progress: what the summary says of it."""
+def report(runs: MethodRuns) -> ExperimentReport:
+    """The tables of an experiment; the figure has a panel for each run of the basic approach."""
+    return _report(summary_of([run.is_answered for run in runs]), runs, [run for run in runs if run.method.is_basic])
+
+
+def _report(summary: str, runs: MethodRuns, drawn: MethodRuns) -> ExperimentReport:
+    """The tables of these runs; drawn: those that have a panel in the figure."""
     tables, plot = build_tables(runs), chains_chart(drawn)
-    source = f" {SOURCE}" if any(row.published for table in tables for row in table.rows) else ""
-    summary = f"{count(len(runs), 'run')}{progress}.{source}"
-    return ExperimentReport(summary=summary, tables=tables, plots=(plot,) if plot else ())
+    is_beside = any(row.published for table in tables for row in table.rows)
+    said = f"{summary} {PRINTED.said}" if is_beside else summary
+    return ExperimentReport(summary=said, tables=tables, plots=(plot,) if plot else ())
 
 
 def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
     """Build all tables for which there are runs; those with published figures only of runs on the paper's datasets."""
     comparable = [run for run in runs if run.dataset in TASK_OF]
+    own_questions = (OWN_QUESTIONS,) if len(comparable) < len(runs) else ()
+    unfixed = (UNFIXED_NOTE,) if any(run.unasked for run in runs) else ()
     tables = (
-        overview(runs),
-        methods(comparable),
-        retrieval(comparable),
-        knowledge(comparable),
-        variants(comparable),
-        inference(comparable),
-        effect_of_chains(runs),
-        contrasts(runs),
-        per_run((run.id, run.cost, run.answered) for run in runs),
-        totals({None: [run.cost for run in runs if run.cost]}),
+        LAYOUTS["runs"].filled([_overview(run) for run in runs], *own_questions),
+        _by_task("methods", [(title, run) for run in comparable if (title := _method(run))]),
+        _by_task("retrieval", [(QUERIED[run.method.query], run) for run in comparable if _is_whole(run)]),
+        _by_task("knowledge", [(label, run) for run in comparable if (label := _tabular(run))]),
+        _variants(comparable),
+        _inferences(comparable),
+        LAYOUTS["chains"].filled([row for run in runs for row in _growing(run)]),
+        LAYOUTS["contrasts"].filled([row for pair in combinations(runs, 2) for row in _contrasted(*pair)], *unfixed),
+        *spending([(run.id, run.cost, run.answered) for run in runs]),
     )
     return tuple(table for table in tables if table)
 
 
-def overview(runs: MethodRuns) -> ReportTable | None:
-    """All runs with their accuracies."""
-    notes = (ADJUSTED_NOTE,) if all(run.dataset in TASK_OF for run in runs) else (ADJUSTED_NOTE, OWN_QUESTIONS)
-    return listing("runs", "Runs", OVERVIEW, [_overview(run) for run in runs], notes=notes)
-
-
-def methods(runs: MethodRuns) -> ReportTable | None:
-    """Methods by task (table 1); rethinking is represented by its basic approach with retrieved knowledge."""
-    placed = [(title, run) for run in runs if (title := _method(run))]
-    return _by_task("methods", "Methods (table 1)", placed, published.METHODS_BY_TASK)
-
-
-def retrieval(runs: MethodRuns) -> ReportTable | None:
-    """Evidence for each sentence, or for the question (table 3)."""
-    placed = [(QUERIED[run.method.query], run) for run in runs if _is_whole(run)]
-    return _by_task("retrieval", "Retrieval (table 3)", placed, published.RETRIEVAL_BY_TASK, notes=(MISPRINT_NOTE,))
-
-
-def knowledge(runs: MethodRuns) -> ReportTable | None:
-    """Knowledge for tabular reasoning (table 4)."""
-    tabular = [run for run in runs if run.task == "tabular" and run.method.is_basic and run.method.query == "sentence"]
-    placed = [(label, run) for run in tabular if (label := _knowledge(run.method))]
-    return _by_task("knowledge", "Knowledge for tabular reasoning (table 4)", placed, published.KNOWLEDGE)
-
-
-def variants(runs: MethodRuns) -> ReportTable | None:
+def _variants(runs: MethodRuns) -> ReportTable | None:
     """Accuracy and faithfulness of the variants (table 5)."""
     commonsense = [run for run in runs if run.task == "commonsense" and run.dataset != WITH_FACTS]
     placed = [(label, run) for run in commonsense if (label := _variant(run.method))]
+    if not any(run.method.system == "rethinking" for _, run in placed):
+        return None
     own = [
         _own(label, run, {"accuracy": accuracy_of(run).share, "faithfulness": faithfulness_of(run)} | _infers(run))
         for label, run in placed
     ]
     alone = [row for label, run in placed if label.startswith("Basic") for row in _alone(run)]
-    has_variants = any(run.method.system == "rethinking" for _, run in placed)
-    columns = (METHOD, MODEL, KNOWLEDGE, ACCURACY, FAITHFULNESS, QUESTIONS, RUN)
-    rows = [*own, *alone] if has_variants else []
-    notes = (EVIDENCE_NOTE, CHAIN_ALONE_NOTE) if alone else (EVIDENCE_NOTE,)
-    return beside("variants", "Variants (table 5)", columns, rows, published.VARIANTS, notes)
+    return LAYOUTS["variants"].filled([*own, *alone], *([CHAIN_ALONE_NOTE] if alone else []))
 
 
-def inference(runs: MethodRuns) -> ReportTable | None:
+def _inferences(runs: MethodRuns) -> ReportTable | None:
     """Final inference from facts (table 7), if a run generates them or is given the annotators'."""
-    commonsense = [run for run in runs if run.task == "commonsense"]
-    placed = [(label, run) for run in commonsense if (label := _given(run))]
-    own = [_own(label, run, {"accuracy": accuracy_of(run).share, "model": _inferring(run)}) for label, run in placed]
+    placed = [(label, run) for run in runs if run.task == "commonsense" and (label := _given(run))]
     if all(label == EMPTY for label, _ in placed):
-        own = []
-    columns = (Column("label", "Facts"), MODEL, ACCURACY, QUESTIONS, RUN)
-    return beside("inference", "Inference with facts (table 7)", columns, own, published.INFERENCE)
-
-
-def effect_of_chains(runs: MethodRuns) -> ReportTable | None:
-    """Accuracy with the first n chains, by vote and by faithfulness."""
-    return listing(
-        "chains",
-        "The effect of the number of chains",
-        CHAINS,
-        [row for run in runs for row in _growing(run)],
-        notes=(SAME_CHAINS_NOTE,),
+        return None
+    scored = ((label, run, accuracy_of(run).share) for label, run in placed)
+    return LAYOUTS["inference"].filled(
+        [_own(label, run, {"accuracy": share, "model": _inferring(run)}) for label, run, share in scored]
     )
-
-
-def contrasts(runs: MethodRuns) -> ReportTable | None:
-    """Significance of the differences between runs of a task."""
-    rows = [row for ours, theirs in combinations(runs, 2) for row in _contrasted(ours, theirs)]
-    notes = (UNFIXED_NOTE,) if any(run.unasked for run in runs) else ()
-    return listing("contrasts", "Differences between runs (McNemar's exact test)", CONTRASTS, rows, notes=notes)
 
 
 def chains_chart(runs: MethodRuns) -> Chart | None:
@@ -241,6 +160,12 @@ def _is_whole(run: RethinkingRun) -> bool:
         KNOWLEDGE_NAMES[False, True],
     )
     return run.method.is_basic and not (run.method.has_evidence or run.method.is_greedy or is_part)
+
+
+def _tabular(run: RethinkingRun) -> str | None:
+    """What a tabular run of the basic approach is given to know, under table 4's label."""
+    is_one = run.task == "tabular" and run.method.is_basic and run.method.query == "sentence"
+    return _knowledge(run.method) if is_one else None
 
 
 def _knowledge(method: Method) -> str | None:
@@ -280,14 +205,12 @@ def _inferring(run: RethinkingRun) -> str:
     return f"{run.inferrer or run.model} ({READINGS.get(how, how)})"
 
 
-def _by_task(
-    name: str, title: str, placed: LabelledRuns, theirs: Sequence[TableRow], notes: Sequence[str] = ()
-) -> ReportTable | None:
+def _by_task(name: str, placed: LabelledRuns) -> ReportTable | None:
     """Make a table with a column for each task of the own runs."""
     tasks = {run.task for _, run in placed}
-    columns = (METHOD, MODEL, KNOWLEDGE, *(column for column in BY_TASK if column.name in tasks), QUESTIONS, RUN)
+    columns = [Column(task, title, "percent") for task, title in TASKS.items() if task in tasks]
     own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
-    return beside(name, title, columns, own, theirs, notes)
+    return LAYOUTS[name].filled(own, across=columns)
 
 
 def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:

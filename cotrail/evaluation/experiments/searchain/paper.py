@@ -1,23 +1,75 @@
-"""Search-in-the-Chain: its experiments, and their results beside the published ones."""
+"""Search-in-the-Chain: its experiment file (section 4.1), and its runs: the method and its ablations (section 4.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from itertools import product
+from typing import Annotated, Any
 
-from cotrail.common.humanize import count
-from cotrail.evaluation.experiments.paper import GoldAsPublished, Paper, RunKeys, at_once
-from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport, completeness
-from cotrail.evaluation.experiments.searchain.experiment import (
-    SETTINGS,
-    SYSTEM,
-    SearChainExperiment,
-    SearChainTrial,
-    trials,
+from msgspec import Meta, field
+
+from cotrail.common.humanize import Positive, Temperature
+from cotrail.evaluation.experiments.paper import (
+    DatasetFiles,
+    Experiment,
+    GoldAsPublished,
+    GridCell,
+    Paper,
+    RunKeys,
+    at_once,
 )
-from cotrail.evaluation.experiments.searchain.published import SOURCE
-from cotrail.evaluation.experiments.searchain.runs import SearChainRun, read_run
-from cotrail.evaluation.experiments.searchain.tables import SCORES_NOTE, build_tables
+from cotrail.evaluation.experiments.searchain.runs import read_run
+from cotrail.evaluation.experiments.searchain.tables import report
+
+SYSTEM = "searchain"
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    "without-retrieval": {"retrieve": False},
+    "without-verification": {"verify": False},
+    "without-completion": {"complete": False},
+}
+"""What a run leaves out, empty for nothing, and the settings of the system that define it."""
 
 
-def request(experiment: SearChainExperiment, trial: SearChainTrial) -> RunKeys:
+class SearChainFiles(DatasetFiles, frozen=True, kw_only=True):
+    """Location of a dataset's questions, and the corpus that is searched for them.
+
+    corpus: name of the indexed corpus. test_questions: number drawn from the file, by the experiment's seed; all by
+    default. settings: further settings of the system on this dataset, over those of the experiment.
+    """
+
+    corpus: str
+    test_questions: Positive | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
+    """An experiment of Search-in-the-Chain.
+
+    extractor, duplicate_rater, embedder: the models that the system's settings ask for; see a run's request.
+    temperature: of the language model. settings: further settings of the system, under its name.
+    """
+
+    datasets: Annotated[dict[str, SearChainFiles], Meta(min_length=1)]
+    models: tuple[str, ...] = ()
+    extractor: str | None = None
+    duplicate_rater: str | None = None
+    embedder: str | None = None
+    temperature: Temperature = 0.0
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.settings.keys() - {SYSTEM}):
+            raise ValueError(f"there are settings of {unknown[0]!r}, and the only system of the protocol is {SYSTEM}")
+
+
+def trials(experiment: SearChainExperiment) -> tuple[GridCell, ...]:
+    """The runs that the experiment's tables need, in the order of its file."""
+    return tuple(
+        GridCell(dataset=dataset, model=model, method=SYSTEM, variation=variation)
+        for model, dataset, variation in product(experiment.models, experiment.datasets, SETTINGS)
+    )
+
+
+def request(experiment: SearChainExperiment, trial: GridCell) -> RunKeys:
     """The request of a run."""
     files = experiment.datasets[trial.dataset]
     return experiment.request(
@@ -33,12 +85,6 @@ def request(experiment: SearChainExperiment, trial: SearChainTrial) -> RunKeys:
         duplicate_rater=experiment.duplicate_rater,
         embedder=experiment.embedder,
     )
-
-
-def report(runs: Sequence[SearChainRun]) -> ExperimentReport:
-    """The tables of Search-in-the-Chain."""
-    summary = f"{count(len(runs), 'run')}; {completeness([run.is_answered for run in runs])}. {SCORES_NOTE} {SOURCE}"
-    return ExperimentReport(summary=summary if runs else NO_RESULTS, tables=build_tables(runs))
 
 
 PAPER = Paper(

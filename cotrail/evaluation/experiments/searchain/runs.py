@@ -12,9 +12,8 @@ from cotrail.core.prompts import Piece, Prompt, Written
 from cotrail.data.datasets.musique import hops
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.spec import Scoring
-from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.experiments.paper import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.searchain.experiment import SearChainTrial, Variation
+from cotrail.evaluation.experiments.paper import GridCell
+from cotrail.evaluation.experiments.recorded import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.answer_metrics import cover_em, long_answer_score
 from cotrail.systems.searchain.tree import Mark, Tree
 
@@ -31,7 +30,7 @@ class WordCounts(Struct, frozen=True, kw_only=True):
     written: int
 
 
-class Searched(Struct, frozen=True, kw_only=True):
+class Searched(ReadQuestion, frozen=True, kw_only=True):
     """A question of a run.
 
     score: of the final content, from 0 to 1, by the dataset's metric; stated: of the answer that it states; None where
@@ -40,7 +39,6 @@ class Searched(Struct, frozen=True, kw_only=True):
     gold: digests of the found paragraphs whose title is a gold paragraph's; None where no gold ones are published.
     """
 
-    key: str
     score: float | None
     stated: float | None = None
     hops: int | None = None
@@ -48,38 +46,27 @@ class Searched(Struct, frozen=True, kw_only=True):
     gold: frozenset[str] | None = None
     words: WordCounts | None = None
 
+    @property
+    def has_answer(self) -> bool:
+        """See `ReadQuestion`."""
+        return self.score is not None
 
-class SearChainRun(Struct, frozen=True, kw_only=True):
+
+class SearChainRun(ReadRun[Searched], frozen=True, kw_only=True):
     """A run of Search-in-the-Chain, or of one of its ablations.
 
-    id: its name in tables; dataset: as the experiment's file names it; corpus: None where nothing was retrieved.
+    dataset: as the experiment's file names it; corpus: None where nothing was retrieved.
     scores_overlap: whether the score is ROUGE-L, and not whether the answer is right.
     """
 
-    id: str
-    dataset: str
-    model: str
-    variation: Variation
-    questions: tuple[Searched, ...]
+    variation: str
     corpus: str | None = None
     scores_overlap: bool = False
-    cost: Cost | None = None
-    unasked: int = 0
 
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The trees of all answers."""
         return tuple(each.tree for each in self.questions if each.tree)
-
-    @property
-    def answered(self) -> int:
-        """Number of questions that have an answer, including empty ones."""
-        return sum(each.score is not None for each in self.questions)
-
-    @property
-    def is_answered(self) -> bool:
-        """Return whether every question has an answer."""
-        return self.answered == len(self.questions) + self.unasked
 
     @property
     def score(self) -> float:
@@ -92,7 +79,7 @@ class SearChainRun(Struct, frozen=True, kw_only=True):
         return fmean(each.stated or 0.0 for each in self.questions)
 
 
-def read_run(trial: SearChainTrial, run: RecordedRun) -> SearChainRun:
+def read_run(trial: GridCell, run: RecordedRun) -> SearChainRun:
     """What the tables need of a recorded run."""
     scoring = scoring_of(run.dataset)
     words = {

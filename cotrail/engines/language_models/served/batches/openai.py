@@ -1,8 +1,9 @@
 """OpenAI's batches: a file of requests is uploaded, others downloaded; and Mistral's, with jobs of other fields."""
 
+from abc import ABC
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct
@@ -67,31 +68,48 @@ class Page(Struct, frozen=True):
     has_more: bool = False
 
 
-class OpenAIBatches:
-    """See `BatchService`.
+class FileBatches(ABC):
+    """Batches whose requests are a file that is uploaded; see `BatchService`.
 
-    path: where each request would be sent to, behind the endpoint's URL.
+    path: where each request would be sent to, behind the endpoint's URL. address: where batches are made.
     """
 
-    most_lines = 50_000
     most_bytes = 64 * MIB
     """A third of what OpenAI takes at most, so that an upload doesn't take long."""
+    address: ClassVar[str]
 
     def __init__(self, requests: ProviderRequests, path: str) -> None:
         self._requests = requests
         self._url = VERSION + path
 
+    def cancel(self, batch: str) -> None:
+        """See `BatchService`."""
+        self._requests.post(f"{self.address}/{batch}/cancel")
+
+    def _uploaded(self, key: str, lines: Sequence[BatchLine]) -> ProviderId:
+        content = b"".join(msgspec.json.encode(self._line(line)) + b"\n" for line in lines)
+        return self._requests.upload("/files", content, f"{key}.jsonl", purpose="batch")
+
+    def _line(self, line: BatchLine) -> dict[str, Any]:
+        return {"custom_id": line.id, "body": msgspec.Raw(line.body.encode())}
+
+
+class OpenAIBatches(FileBatches):
+    """See `BatchService`."""
+
+    most_lines = 50_000
+    address = "/batches"
+
     def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:
         """See `BatchService`."""
-        content = b"".join(map(self._line, lines))
         body = {
-            "input_file_id": self._requests.upload("/files", content, f"{key}.jsonl", purpose="batch"),
+            "input_file_id": self._uploaded(key, lines),
             "endpoint": self._url,
             "completion_window": "24h",
             "metadata": {KEY: key},
         }
         going()
-        return self._requests.create("/batches", body)
+        return self._requests.create(self.address, body)
 
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
         """See `BatchService`."""
@@ -115,22 +133,18 @@ class OpenAIBatches:
         found = self._batch(batch)
         return read_files(self._requests, (found.output_file_id, found.error_file_id))
 
-    def cancel(self, batch: str) -> None:
-        """See `BatchService`."""
-        self._requests.post(f"/batches/{batch}/cancel")
-
     def _batch(self, batch: str) -> Batch:
-        return self._requests.get(Batch, f"/batches/{batch}")
+        return self._requests.get(Batch, f"{self.address}/{batch}")
 
-    def _line(self, line: BatchLine) -> bytes:
+    def _line(self, line: BatchLine) -> dict[str, Any]:
         body = msgspec.Raw(line.body.encode())
-        return msgspec.json.encode({"custom_id": line.id, "method": "POST", "url": self._url, "body": body}) + b"\n"
+        return {"custom_id": line.id, "method": "POST", "url": self._url, "body": body}
 
     def _listed(self, since: datetime) -> Iterator[Batch]:
         """The account's batches that were created since then, the latest first."""
         after: dict[str, str] = {}
         for _ in range(MOST_PAGES):
-            page = self._requests.get(Page, "/batches", limit=PAGE, **after)
+            page = self._requests.get(Page, self.address, limit=PAGE, **after)
             for batch in page.data:
                 if batch.created_at < since.timestamp():
                     return
@@ -172,34 +186,29 @@ class Jobs(Struct, frozen=True):
     data: tuple[Job, ...] | None = None
 
 
-class MistralBatches:
-    """See `BatchService`; path: as `OpenAIBatches` has it."""
+class MistralBatches(FileBatches):
+    """See `BatchService`."""
 
     most_lines = 100_000
-    most_bytes = 64 * MIB
-
-    def __init__(self, requests: ProviderRequests, path: str) -> None:
-        self._requests = requests
-        self._url = VERSION + path
+    address = "/batch/jobs"
 
     def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:
         """See `BatchService`."""
-        content = b"".join(map(_line, lines))
         body = {
-            "input_files": [self._requests.upload("/files", content, f"{key}.jsonl", purpose="batch")],
+            "input_files": [self._uploaded(key, lines)],
             "endpoint": self._url,
             "model": self._requests.endpoint.model,
             "metadata": {KEY: key},
             "timeout_hours": HOURS,
         }
         going()
-        return self._requests.create("/batch/jobs", body)
+        return self._requests.create(self.address, body)
 
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
         """See `BatchService`."""
         created_after = since.isoformat()
         for page in range(MOST_PAGES):
-            found = self._requests.get(Jobs, "/batch/jobs", page=page, page_size=PAGE, created_after=created_after)
+            found = self._requests.get(Jobs, self.address, page=page, page_size=PAGE, created_after=created_after)
             jobs = found.data or ()
             named = next((job.id for job in jobs if (job.metadata or {}).get(KEY) == key), None)
             if named is not None or len(jobs) < PAGE:
@@ -221,13 +230,5 @@ class MistralBatches:
         job = self._job(batch)
         return read_files(self._requests, (job.output_file, job.error_file))
 
-    def cancel(self, batch: str) -> None:
-        """See `BatchService`."""
-        self._requests.post(f"/batch/jobs/{batch}/cancel")
-
     def _job(self, batch: str) -> Job:
-        return self._requests.get(Job, f"/batch/jobs/{batch}")
-
-
-def _line(line: BatchLine) -> bytes:
-    return msgspec.json.encode({"custom_id": line.id, "body": msgspec.Raw(line.body.encode())}) + b"\n"
+        return self._requests.get(Job, f"{self.address}/{batch}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Endpoint, Omitted
+from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Endpoint
 from cotrail.engines.language_models.served.conversation import Message, arguments_of, conversation, last_shared
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
 from cotrail.engines.language_models.served.protocols.delta import (
@@ -22,6 +22,7 @@ from cotrail.engines.language_models.served.protocols.delta import (
     encoded,
     event_of,
 )
+from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.served.request import Order, completed, told_stops
 from cotrail.engines.language_models.token_counts import TokenCounts
@@ -223,15 +224,11 @@ _CACHED = {"cache_control": {"type": "ephemeral"}}
 Block = dict[str, Any]
 
 
-class AnthropicMessages:
+class AnthropicMessages(WireProtocol):
     """See `WireProtocol`."""
 
-    has_tokenizer = False
-    never_sent: frozenset[Omitted] = frozenset({"seed", "logprobs", "stream_options"})
-
-    def path(self, endpoint: Endpoint, *, streams: bool) -> str:  # noqa: ARG002 - always the same
-        """See `WireProtocol`."""
-        return "/messages"
+    address = "/messages"
+    never_sent = frozenset({"seed", "logprobs", "stream_options"})
 
     def headers(self, key: str) -> dict[str, str]:
         """See `WireProtocol`."""

@@ -9,11 +9,19 @@ from msgspec.structs import replace
 
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import Endpoint, Omitted
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.event_loop import CallPiece
 from cotrail.engines.language_models.served.probabilities import scores_request
 from cotrail.engines.language_models.served.prompt_fields import chat_fields, structure_fields
-from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, bearer, converted, decoded
+from cotrail.engines.language_models.served.protocols.delta import (
+    Delta,
+    Finish,
+    Refused,
+    converted,
+    decoded,
+    finished,
+)
+from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import error_message, reported_of, status_meant
 from cotrail.engines.language_models.served.request import Order, generation_fields, told_stops
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
@@ -200,10 +208,7 @@ class ChunkReader:
     def whole(self, answer: Mapping[str, Any]) -> Delta:
         """See `AnswerReader`."""
         self._is_whole = True
-        delta = self._delta(converted(answer, _Chunk))
-        if delta.finish is None:
-            raise TransientStepError("the server's answer doesn't say why its text ended")
-        return delta
+        return finished(self._delta(converted(answer, _Chunk)))
 
     def _delta(self, chunk: _Chunk) -> Delta:
         if chunk.error is not None:
@@ -294,19 +299,11 @@ def _refused(error: Any) -> Refused:
 # OpenAI's chat completions, which most servers and providers speak.
 
 
-class Chat:
+class Chat(WireProtocol):
     """See `WireProtocol`."""
 
     has_tokenizer = True
-    never_sent: frozenset[Omitted] = frozenset()
-
-    def path(self, endpoint: Endpoint, *, streams: bool) -> str:  # noqa: ARG002 - always the same
-        """See `WireProtocol`."""
-        return "/chat/completions"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
-        return bearer(key)
+    address = "/chat/completions"
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
         """See `WireProtocol`."""
@@ -332,23 +329,11 @@ class Chat:
 # OpenAI's completions: a server continues the prompt as it stands.
 
 
-class Completions:
+class Completions(WireProtocol):
     """See `WireProtocol`."""
 
     has_tokenizer = True
-    never_sent: frozenset[Omitted] = frozenset()
-
-    def path(self, endpoint: Endpoint, *, streams: bool) -> str:  # noqa: ARG002 - always the same
-        """See `WireProtocol`."""
-        return "/completions"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
-        return bearer(key)
-
-    def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """See `WireProtocol`."""
-        return told_stops(endpoint, request)
+    address = "/completions"
 
     def body(self, order: Order) -> dict[str, Any]:
         """See `WireProtocol`."""

@@ -92,6 +92,13 @@ class Delta(Struct, frozen=True, kw_only=True):
     served_by: str = ""
 
 
+def finished(delta: Delta) -> Delta:
+    """A whole answer; raises TransientStepError where it doesn't say why its text ended."""
+    if delta.finish is None:
+        raise TransientStepError("the server's answer doesn't say why its text ended")
+    return delta
+
+
 class AnswerReader(Protocol):
     """Reads one answer; a state machine of its own for each."""
 

@@ -10,10 +10,19 @@ from msgspec import Struct
 from cotrail.core.calls import GIVEN_IDS, Call, Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
-from cotrail.engines.language_models.endpoint import Endpoint, Omitted
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.conversation import Message, arguments_of, conversation
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
-from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, converted, decoded, encoded
+from cotrail.engines.language_models.served.protocols.delta import (
+    Delta,
+    Finish,
+    Refused,
+    converted,
+    decoded,
+    encoded,
+    finished,
+)
+from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import reported_of
 from cotrail.engines.language_models.served.request import Order, completed, told_stops
 from cotrail.engines.language_models.token_counts import TokenCounts
@@ -111,10 +120,7 @@ class ContentReader:
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
         """See `AnswerReader`."""
-        delta = self._delta(answer)
-        if delta.finish is None:
-            raise TransientStepError("the server's answer doesn't say why its text ended")
-        return delta
+        return finished(self._delta(answer))
 
     def _delta(self, content: Any) -> Delta:
         answer = converted(content, _Answer)
@@ -176,11 +182,10 @@ MOST_STOPS = 5
 Part = dict[str, Any]
 
 
-class Gemini:
+class Gemini(WireProtocol):
     """See `WireProtocol`."""
 
-    has_tokenizer = False
-    never_sent: frozenset[Omitted] = frozenset({"logprobs", "stream_options"})
+    never_sent = frozenset({"logprobs", "stream_options"})
 
     def path(self, endpoint: Endpoint, *, streams: bool) -> str:
         """See `WireProtocol`."""

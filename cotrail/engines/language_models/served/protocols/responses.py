@@ -11,7 +11,7 @@ from cotrail.core.calls import Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt
-from cotrail.engines.language_models.endpoint import Endpoint, Omitted
+from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import CACHE_MARKED
 from cotrail.engines.language_models.served.conversation import Message, conversation, last_shared
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
@@ -20,11 +20,11 @@ from cotrail.engines.language_models.served.protocols.delta import (
     Delta,
     Finish,
     Refused,
-    bearer,
     converted,
     decoded,
     event_of,
 )
+from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.served.request import Order, completed
 from cotrail.engines.language_models.token_counts import TokenCounts
@@ -243,19 +243,11 @@ _KEY_DIGITS = 32
 Item = dict[str, Any]
 
 
-class Responses:
+class Responses(WireProtocol):
     """See `WireProtocol`."""
 
-    has_tokenizer = False
-    never_sent: frozenset[Omitted] = frozenset({"seed", "stop", "logprobs", "stream_options"})
-
-    def path(self, endpoint: Endpoint, *, streams: bool) -> str:  # noqa: ARG002 - always the same
-        """See `WireProtocol`."""
-        return "/responses"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
-        return bearer(key)
+    address = "/responses"
+    never_sent = frozenset({"seed", "stop", "logprobs", "stream_options"})
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:  # noqa: ARG002 - none
         """See `WireProtocol`: the API has none."""

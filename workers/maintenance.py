@@ -226,7 +226,7 @@ class Maintenance:
         if not step_ids:
             return []
         message = (
-            "its executions ended without a result or a sign of life again and again, whatever ran beside them; "
+            "its executions ended without a result or a sign of life again and again, whatever ran at the same time; "
             "the workers' logs may say why"
         )
         logger.error("%d steps are set aside: %s", len(step_ids), message)

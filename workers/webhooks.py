@@ -54,7 +54,7 @@ class CloudEvent(Struct, frozen=True, kw_only=True):
 
 
 class Webhooks:
-    """Tells endpoints of runs; threads beside the sweeps wait for their answers, one for each endpoint."""
+    """Tells endpoints of runs; threads alongside the sweeps wait for their answers, one for each endpoint."""
 
     def __init__(self, engine: Engine, endpoints: Endpoints) -> None:
         self._engine = engine

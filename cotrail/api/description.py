@@ -150,7 +150,7 @@ def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
     types: dict[str, Any] = {"Problem": Problem}
     for operation in OPERATIONS.values():
         types[operation.name] = _item(operation)
-        types[f"{operation.name} beside"] = beside_type(operation)
+        types[f"{operation.name} fields"] = beside_type(operation)
         types |= {f"{operation.name} {name}": operation.parameters[name].annotation for name in operation.in_path}
     schemas, components = _components(types.values())
     for record in filter(_is_record, types.values()):
@@ -190,7 +190,7 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
     body = {}
     if operation.takes_body:
-        content = {JSON: {"schema": schemas[f"{operation.name} beside"]}}
+        content = {JSON: {"schema": schemas[f"{operation.name} fields"]}}
         body = {"requestBody": {"content": content, "required": required(beside_type(operation))}}
     else:
         parameters += _query(beside_type(operation))

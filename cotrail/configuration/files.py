@@ -1,4 +1,4 @@
-"""The files of a service beside its settings: how people sign in, webhooks, servers of others, the place of corpora."""
+"""The files of a service apart from its settings: sign-in, webhooks, servers of others, the place of corpora."""
 
 import os
 import stat

@@ -133,7 +133,7 @@ def usage_of(result: Generated) -> Usage:
     )
 
 
-# What ended a question: one short text beside every answer, so that tables can count and compare it.
+# What ended a question: one short text with every answer, so that tables can count and compare it.
 
 ANSWER = "answer"
 LIMIT, FAILURE = "limit: ", "failure: "

@@ -46,7 +46,7 @@ def snippet(text: str, words: Collection[str]) -> str:
 
 
 MOST_HITS, MOST_CHARACTERS = 20, 2000
-"""The paragraphs of a search that are shown beside its step, and how much of each; the step's own page has all."""
+"""The paragraphs of a search that are shown next to its step, and how much of each; the step's own page has all."""
 
 PAGE_WEIGHT, STEP_WEIGHT, NEW_WEIGHT, SEEN_WEIGHT = 1700, 16, 24, 9
 """How many elements a page of turns has, about; and each step without what it found, and paragraphs, new and seen.
@@ -56,7 +56,7 @@ No turn has more than a page: systems that write once and then compare for long 
 
 
 Form = Literal["alone", "beside", "table"]
-"""A step below the one before, steps beside each other, or a table of steps of which a line says all."""
+"""A step below the one before, steps next to each other, or a table of steps of which a line says all."""
 
 
 class ShownHit(Struct, frozen=True, kw_only=True):

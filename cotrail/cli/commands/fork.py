@@ -142,7 +142,7 @@ def fork(
 
 
 TEXTS = ("model", "profile")
-"""Keys whose values are names, beside the roles of engines."""
+"""Keys whose values are names, in addition to the roles of engines."""
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:

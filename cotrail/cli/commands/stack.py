@@ -152,7 +152,7 @@ def worker(
         typer.Option(
             metavar="N",
             min=1,
-            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, besides those of served models, 2 for retrieval, "
+            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, without those of served models, 2 for retrieval, "
             "16 for evidence unless said.",
             show_default=False,
         ),

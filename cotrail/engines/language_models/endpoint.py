@@ -62,7 +62,7 @@ _SELDOM_SET = (
 )
 
 VERSION = "/v1"
-"""End of most endpoints' paths; servers offer what isn't OpenAI's protocol beside this part."""
+"""End of most endpoints' paths; servers offer what isn't OpenAI's protocol outside this part."""
 
 LEAST_BUDGET = 1024
 """The least budget of thoughts that Anthropic's API takes, in tokens."""
@@ -149,7 +149,7 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
         return bool(self.price or self.batch) or super().is_hosted
 
     @property
-    def beside(self) -> str:
+    def root(self) -> str:
         """The address without its version, where it has one."""
         return self.url.removesuffix(VERSION)
 

@@ -144,7 +144,7 @@ class WorkerThoughts(Struct, frozen=True, kw_only=True):
         """What takes the continuation of a prompt.
 
         rendered: the end of a conversation as the template lays it out, empty for plain text; room: tokens that are
-            left beside those of the text.
+            left in addition to those of the text.
         """
         if not self.marks:
             return ThinkingText()

@@ -97,7 +97,7 @@ def open_index(directory: Path) -> Corpus:
 
 
 def _replace(directory: Path, build: Callable[[Path], FolderManifest]) -> FolderManifest:
-    """Builds the index beside the former one, switches to it by replacing the manifest, and deletes the former."""
+    """Builds the index next to the former one, switches to it by replacing the manifest, and deletes the former."""
     folder = directory / f"index-{secrets.token_hex(6)}"
     try:
         manifest = build(folder)

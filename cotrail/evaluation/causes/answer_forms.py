@@ -261,7 +261,7 @@ def _names(span: str) -> Iterator[str]:
 
 
 def _has_other_numbers(answer: str, words: Sequence[str]) -> bool:
-    """Return whether an answer has numbers besides these, and not as the day of a date with their year or month."""
+    """Return whether an answer has numbers other than these, and not as the day of a date with their year or month."""
     said = _core(read(answer))
     others = {word for word in said if word[0].isdigit()} - set(words)
     if not others:

@@ -1,4 +1,4 @@
-"""What the one who asks may use beside what is their project's own.
+"""What the one who asks may use in addition to what is their project's own.
 
 The models that the one who asks may use. Others aren't there: errors name neither them nor their tables.
 
@@ -37,7 +37,7 @@ from cotrail.services.store import open_store
 
 
 class Grants(Struct, frozen=True, kw_only=True):
-    """What a project may use beside its own; None: everything that is shared.
+    """What a project may use in addition to its own; None: everything that is shared.
 
     project: None where everything is seen by the name under which it is stored.
     """

@@ -41,7 +41,7 @@ from cotrail.services.store import reading
 
 
 class Seals(SealedQuestions, frozen=True, kw_only=True):
-    """The digests of a run, beside its questions'.
+    """The digests of a run, apart from its questions'.
 
     opened: that of its configuration, from created_at on; plan: that of its plan, which is part of the configuration,
     None where it was submitted before plans were recorded; digest: that of all of it, None while it isn't closed.

@@ -183,7 +183,7 @@ LONGEST = 4000
 """Characters that are shown of a text; the question's own page has all of it."""
 
 MARKED = "the marked words differ"
-"""What is said of steps whose different texts stand beside each other."""
+"""What is said of steps whose different texts stand next to each other."""
 
 
 class SideStep(Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ Pair = tuple[TracedStep | None, TracedStep | None]
 
 
 def _aligned(ours: Sequence[TracedStep], theirs: Sequence[TracedStep]) -> Iterator[Pair]:
-    """Steps of the same kind beside each other, in their order; the others alone."""
+    """Steps of the same kind next to each other, in their order; the others alone."""
     one, other = 0, 0
     ends = (len(ours), len(theirs))
     for left, right in (*shared_places([each.kind for each in ours], [each.kind for each in theirs]), ends):

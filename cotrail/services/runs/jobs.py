@@ -171,7 +171,7 @@ INDEX = "index"
 class IndexRequest(IndexFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request for a corpus: its name, its files and folders, and the engine that is to search it with its settings.
 
-    places: the paths of the files beside each other, from which documents have their ids; their names by default.
+    places: the paths of the files next to each other, from which documents have their ids; their names by default.
     """
 
     name: str

@@ -148,7 +148,7 @@ class Standings:
         self._due = self._rested = 0.0
 
     def news(self, connection: Connection, followed: Collection[Followed]) -> News:
-        """What there is to tell besides events. The connection has the snapshot in which events were read."""
+        """What there is to tell apart from events. The connection has the snapshot in which events were read."""
         due = [each for each in followed if each.is_due]
         questions = [each for each in due if each.subject.question is not None]
         runs = [each for each in due if each.subject.question is None and self._may_read(each)]

@@ -157,7 +157,7 @@ def _outcomes(actions: tuple[Action, ...]) -> Part[tuple[Result | Failure, ...]]
 
 
 class _Lane(Generic[T]):
-    """A part that runs beside others: the actions that it waits for; `returned` takes what it returns."""
+    """A part that runs in parallel with others: the actions that it waits for; `returned` takes what it returns."""
 
     def __init__(self, part: Part[T], number: int, returned: dict[int, T]) -> None:
         self.part = part

@@ -238,7 +238,7 @@ def most(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tup
     found = settings.search.most_words
     words = settings.calls * (settings.max_tokens + found)
     read = {"": 0, "documents": 1, "explorer": settings.explored}[agent.reads] * (settings.calls - 1)
-    # An intent and a last report of each explorer, and beside each interaction the intent of a page and its reading.
+    # An intent and a last report of each explorer, and with each interaction the intent of a page and its reading.
     asked = 3 * read + 2 * (settings.calls - 1) if settings.explores == "read" else read
     reads = Most(kind="reason", times=asked, output=settings.max_tokens, words=words)
     return (

@@ -106,7 +106,7 @@ def show(run: str, question: str, step: int) -> Shown:
 
 @action(PATH, Scope.SUBMIT)
 def begin_again(run: str, question: str, step: int, typed: Typed) -> Shown | GoTo:
-    """Fork from the step on, and go to the new chain beside the old one.
+    """Fork from the step on, and go to the new chain next to the old one.
 
     Where that can't be done, the form says why and keeps what was typed.
     """

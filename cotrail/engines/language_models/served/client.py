@@ -118,7 +118,7 @@ _retried_while_away = retry(
 
 
 class Witness(Protocol):
-    """Learns what a server says beside its answers."""
+    """Learns what a server says in addition to its answers."""
 
     def answered(self, headers: Mapping[str, str]) -> None:
         """A response came, with these headers."""

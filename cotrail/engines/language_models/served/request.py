@@ -44,7 +44,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a body beside its prompt; stops: the stop strings that the server is told.
+    """The fields of a body in addition to its prompt; stops: the stop strings that the server is told.
 
     Raises BlockedError where the dialect lacks what is asked for.
     """

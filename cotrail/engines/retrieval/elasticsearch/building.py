@@ -1,4 +1,4 @@
-"""Building an index: it is filled beside the former one, which it then replaces.
+"""Building an index: it is filled next to the former one, which it then replaces.
 
 Bulk requests are sent by threads of our own. Of the official client's helpers, `streaming_bulk` sends one at a time,
 and `parallel_bulk` reports a rejected document only after it has read and sent all others.

@@ -118,7 +118,7 @@ class ElasticsearchClient:
     ) -> Reply:
         """Calls a method of the official client, with retries, and decodes its response.
 
-        call: calls the method. Besides the class's errors, raises MissingError, RefusedError, and CorpusError for a
+        call: calls the method. Apart from the class's errors, raises MissingError, RefusedError, and CorpusError for a
             request that is too large.
         """
         answer = self.insist(self._once, call, seconds, attempts=attempts)

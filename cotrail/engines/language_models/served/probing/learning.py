@@ -72,7 +72,7 @@ async def _listing(endpoint: Endpoint) -> list[ListedModel]:
         if len(models) != 1 or not isinstance(models[0].get("meta"), dict):
             return listed
         # llama.cpp lists what the model was trained with, and tells elsewhere what a slot of it has.
-        properties = await client.told(f"{endpoint.beside}/props")
+        properties = await client.told(f"{endpoint.root}/props")
         settings = properties.get("default_generation_settings")
         served = _context(settings) if isinstance(settings, dict) else 0
         return [ListedModel(name=listed[0].name, context=served or listed[0].context)]
@@ -331,7 +331,7 @@ def _reasons(found: Fitted, place: ThoughtPlace, can: Sequence[Ability]) -> Mapp
         "continues": [each.why for each in can if each.continues],
         "without": [f"{each.without}: {each.why}" for each in can if each.without],
         "thinks": [place.why],
-        "thought_tokens": ["the most tokens of a thought, besides those of each step's text"],
+        "thought_tokens": ["the most tokens of a thought, apart from those of each step's text"],
         "omits": [f"{field}: {why}" for field, why in refused.items() if field not in ("limit", "effort")],
     }
     reasons |= {"limit_field": [refused["limit"]]} if "limit" in refused else {}

@@ -291,7 +291,7 @@ def _thinking(order: Order) -> dict[str, Any]:
     if budget < LEAST_BUDGET:
         raise StepError(
             f"the prompt leaves {order.request.max_tokens:,} tokens of the context, and a thought needs "
-            f"{LEAST_BUDGET:,} besides the text: take a model with a longer context, or shorter prompts"
+            f"{LEAST_BUDGET:,} in addition to the text: take a model with a longer context, or shorter prompts"
         )
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 

@@ -11,7 +11,7 @@ from cotrail.engines.language_models.served.request import Order
 class WireProtocol(Protocol):
     """One API of a provider's.
 
-    has_tokenizer: whether servers that speak it may offer their tokenizer beside it.
+    has_tokenizer: whether servers that speak it may offer their tokenizer along with it.
     never_sent: fields of requests that it doesn't have, see `Omitted`.
     """
 

@@ -1,4 +1,4 @@
-"""What is told of questions that somebody waits for, over Redis: tokens as they are written, and steps that ended.
+"""What is sent of questions that somebody waits for, over Redis: tokens as they are written, and steps that ended.
 
 Nothing depends on it, and nothing of it is kept: the record has the whole result of each step.
 """
@@ -23,7 +23,7 @@ TOKENS_SECONDS = 0.05
 
 PATIENCE_SECONDS = 1.0
 AWAY_SECONDS = 10.0
-"""How long Redis isn't told anything after it didn't answer."""
+"""How long Redis gets no messages after it didn't answer."""
 
 
 class Told(Struct, frozen=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class Told(Struct, frozen=True, omit_defaults=True):
 
 
 class _Written(Struct):
-    """What a step has written, and how much of it was told: of its text, and of its thoughts."""
+    """What a step has written, and how much of it was sent: of its text, and of its thoughts."""
 
     question_id: int
     step_id: int
@@ -109,7 +109,7 @@ class Telling:
             try:
                 self._publish(client, writing, ended)
             except RedisError as error:
-                logger.warning("Redis doesn't answer, so that tokens aren't told: %s", error)
+                logger.warning("Redis doesn't answer, so that tokens aren't sent: %s", error)
                 time.sleep(AWAY_SECONDS)
 
     def _publish(self, client: Redis, writing: dict[int, _Written], ended: list[int]) -> None:
@@ -125,7 +125,7 @@ class Telling:
 
 
 class Hearing:
-    """What is told of one question, from when the block begins; nothing where Redis doesn't answer.
+    """What is sent of one question, from when the block begins; nothing where Redis doesn't answer.
 
     url: of Redis; prefix: the beginning of the channels' names.
     """
@@ -154,7 +154,7 @@ class Hearing:
         self._redis.close()
 
     def wait(self, seconds: float) -> list[Told]:
-        """What is told next, and what has come with it; nothing after so many seconds."""
+        """What is sent next, and what has come with it; nothing after so many seconds."""
         if self._away:
             time.sleep(seconds)
             return []

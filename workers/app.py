@@ -302,7 +302,7 @@ def serve(role: Role, *, slots: int | None = None, name: str | None = None, even
 
     slots: how many steps at a time; None: as many as suits the role.
     name: the worker's name before `@` and the host; None: the role. Workers of one host need different ones.
-    events: whether Flower is told of each task.
+    events: whether Flower receives each task.
 
     Unlike Celery's own command, nothing is imported from the working directory, where a `tasks.py` may lie.
     """

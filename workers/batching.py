@@ -66,7 +66,7 @@ class Batching:
         self._services: dict[str, BatchService] = {}
 
     def run(self) -> None:
-        """Work until told to stop, whenever this process leads."""
+        """Work until asked to stop, whenever this process leads."""
         pause = self._settings.sweep_seconds
         again = Backoff(pause, LONGEST_PAUSE)
         while not self._stopping.is_set():

@@ -95,7 +95,7 @@ class Maintenance:
         self._working = False
 
     def run(self) -> None:
-        """Sweep until told to stop. Errors are retried; only what a person has to fix ends it."""
+        """Sweep until asked to stop. Errors are retried; only what a person has to fix ends it."""
         again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:

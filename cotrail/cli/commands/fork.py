@@ -310,7 +310,7 @@ def _show(replayed: ReplayedRun) -> None:
     screen.print(f"{replayed.run}: {agree} replayed as recorded.", soft_wrap=True)
     for question, steps in replayed.edited.items():
         which = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
-        screen.print(f"question {question}: {which} edited by a person; what came of it is what the system was told.")
+        screen.print(f"question {question}: {which} edited by a person; what came of it is what the system received.")
     if replayed.diverged:
         columns = Column(title="question"), Column(title="where the code diverges")
         print_rows(screen, columns, [[each.key, Text(each.divergence)] for each in replayed.diverged])

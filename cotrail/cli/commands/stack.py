@@ -255,7 +255,7 @@ def flower(
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
 
 SHUTDOWN_SECONDS = 10
-"""How long requests under way may take once the service is told to stop; streams end at once."""
+"""How long requests under way may take once the service is asked to stop; streams end at once."""
 
 
 def serve(

@@ -19,7 +19,7 @@ chat completions or responses, of Anthropic's messages, or of Gemini's `generate
 message."""
 
 Continues = Literal["vllm", "llama.cpp", "prefix"]
-"""How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
+"""How a chat server is made to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
 takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
 
 Absent = Literal["scores", "tools", "sampling", "structure"]

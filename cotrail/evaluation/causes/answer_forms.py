@@ -247,8 +247,8 @@ def _says(answer: str, span: str, scene: Scene, also: frozenset[str]) -> bool:
     """Return whether an answer means a span; of one in several sentences, one has to say that it is what was asked."""
     if not means(answer, span, scene, also):
         return False
-    told = list(islice(sentences(answer), MOST_WORDS))
-    return len(told) == 1 or any(states(each, span, scene, also) for each in told)
+    first_sentences = list(islice(sentences(answer), MOST_WORDS))
+    return len(first_sentences) == 1 or any(states(each, span, scene, also) for each in first_sentences)
 
 
 def _names(span: str) -> Iterator[str]:

@@ -309,10 +309,10 @@ def _completed(
             raise InputError(f"{path}: the model {name} has no `model`, the name by which its server knows it; {there}")
         model = next(iter(listed))
         reasons["model"] = ["the one that its server lists"]
-    told, context = listed[model].context if model in listed else 0, given.get("context")
+    listed_context, context = listed[model].context if model in listed else 0, given.get("context")
     is_assumed = given == provided(name)
-    if told and (is_assumed or not (isinstance(context, int) and context <= told)):
-        reasons["context"], context = ["what its server lists"], told
+    if listed_context and (is_assumed or not (isinstance(context, int) and context <= listed_context)):
+        reasons["context"], context = ["what its server lists"], listed_context
     if context is None:
         reasons["context"], context = ["nobody tells it: correct it"], DEFAULT_CONTEXT
     return {"model": model, "context": context} | given | {"context": context}, reasons

@@ -324,7 +324,7 @@ def _digests(paragraphs: Sequence[Paragraph]) -> tuple[str, ...]:
     return tuple(each.digest for each in paragraphs)
 
 
-# Names of runs by which they can be told apart.
+# Names of runs by which they can be distinguished.
 
 
 def distinct_names(connection: Connection, ids: Sequence[str]) -> Mapping[str, str]:

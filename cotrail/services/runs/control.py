@@ -169,7 +169,7 @@ def choose_runs(runs: Sequence[str] = (), older_than: Days | None = None) -> Pru
         return PrunedRuns(runs=tuple(ids), weight=pruning.weigh(connection, ids))
 
 
-Told = Annotated[PruningReport, HERE]
+Removed = Annotated[PruningReport, HERE]
 
 
 def _untold(_: Pruned) -> None:
@@ -177,7 +177,7 @@ def _untold(_: Pruned) -> None:
 
 
 @operation("pruning.prune", "POST", "/prune", Scope.OPERATE)
-def prune_runs(runs: Sequence[str], report: Told = _untold) -> Pruned:
+def prune_runs(runs: Sequence[str], report: Removed = _untold) -> Pruned:
     """Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.
 
     A run that hasn't ended is refused: cancel it first. Those that aren't there any more are left out, so that the same

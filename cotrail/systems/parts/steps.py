@@ -118,7 +118,7 @@ def in_parallel(parts: Iterable[Part[T]], returned: dict[int, T] | None = None) 
     The next actions of all unfinished parts are yielded in one `Together`. A failure is thrown into the part whose
     action failed, with the outcomes of that part's own actions, and the other parts are sent their results. A failure
     that its part doesn't catch ends all of them. So does a limit; where none has returned by then, the first of those
-    that are left is told of it, and may end by its last step.
+    that are left learns of it, and may end by its last step.
     returned: takes what each part returns, by its place, so that it is known where the others don't come to their end.
     """
     returned = {} if returned is None else returned

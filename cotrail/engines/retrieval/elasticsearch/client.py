@@ -53,7 +53,7 @@ MANAGERS = {"master", "cluster_manager"}
 """Roles of nodes, in Elasticsearch and in OpenSearch, that only manage the cluster and shouldn't be searched."""
 
 
-# Every failed request is raised, and told where it is handled. The library would also tell of each at each request, and
+# A failed request is raised, and reported where it is handled. The library would also report each at each request, and
 # once more at as many later requests: its pool keeps a node for every failure that it had.
 logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
 logging.getLogger("elastic_transport.transport").setLevel(logging.WARNING)

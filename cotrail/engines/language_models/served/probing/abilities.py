@@ -79,8 +79,8 @@ def _scores(probe: Probe, endpoint: Endpoint) -> Ability | None:
     outcome = probe.ask("log probabilities", replace(endpoint, thinks="no", thought_tokens=0), request)
     if outcome.status:
         return Ability(omits="logprobs", why=outcome.why)
-    told = outcome.result is not None or endpoint.thinking.may_think
-    return None if told else Ability(without="scores", why=outcome.why)
+    is_able = outcome.result is not None or endpoint.thinking.may_think
+    return None if is_able else Ability(without="scores", why=outcome.why)
 
 
 def _going_on(probe: Probe, endpoint: Endpoint, dialect: Dialect) -> Ability | None:

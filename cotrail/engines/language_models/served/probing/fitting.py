@@ -49,9 +49,9 @@ def blamed(reported: Reported, sent: Collection[Field]) -> Blame | None:
 
     sent: the fields that the request had.
     """
-    told = reported.param.rpartition(".")[2]
+    parameter = reported.param.rpartition(".")[2]
     for field in _NAMES:
-        if field in sent and told in _NAMES[field]:
+        if field in sent and parameter in _NAMES[field]:
             return Blame(field=field, certain=True)
     words = set(_WORD.findall(reported.message))
     named = [field for field in _NAMES if field in sent and not words.isdisjoint(_NAMES[field])]

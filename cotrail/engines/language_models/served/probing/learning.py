@@ -65,14 +65,14 @@ def listed_models(endpoint: Endpoint) -> list[ListedModel]:
 
 async def _listing(endpoint: Endpoint) -> list[ListedModel]:
     async with aclosing(ServerClient(endpoint, PROTOCOLS[endpoint.api].headers)) as client:
-        told = await client.told(f"{endpoint.url}/models{_WHOLE.get(endpoint.api, '')}")
-        given = told.get("data") or told.get("models")
+        listing = await client.described(f"{endpoint.url}/models{_WHOLE.get(endpoint.api, '')}")
+        given = listing.get("data") or listing.get("models")
         models = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
         listed = [_model(each) for each in models]
         if len(models) != 1 or not isinstance(models[0].get("meta"), dict):
             return listed
         # llama.cpp lists what the model was trained with, and tells elsewhere what a slot of it has.
-        properties = await client.told(f"{endpoint.root}/props")
+        properties = await client.described(f"{endpoint.root}/props")
         settings = properties.get("default_generation_settings")
         served = _context(settings) if isinstance(settings, dict) else 0
         return [ListedModel(name=listed[0].name, context=served or listed[0].context)]
@@ -158,8 +158,8 @@ def usage_in_words(usage: Usage) -> str:
 def limits_in_words(limits: Limits) -> str:
     """The limits that headers tell, which need no setting; empty where they tell none."""
     pairs = zip(DIMENSIONS, limits.values, strict=True)
-    told = [f"{value:,.0f} {name.replace('_', ' ')}" for name, value in pairs if value]
-    return f"Its headers tell limits of {', '.join(told)} a minute, which are kept without a setting." if told else ""
+    parts = [f"{value:,.0f} {name.replace('_', ' ')}" for name, value in pairs if value]
+    return f"Its headers tell limits of {', '.join(parts)} a minute, which are kept without a setting." if parts else ""
 
 
 QUESTION = "A train leaves at 9:40 and arrives 135 minutes later. When does it arrive? Answer with the time alone."
@@ -293,7 +293,7 @@ def _joined(before: Fitted, again: Fitted) -> Fitted:
 
 
 def _on_demand(probe: Probe, given: Endpoint, found: Fitted) -> list[str]:
-    """That a model of Anthropic's can be told to think."""
+    """That a model of Anthropic's can be asked to think."""
     endpoint = found.endpoint
     if endpoint.api != "anthropic" or endpoint.thinking.may_think or given.thinks == "no":
         return []

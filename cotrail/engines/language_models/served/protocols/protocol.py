@@ -36,4 +36,4 @@ class WireProtocol(Protocol):
         """A reader of one answer."""
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """The stop strings that the server is told; all others are watched for in the text."""
+        """The stop strings that the server is given; all others are watched for in the text."""

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from cotrail.configuration.settings import Settings
 from cotrail.core.ports.batches import BatchAnswer, BatchService, BatchStatus, Unanswered
 from cotrail.engines.language_models.catalogue import find_model
-from cotrail.engines.language_models.served.batches.registry import open_batch_service
+from cotrail.engines.language_models.served.batches.batch_apis import open_batch_service
 from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
 from cotrail.models.execution import batches
 from cotrail.models.execution.batches import OpenBatch

@@ -19,9 +19,9 @@ from msgspec import Struct
 from cotrail.api.event_streams import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.once import LONGEST_KEY
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
 # The description in OpenAPI 3.1, for generators of clients: the same routes, with less said of some values.

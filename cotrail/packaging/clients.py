@@ -18,8 +18,8 @@ from msgspec.structs import FieldInfo, fields
 
 from cotrail.common.structs import field_meanings
 from cotrail.services.library import named_files
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
 Described = Operation[Any, Any]

@@ -39,7 +39,7 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
-from cotrail.engines.retrieval.registry import find_engine, folder_engine, server_engine
+from cotrail.engines.retrieval.search_engines import find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError
 

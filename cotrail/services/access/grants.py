@@ -23,9 +23,9 @@ from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
-from cotrail.engines.registry import CATALOGUES, find_engine
 from cotrail.engines.retrieval.engine import CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
 from cotrail.errors import ForbiddenError, InputError

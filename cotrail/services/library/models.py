@@ -16,6 +16,7 @@ from cotrail.core.generation import Capability
 from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.engine_kinds import CATALOGUES
 from cotrail.engines.language_models.catalogue import (
     DEFAULT_CONTEXT,
     ModelSpec,
@@ -31,7 +32,6 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays
 from cotrail.engines.optional_packages import check_library
-from cotrail.engines.registry import CATALOGUES
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.access.grants import grants

@@ -31,7 +31,7 @@ from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.actor import Scope
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results.summarizing import AT_ONCE, is_current, scores_of, summaries_of
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.scores import scorer_of, without_scores
@@ -210,7 +210,7 @@ def question_provenance(connection: Connection, run: str, question: str) -> tupl
     return run_id, provenance(read_trail(connection, run_id, [find_question(connection, run_id, question)]))
 
 
-Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], HERE]
+Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], LOCAL_ONLY]
 """Passes records on as they are read."""
 
 

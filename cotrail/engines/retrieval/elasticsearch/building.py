@@ -19,7 +19,7 @@ from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyEr
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.engines.retrieval.registry import server_engine
+from cotrail.engines.retrieval.search_engines import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
 
 DRAFT = "~draft"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.probing.probe import Outcome, Probe
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.refusals import Reported
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 

@@ -30,7 +30,7 @@ from cotrail.engines.language_models.served.probing.abilities import (
 )
 from cotrail.engines.language_models.served.probing.fitting import Field, Fitted, fit
 from cotrail.engines.language_models.served.probing.probe import Probe
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import InputError
 
 # What a server says of its models: their names, and how many tokens they take.

@@ -123,7 +123,7 @@ class Stopping:
             return {run: str(look.rule) for run, look in self._looks.items() if look and look.again(connection)}
 
     def forget(self, run_id: str) -> None:
-        """Look at a run that goes on from its beginning again: `cotrail retry` may have opened what had ended."""
+        """Look at a run that is under way from its beginning again: `cotrail retry` may have opened what had ended."""
         look = self._looks.get(run_id)
         if look is None or not look.met:
             self._looks.pop(run_id, None)

@@ -67,7 +67,7 @@ class Raised(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Halts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where budgets ended a question.
 
-    after: behind how many of its steps; None where none does, or it goes on. limit: which limit it was.
+    after: behind how many of its steps; None where none does, or it continues. limit: which limit it was.
     raised: the ends from which it has gone on.
     """
 

@@ -1,6 +1,6 @@
 """Turns: what was searched for, and what a model wrote from it.
 
-A turn goes on until a model has written: steps that were asked for together stay together. Pages of turns are made by
+A turn continues until a model has written: steps that were asked for together stay together. Pages of turns are made by
 what they weigh, so that a question of thousands of steps is shown as fast as a short one.
 """
 

@@ -110,7 +110,7 @@ def fork(
 ) -> None:
     """Start a new run that takes over recorded steps of another one and computes only what follows.
 
-    With `--query`, `--prompt` or `--text`, one step of one question is edited, and the system goes on from there.
+    With `--query`, `--prompt` or `--text`, one step of one question is edited, and the system continues from there.
 
     Example: `cotrail fork latest --at read --set reader=cot --wait`
     """

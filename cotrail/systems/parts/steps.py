@@ -29,7 +29,7 @@ class Drawn(Protocol):
 
 
 def until_stop(prompt: Prompt, stop: tuple[str, ...], settings: Drawn) -> Reason:
-    """The step in which the model goes on with a prompt up to one of these strings, as the settings have it."""
+    """The step in which the model continues with a prompt up to one of these strings, as the settings have it."""
     tokens, temperature = settings.max_tokens, settings.temperature
     return Reason(prompt=prompt, max_tokens=tokens, until="stop", stop=stop, temperature=temperature)
 

@@ -76,7 +76,7 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them;
         none_found: what stands there where nothing was.
     answer: the answer in all that the model wrote, None where it states none.
-    retries: whether the model is reminded where it neither searches nor answers, and goes on; else it has ended.
+    retries: whether the model is reminded where it neither searches nor answers, and continues; else it has ended.
     reads: who reads the paragraphs, so that the agent is shown only what that finds in them: a further prompt, or an
         explorer that searches and opens pages itself; nobody where empty.
     repeats: what a query leads to that was searched for before: another search, words that say so, or the end.

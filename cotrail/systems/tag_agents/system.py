@@ -226,7 +226,7 @@ def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yi
 
 
 def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
-    """A corpus, and for a conversation a model that goes on in its own turn."""
+    """A corpus, and for a conversation a model that continues in its own turn."""
     capabilities: set[Capability] = {"turns", "continue"} if agent.layout == "turns" else set()
     if settings.top_k or settings.repetition_penalty != 1:
         capabilities.add("sampling")

@@ -83,7 +83,7 @@ class Looped(Struct, frozen=True, kw_only=True):
     """What a loop has come to.
 
     text: of the last message; tokens: of the last turn's prompt and message. paragraphs: all that tools showed.
-    limit: the bound that ended it; empty where the model ended it, or it goes on.
+    limit: the bound that ended it; empty where the model ended it, or it continues.
     """
 
     chat: Prompt

@@ -44,7 +44,7 @@ _NUMBERS = {"retrieval_count": int, "max_sentences": int, "temperature": float, 
 
 @page("/ask")
 def form(question: str = "", system: str = "", corpus: str = "", model: str = "", after: str | None = None) -> Shown:
-    """The form, filled in as the address says; after: the run behind which the list of questions goes on."""
+    """The form, filled in as the address says; after: the run behind which the list of questions continues."""
     return _shown(AskForm(question=question, system=system, corpus=corpus, model=model), after=after)
 
 

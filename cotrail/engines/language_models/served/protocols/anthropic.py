@@ -328,7 +328,7 @@ def _messages(said: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _mark(message: dict[str, Any]) -> None:
-    """Marks the end of a conversation that goes on, which the next request begins with."""
+    """Marks the end of a conversation that continues, which the next request begins with."""
     content = message["content"]
     if content[-1].get("type") not in THOUGHTS:
         content[-1] = content[-1] | _CACHED
@@ -345,7 +345,7 @@ def _texts(said: Message, *, marks: bool) -> list[Block]:
     """A turn's text; marks: whether what is equal for all questions is marked, so that it is cached."""
     shared, text = said.shared, said.text
     if said.role == "assistant":
-        # The API refuses white space at the end of a message that the model goes on with.
+        # The API refuses white space at the end of a message that the model continues.
         text = text.rstrip()
         shared = shared if text else shared.rstrip()
     marked = {"type": "text", "text": shared} | (_CACHED if marks else {})

@@ -47,6 +47,7 @@ class _Written(Struct):
 
     def pieces(self) -> list[Told]:
         """What is new; nothing of a text that was cut or changed since."""
+        # Read once: the generating thread replaces `texts` at any time, and what is compared has to be what is kept.
         before, self.told = self.told, self.texts
         return [
             Told(self.step_id, text[len(told) :], thought)
@@ -79,6 +80,7 @@ class Telling:
         written = _Written(question_id=claim.question_id, step_id=claim.step_id)
 
         def listen(text: str, thoughts: str) -> None:
+            # A new pair each time, never changed in place, so that the publishing thread sees both of one moment.
             written.texts = (text, thoughts)
             with self._changed:
                 self._writing[claim.step_id] = written
@@ -103,9 +105,11 @@ class Telling:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._ended or self._writing)
+                # Gathers the tokens of a while into one message; the end of a step is sent at once.
                 self._changed.wait_for(lambda: self._ended, TOKENS_SECONDS)
                 writing, self._writing = self._writing, {}
                 ended, self._ended = self._ended, []
+            # Outside the lock: a slow Redis must not hold up the threads that generate.
             try:
                 self._publish(client, writing, ended)
             except RedisError as error:
@@ -114,6 +118,7 @@ class Telling:
 
     def _publish(self, client: Redis, writing: dict[int, _Written], ended: list[int]) -> None:
         messages = [(each.question_id, piece) for each in writing.values() for piece in each.pieces()]
+        # Ends come last: a reader that hears one has then received all pieces that were written before it.
         messages += [(question_id, Told()) for question_id in ended]
         with client.pipeline(transaction=False) as pipeline:
             for question_id, message in messages:

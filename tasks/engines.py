@@ -14,10 +14,10 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.retriever import Corpus, Knowledge, Source
 from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.replay import SystemBrokenError
+from cotrail.engines.engine_kinds import find_engine
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
-from cotrail.engines.registry import find_engine
 from cotrail.errors import BlockedError, BusyError, CorpusChangedError, ModelChangedError, UnavailableError
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.micro_batching import MicroBatcher, batched

@@ -71,8 +71,11 @@ class MicroBatcher(Generic[Item, Done]):
         earliest = 0.0
         while True:
             batch = [self._waiting.get()]
+            # Blocks for the first item, then sleeps before the queue is drained: what arrives during the sleep joins
+            # this batch instead of making the next one.
             if self._crowded():
                 time.sleep(max(0.0, earliest - time.monotonic()))
+            # No `get` blocks here: this thread alone takes items out, so a queue that isn't empty stays so.
             while not self._waiting.empty():
                 batch.append(self._waiting.get())
             self._began = time.monotonic()
@@ -83,6 +86,7 @@ class MicroBatcher(Generic[Item, Done]):
     def _do(self, batch: list[tuple[Item, Future[Done]]]) -> None:
         try:
             results = self._work([item for item, _ in batch])
+            # Fewer results would leave futures unset, and the threads that wait for them would hang.
             if len(results) != len(batch):
                 raise TypeError(f"{len(batch)} items were handed in, and {len(results)} results came out")
         except BaseException as error:  # noqa: BLE001 - it is raised where the item was handed in

@@ -142,7 +142,7 @@ def _failed(runtime: Runtime, lease: Lease, error: BaseException) -> Outcome | A
 
 
 def _ends_process(error: BaseException) -> bool:
-    """Return whether the process is told to end by this: only its main thread is."""
+    """Return whether the process is asked to end by this: only its main thread is."""
     return isinstance(error, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 

@@ -1,4 +1,4 @@
-"""What is told of questions that somebody waits for, over Redis: tokens as they are written, and steps that ended.
+"""What is sent of questions that somebody waits for, over Redis: tokens as they are written, and steps that ended.
 
 Nothing depends on it, and nothing of it is kept: the record has the whole result of each step.
 """
@@ -23,7 +23,7 @@ TOKENS_SECONDS = 0.05
 
 PATIENCE_SECONDS = 1.0
 AWAY_SECONDS = 10.0
-"""How long Redis isn't told anything after it didn't answer."""
+"""How long Redis gets no messages after it didn't answer."""
 
 
 class Told(Struct, frozen=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class Told(Struct, frozen=True, omit_defaults=True):
 
 
 class _Written(Struct):
-    """What a step has written, and how much of it was told: of its text, and of its thoughts."""
+    """What a step has written, and how much of it was sent: of its text, and of its thoughts."""
 
     question_id: int
     step_id: int
@@ -47,6 +47,7 @@ class _Written(Struct):
 
     def pieces(self) -> list[Told]:
         """What is new; nothing of a text that was cut or changed since."""
+        # Read once: the generating thread replaces `texts` at any time, and what is compared has to be what is kept.
         before, self.told = self.told, self.texts
         return [
             Told(self.step_id, text[len(told) :], thought)
@@ -79,6 +80,7 @@ class Telling:
         written = _Written(question_id=claim.question_id, step_id=claim.step_id)
 
         def listen(text: str, thoughts: str) -> None:
+            # A new pair each time, never changed in place, so that the publishing thread sees both of one moment.
             written.texts = (text, thoughts)
             with self._changed:
                 self._writing[claim.step_id] = written
@@ -103,17 +105,20 @@ class Telling:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._ended or self._writing)
+                # Gathers the tokens of a while into one message; the end of a step is sent at once.
                 self._changed.wait_for(lambda: self._ended, TOKENS_SECONDS)
                 writing, self._writing = self._writing, {}
                 ended, self._ended = self._ended, []
+            # Outside the lock: a slow Redis must not hold up the threads that generate.
             try:
                 self._publish(client, writing, ended)
             except RedisError as error:
-                logger.warning("Redis doesn't answer, so that tokens aren't told: %s", error)
+                logger.warning("Redis doesn't answer, so that tokens aren't sent: %s", error)
                 time.sleep(AWAY_SECONDS)
 
     def _publish(self, client: Redis, writing: dict[int, _Written], ended: list[int]) -> None:
         messages = [(each.question_id, piece) for each in writing.values() for piece in each.pieces()]
+        # Ends come last: a reader that hears one has then received all pieces that were written before it.
         messages += [(question_id, Told()) for question_id in ended]
         with client.pipeline(transaction=False) as pipeline:
             for question_id, message in messages:
@@ -125,7 +130,7 @@ class Telling:
 
 
 class Hearing:
-    """What is told of one question, from when the block begins; nothing where Redis doesn't answer.
+    """What is sent of one question, from when the block begins; nothing where Redis doesn't answer.
 
     url: of Redis; prefix: the beginning of the channels' names.
     """
@@ -154,7 +159,7 @@ class Hearing:
         self._redis.close()
 
     def wait(self, seconds: float) -> list[Told]:
-        """What is told next, and what has come with it; nothing after so many seconds."""
+        """What is sent next, and what has come with it; nothing after so many seconds."""
         if self._away:
             time.sleep(seconds)
             return []

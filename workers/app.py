@@ -108,7 +108,7 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
         self.messages.consume()
 
     def make_room(self, hosted: int) -> None:
-        """Let as many messages in as there are threads, beside those of so many steps of hosted models."""
+        """Let as many messages in as there are threads, in addition to those of so many steps of hosted models."""
         if self.channel:
             self.channel.qos.prefetch_count = min(THREAD_COUNT + hosted, MOST_THREADS)
 
@@ -146,7 +146,7 @@ def queue_of(request: Request) -> str:
 
 
 def _queues(app: Celery) -> list[Queue]:
-    """Return the queues of served models beside those that this process consumes as a generation worker."""
+    """Return the queues of served models in addition to those that this process consumes as a generation worker."""
     queues = app.amqp.queues
     return [queues[served_queue(kind)] for kind in carried_out_by("generation") if kind in queues.consume_from]
 
@@ -193,7 +193,7 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
 
 
 class TakeServed(ServedConsumer):
-    """Boot step of the consumer: takes steps of served models, beside all those that wait for a hosted one."""
+    """Boot step of the consumer: takes steps of served models, in addition to all those that wait for a hosted one."""
 
     looking: Any = None
 
@@ -302,7 +302,7 @@ def serve(role: Role, *, slots: int | None = None, name: str | None = None, even
 
     slots: how many steps at a time; None: as many as suits the role.
     name: the worker's name before `@` and the host; None: the role. Workers of one host need different ones.
-    events: whether Flower is told of each task.
+    events: whether Flower receives each task.
 
     Unlike Celery's own command, nothing is imported from the working directory, where a `tasks.py` may lie.
     """

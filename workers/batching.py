@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from cotrail.configuration.settings import Settings
 from cotrail.core.ports.batches import BatchAnswer, BatchService, BatchStatus, Unanswered
 from cotrail.engines.language_models.catalogue import find_model
-from cotrail.engines.language_models.served.batches.registry import open_batch_service
+from cotrail.engines.language_models.served.batches.batch_apis import open_batch_service
 from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
 from cotrail.models.execution import batches
 from cotrail.models.execution.batches import OpenBatch
@@ -66,7 +66,7 @@ class Batching:
         self._services: dict[str, BatchService] = {}
 
     def run(self) -> None:
-        """Work until told to stop, whenever this process leads."""
+        """Work until asked to stop, whenever this process leads."""
         pause = self._settings.sweep_seconds
         again = Backoff(pause, LONGEST_PAUSE)
         while not self._stopping.is_set():

@@ -70,7 +70,7 @@ def keep_telling(name: str, problem: Callable[[], str | None], seconds: float = 
         while True:
             try:
                 announce(name, problem() or "")
-            except Exception as error:  # noqa: BLE001 - a problem that can't be told is one too
+            except Exception as error:  # noqa: BLE001 - a problem that can't be reported is one too
                 announce(name, repr(error))
             time.sleep(seconds)
 

@@ -1,4 +1,4 @@
-"""What maintenance does beside its sweeps: closing runs, rules that stop them, retention and summaries."""
+"""What maintenance does in addition to its sweeps: closing runs, rules that stop them, retention and summaries."""
 
 import logging
 import subprocess
@@ -30,7 +30,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
 """Bounds of the backoff, in seconds, of a run that can't be closed."""
 
 
-# Closing runs in a thread beside the sweeps: the digest over millions of questions takes minutes.
+# Closing runs in a thread alongside the sweeps: the digest over millions of questions takes minutes.
 
 
 class Closing:
@@ -123,7 +123,7 @@ class Stopping:
             return {run: str(look.rule) for run, look in self._looks.items() if look and look.again(connection)}
 
     def forget(self, run_id: str) -> None:
-        """Look at a run that goes on from its beginning again: `cotrail retry` may have opened what had ended."""
+        """Look at a run that is under way from its beginning again: `cotrail retry` may have opened what had ended."""
         look = self._looks.get(run_id)
         if look is None or not look.met:
             self._looks.pop(run_id, None)
@@ -175,7 +175,7 @@ class Retention:
             self._pruning = prune(self._engine, run_ids)
 
 
-# Summarizing questions that have ended, beside maintenance: in a process of its own, which goes behind all others.
+# Summarizing questions that have ended, alongside maintenance: in a process of its own, which goes behind all others.
 
 MODULE = "cotrail.services.summarizing"
 """What summarizes; a process of its own, and so no import."""

@@ -1,4 +1,4 @@
-"""Jobs carried out beside maintenance: each in a process of its own, so that none hurts another, or this process.
+"""Jobs carried out alongside maintenance: each in a process of its own, so that none hurts another, or this process.
 
 Every maintenance process takes jobs, also one that only stands by. The process of a job ends when its standard input
 closes, and so with this one, however that ends; another one then takes the job up once its lease has run out.

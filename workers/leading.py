@@ -106,7 +106,7 @@ class Session:
 
 @contextmanager
 def session(engine: Engine, pause: float, lock: int = LEADER, prefix: str = SESSION_PREFIX) -> Iterator[Session]:
-    """Open a session beside the engine's pool.
+    """Open a session outside the engine's pool.
 
     pause: the longest time in seconds between two of its calls in normal operation; lock, prefix: of its kind of
         processes.

@@ -95,7 +95,7 @@ class Maintenance:
         self._working = False
 
     def run(self) -> None:
-        """Sweep until told to stop. Errors are retried; only what a person has to fix ends it."""
+        """Sweep until asked to stop. Errors are retried; only what a person has to fix ends it."""
         again = Backoff(self.settings.sweep_seconds, LONGEST_PAUSE)
         while not self.stopping.is_set():
             try:
@@ -226,7 +226,7 @@ class Maintenance:
         if not step_ids:
             return []
         message = (
-            "its executions ended without a result or a sign of life again and again, whatever ran beside them; "
+            "its executions ended without a result or a sign of life again and again, whatever ran at the same time; "
             "the workers' logs may say why"
         )
         logger.error("%d steps are set aside: %s", len(step_ids), message)

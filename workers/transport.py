@@ -110,7 +110,7 @@ class Channel(redis.Channel):
         queue = key.rsplit(self.sep, 1)[0]
         self._queue_cycle.rotate(queue)
         self._hand_on(queue, raw)
-        if queue in self.active_queues:  # unless the worker was told meanwhile to stop consuming it
+        if queue in self.active_queues:  # unless the worker was asked meanwhile to stop consuming it
             room = self.qos.can_consume_max_estimate() or 0
             if count := min(room, self.qos.prefetch_count - room) // 2:
                 for further in self.client.rpop(key, count) or ():

@@ -1,4 +1,4 @@
-"""Webhooks: other programs are told, by signed requests, that a run has ended or is blocked.
+"""Webhooks: other programs are notified, by signed requests, that a run has ended or is blocked.
 
 Events are CloudEvents 1.0 in JSON, signed as Standard Webhooks are. They go to the endpoints of `webhooks.toml` and
 nowhere else: redirects aren't followed.
@@ -54,7 +54,7 @@ class CloudEvent(Struct, frozen=True, kw_only=True):
 
 
 class Webhooks:
-    """Tells endpoints of runs; threads beside the sweeps wait for their answers, one for each endpoint."""
+    """Tells endpoints of runs; threads alongside the sweeps wait for their answers, one for each endpoint."""
 
     def __init__(self, engine: Engine, endpoints: Endpoints) -> None:
         self._engine = engine
@@ -72,7 +72,7 @@ class Webhooks:
         self._post(connection, run_id, "cancelled" if desired == DesiredState.CANCELLED else "finished")
 
     def start_due(self) -> None:
-        """Begin to deliver what is due to endpoints that aren't being told of something already."""
+        """Begin to deliver what is due to endpoints that aren't being notified of something already."""
         if not self._endpoints:
             return
         busy = [name for name, thread in self._threads.items() if thread.is_alive()]
@@ -112,7 +112,7 @@ class Webhooks:
             except SQLAlchemyError as error:
                 logger.warning("what became of webhook %s isn't recorded, so it is sent again: %s", delivery.id, error)
             if problem is not None:
-                logger.warning("the webhook %s wasn't told of %s: %s", delivery.endpoint, delivery.id, problem)
+                logger.warning("the webhook %s wasn't notified of %s: %s", delivery.endpoint, delivery.id, problem)
 
     def _problem(self, delivery: Delivery) -> tuple[str | None, bool]:
         """Send an event; returns why the endpoint didn't take it, and whether it never will."""
@@ -155,7 +155,7 @@ def event_type(event: RunEvent) -> str:
 
 
 def _addressed(endpoint: str, event: RunEvent, told: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """An event with its id, and the endpoint that is told."""
+    """An event with its id, and the endpoint that is notified."""
     id_ = f"msg_{uuid.uuid4().hex}"
     made = CloudEvent(
         id=id_,

@@ -14,7 +14,7 @@ from benchmarks.contenders.workers import running, wait_until, worker
 from benchmarks.slow_search_worker import FACTS, SECONDS
 from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
-from cotrail.engines.registry import find_engine
+from cotrail.engines.engine_kinds import find_engine
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.submission import submit
 from cotrail.models.schema.database import connect

@@ -35,7 +35,7 @@ from cotrail.errors import ForbiddenError, TooManyRequestsError, Unauthenticated
 from cotrail.services.access import projects, tokens
 from cotrail.services.access.projects import Activity, began
 from cotrail.services.actor import ANYBODY, LOCAL, Actor, Scope, acting, actor
-from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.operations.all_operations import OPERATIONS
 
 
 class Rates:

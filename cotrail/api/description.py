@@ -19,9 +19,9 @@ from msgspec import Struct
 from cotrail.api.event_streams import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
 from cotrail.api.requests import JSON, beside_type, required
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.once import LONGEST_KEY
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
 # The description in OpenAPI 3.1, for generators of clients: the same routes, with less said of some values.
@@ -150,7 +150,7 @@ def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
     types: dict[str, Any] = {"Problem": Problem}
     for operation in OPERATIONS.values():
         types[operation.name] = _item(operation)
-        types[f"{operation.name} beside"] = beside_type(operation)
+        types[f"{operation.name} fields"] = beside_type(operation)
         types |= {f"{operation.name} {name}": operation.parameters[name].annotation for name in operation.in_path}
     schemas, components = _components(types.values())
     for record in filter(_is_record, types.values()):
@@ -190,7 +190,7 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
     body = {}
     if operation.takes_body:
-        content = {JSON: {"schema": schemas[f"{operation.name} beside"]}}
+        content = {JSON: {"schema": schemas[f"{operation.name} fields"]}}
         body = {"requestBody": {"content": content, "required": required(beside_type(operation))}}
     else:
         parameters += _query(beside_type(operation))

@@ -146,7 +146,7 @@ class Streams:
 
 @asynccontextmanager
 async def streams_end_first(app: Litestar) -> AsyncIterator[None]:
-    """End streams as soon as the process is told to end: a server waits for open connections, and these stay open.
+    """End streams as soon as the process is asked to end: a server waits for open connections, and these stay open.
 
     The server's own handlers of signals are called afterwards.
     """
@@ -159,7 +159,7 @@ async def streams_end_first(app: Litestar) -> AsyncIterator[None]:
         if callable(handler := former[number]):
             handler(number, frame)
 
-    # Signals can only be handled in the main thread; a server in another one is told to end otherwise.
+    # Signals can only be handled in the main thread; a server in another one is asked to end otherwise.
     if threading.current_thread() is threading.main_thread():
         former |= {int(each): signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -209,8 +209,8 @@ def sent(
     pieces: empty ones say that nothing has happened; close: ends them, so that readers go on elsewhere. failed: the
     event that tells of an error in another form than a problem's.
     """
-    told = _told(streams_of(request), while_allowed(actor(), pieces), close, partial(failed or _problem, request))
-    return Stream(told, media_type=MEDIA_TYPE, headers=HEADERS)
+    chunks = _told(streams_of(request), while_allowed(actor(), pieces), close, partial(failed or _problem, request))
+    return Stream(chunks, media_type=MEDIA_TYPE, headers=HEADERS)
 
 
 async def _formed(coming: AsyncGenerator[T, None], form: Callable[[T], bytes]) -> AsyncIterator[bytes]:

@@ -14,9 +14,9 @@ from cotrail.api.origins import AnyRequest
 from cotrail.api.requests import answer_with, arguments_of
 from cotrail.services.library.named_files import moved
 from cotrail.services.library.uploaded_files import UploadedPaths
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.once import check_key, once
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 
 
 def handlers() -> list[HTTPRouteHandler]:

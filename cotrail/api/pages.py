@@ -17,8 +17,8 @@ from cotrail.errors import ForbiddenError, InputError, UnknownNameError
 from cotrail.services.access import tokens
 from cotrail.services.actor import Scope, actor
 from cotrail.services.operations.operation import Operation, Route, through
+from cotrail.viewer.all_pages import PAGES
 from cotrail.viewer.page import GoTo, Page, Shown, placed
-from cotrail.viewer.registry import PAGES
 from cotrail.viewer.rendering import Here, render, static
 
 # What requests for pages ask for: the arguments of a page, from its path and its query, or of an action, from a form.

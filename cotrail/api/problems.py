@@ -120,8 +120,8 @@ def of_http(request: AnyRequest, error: HTTPException) -> Response[Problem]:
 def of_bug(request: AnyRequest, error: Exception) -> Response[Problem]:
     """The answer where the service itself is at fault."""
     logger.error("a request failed", exc_info=error)
-    told = "the service failed; its log has the reason under this request id"
-    return _answer(request, BUG, HTTPStatus.INTERNAL_SERVER_ERROR, told, (), None)
+    explanation = "the service failed; its log has the reason under this request id"
+    return _answer(request, BUG, HTTPStatus.INTERNAL_SERVER_ERROR, explanation, (), None)
 
 
 def _answer(

@@ -43,10 +43,10 @@ def arguments_of(
     operation: Route[..., Any], path: Mapping[str, str], query: bytes, content_type: str, body: bytes
 ) -> dict[str, Any]:
     """The arguments that a request gives; InputError where they can't be used, a HTTPException where not even read."""
-    beside = _from_query(operation, query)
+    fields = _from_query(operation, query)
     if operation.takes_body:
-        beside = _from_body(operation, content_type, body)
-    return from_path(operation, path) | beside
+        fields = _from_body(operation, content_type, body)
+    return from_path(operation, path) | fields
 
 
 @cache

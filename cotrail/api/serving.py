@@ -1,4 +1,4 @@
-"""The application in a process of its own; importing it configures Celery, by which workers are asked and told."""
+"""The application in a process of its own; importing it configures Celery, by which workers are asked and notified."""
 
 from cotrail.api.app import Service
 from cotrail.api.app import application as make_application

@@ -20,7 +20,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     table, what: the row's table, and what happened to it; detail: the evidence for it, for a reader.
     run, question, step, epoch, rank, digest: which row: the run's id, the question's key, the step's sequence, the
         attempt's epoch, the rank in a paragraph set, the digest that names content.
-    column: which column, where that can be told.
+    column: which column, where that can be determined.
     perhaps: other tables whose rows may have been changed instead, where the digests can't tell them apart.
     """
 

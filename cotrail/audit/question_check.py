@@ -106,7 +106,7 @@ class _QuestionCheck:
     def _opened(self) -> str:
         """The digest that the question's hash chain begins with: its row's, unless its first step names another.
 
-        So a changed `opened` is told apart from first steps that were changed or removed.
+        So a changed `opened` is distinguished from first steps that were changed or removed.
         """
         stored = text(self.question, "opened")
         if self.rows.steps:

@@ -162,7 +162,7 @@ class QuestionSequence:
                     break
 
     def _assign(self) -> None:
-        """Explain steps that belong to no question by the question that they were taken from, where it can be told."""
+        """Explain steps that belong to no question by the question that they were taken from, where it is known."""
         explained = any(finding.table == "questions" and not finding.perhaps for finding in self.findings)
         for rows in self.foreign:
             step = number(rows.step, "sequence")

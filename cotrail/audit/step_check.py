@@ -199,7 +199,7 @@ class _StepCheck:
         yield from self.attempts.of_open_step()
 
     def _unsealed(self) -> Finding:
-        """The finding for a digest that doesn't match: the changed row, as far as it can be told."""
+        """The finding for a digest that doesn't match: the changed row, as far as it can be determined."""
         recorded = text(self.step, "digest")
         changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
         if changed is not None and changed[0] == "sequence":

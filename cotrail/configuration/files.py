@@ -1,4 +1,4 @@
-"""The files of a service beside its settings: how people sign in, webhooks, servers of others, the place of corpora."""
+"""The files of a service apart from its settings: sign-in, webhooks, servers of others, the place of corpora."""
 
 import os
 import stat
@@ -106,10 +106,10 @@ def _alike(one: str, other: str) -> bool:
     return one.encode().lower() == other.encode().lower()
 
 
-# The file `webhooks.toml`: the endpoints of other programs that are told when a run ends or is blocked.
+# The file `webhooks.toml`: the endpoints of other programs that are notified when a run ends or is blocked.
 
 RunEvent = Literal["finished", "cancelled", "blocked"]
-"""What may happen to a run that others are told of."""
+"""What may happen to a run that others are notified of."""
 
 
 class WebhookEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,7 +117,7 @@ class WebhookEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     url: where events are sent to; secret_variable: the environment variable, in capitals, of the secret that signs
         them, as Standard Webhooks writes it (`whsec_` and base64).
-    events: those that it is told of; projects: the projects of whose runs, None for all.
+    events: those that it is notified of; projects: the projects of whose runs, None for all.
     """
 
     url: str
@@ -134,7 +134,7 @@ class WebhookEndpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError("the url isn't that of an endpoint; it reads like https://host/path, without a password")
 
     def wants(self, event: str, project: str) -> bool:
-        """Whether it is told of this event of a run of that project."""
+        """Whether it is notified of this event of a run of that project."""
         return event in self.events and (self.projects is None or project in self.projects)
 
 

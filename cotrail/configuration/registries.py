@@ -12,9 +12,9 @@ from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.data.datasets.spec import DatasetSpec
 from cotrail.engines.engine_catalogue import EngineCatalogue
-from cotrail.engines.registry import CATALOGUES
+from cotrail.engines.engine_kinds import CATALOGUES
 from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
-from cotrail.engines.retrieval.registry import ENGINES
+from cotrail.engines.retrieval.search_engines import ENGINES
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.registry import PAPERS

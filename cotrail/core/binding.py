@@ -1,4 +1,4 @@
-"""Binding of a run: what it pins beside its system, and what therefore decides the results of its steps."""
+"""Binding of a run: what it pins in addition to its system, and what therefore decides the results of its steps."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _DIGEST = re.compile(r"@[0-9a-f]+(?:\+|$)")
 
 
 class Binding(Struct, frozen=True, kw_only=True):
-    """Everything that a run pins beside its system, and that decides the results of its steps.
+    """Everything that a run pins in addition to its system, and that decides the results of its steps.
 
     model: the name and digest of the model; profile: the serving profile.
     corpora: the revision of each corpus's index by its name; actions that name none mean the first.

@@ -72,7 +72,7 @@ class Budgets(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 yield name, limits
 
     def room(self, recorded: int) -> int | None:
-        """How many steps a question may take beside those recorded, and at least its first; None for no limit."""
+        """How many more steps a question may take than those recorded, and at least its first; None for no limit."""
         steps = self.question.steps
         return None if steps is None else max(steps - recorded, 0 if recorded else 1)
 

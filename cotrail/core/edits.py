@@ -1,7 +1,7 @@
 """Edits: what a person has put in the place of a step's query, of its prompt, or of the text that it wrote.
 
-The system isn't told: its own action stays the one that it asked for, and an edit decides only what is carried out in
-its place. So a replay asks for the same steps, and goes on with what came of the edited one.
+The system doesn't see it. Its action stays the one that it asked for, and an edit decides only what is carried out in
+its place. So a replay asks for the same steps, and continues with what came of the edited one.
 
 Prompts that a person has changed: read back from their text, with the pieces that are still in it.
 """

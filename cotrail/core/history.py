@@ -67,7 +67,7 @@ class Raised(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Halts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where budgets ended a question.
 
-    after: behind how many of its steps; None where none does, or it goes on. limit: which limit it was.
+    after: behind how many of its steps; None where none does, or it continues. limit: which limit it was.
     raised: the ends from which it has gone on.
     """
 
@@ -77,16 +77,16 @@ class Halts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def passed(self) -> int:
-        """How many steps it took to answer at ends from which it has gone on, and of which its system isn't told."""
+        """How many steps it took to answer at ends from which it has gone on, and which its system doesn't see."""
         return sum(each.took for each in self.raised)
 
     @property
     def halt(self) -> Halt | None:
-        """Where a budget ends it, among the steps that its system is told of."""
+        """Where a budget ends it, among the steps that its system sees."""
         return None if self.after is None else Halt(after=self.after - self.passed, limit=self.limit)
 
     def told(self, records: Sequence[Recorded]) -> Sequence[Recorded]:
-        """The records that its system is told of."""
+        """The records that its system sees."""
         for each in reversed(self.raised):
             if each.took:
                 records = (*records[: each.after], *records[each.until :])
@@ -133,7 +133,7 @@ def usage_of(result: Generated) -> Usage:
     )
 
 
-# What ended a question: one short text beside every answer, so that tables can count and compare it.
+# What ended a question: one short text with every answer, so that tables can count and compare it.
 
 ANSWER = "answer"
 LIMIT, FAILURE = "limit: ", "failure: "

@@ -140,8 +140,8 @@ def spent_line(spent: Spent) -> str:
     """All of it in words, `Spent: 812 tokens thought, $1.25`; empty where neither is there."""
     counted = {"written to the cache": spent.usage.cache_written_tokens, "thought": spent.usage.thought_tokens}
     tokens = [f"{count:,} tokens {what}" for what, count in counted.items() if count]
-    told = [*tokens, *filter(None, [shown_dollars(spent)])]
-    return f"Spent: {', '.join(told)}" if told else ""
+    amounts = [*tokens, *filter(None, [shown_dollars(spent)])]
+    return f"Spent: {', '.join(amounts)}" if amounts else ""
 
 
 def described(price: ModelPrice) -> str:

@@ -32,7 +32,7 @@ class Text(Struct, frozen=True, gc=False, tag=True):
 
     yields: 0 for what is never left out. Where not all of a prompt fits, pieces with the highest number go first, and
         of equal ones the later ones.
-    tokens: cut to this many tokens of the model's, together with the pieces beside it that have the same number.
+    tokens: cut to this many tokens of the model's, together with the adjacent pieces that have the same number.
     """
 
     text: str
@@ -116,7 +116,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 
     calls: the tools that the model called in it; answers: in a tool's turn, the id of the call that it answers.
     lower: whether its text is in small letters, as UnifiedQA was trained on.
-    carried: what the model's own message had beside its text, see `Generated`.
+    carried: what the model's own message had in addition to its text, see `Generated`.
     """
 
     role: Role

@@ -151,7 +151,7 @@ class Question(Struct, frozen=True, kw_only=True):
         spans (IIRC) is a JSON list in one string.
     gold: the paragraphs that together support the answer; empty where none are published.
     pinned: the passage that the question is about and that every prompt shows (IIRC); gold doesn't hold it.
-    evidence: what the dataset names as evidence, which a system may be told to look at: the paragraphs, or the titles
+    evidence: what the dataset names as evidence, which a system may be asked to look at: the paragraphs, or the titles
         of their pages where the corpus doesn't have them.
     kinds: the sorts that its dataset counts the question among, by name, e.g. `{"type": "bridge", "level": "hard"}`.
     judged: the answers of other runs that a judge's run grades, one or two; empty in all other runs.

@@ -44,7 +44,7 @@ class Replay:
         """Hands the system what was recorded and returns what follows it.
 
         history: the question's steps in sequence, without gaps; what was handed in before is its beginning, the same.
-        halt: where a budget ended it; the system is told there, and answers from what it has found.
+        halt: where a budget ended it; the system learns it there, and answers from what it has found.
         Raises ReplayMismatchError where the record and the code disagree, SystemBrokenError where the code is at fault;
         the replay must be discarded then.
         """

@@ -20,7 +20,7 @@ from cotrail.errors import InputError, NotInstalledError
 # Identity of a model in a run: its name and a digest of everything that decides its output.
 
 IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
-"""Prefixes of files beside a model that don't affect its output."""
+"""Prefixes of files next to a model that don't affect its output."""
 
 
 def model_identity(name: str, digest: str) -> str:
@@ -102,7 +102,7 @@ TOKENIZERS = ("tokenizer", "vocab", "merges", "spiece", "sentencepiece", "tekken
 """Beginnings of the names of tokenizers' files; those of bytes alone have a `tokenizer_config.json` only."""
 
 UNREAD_NAMES = ("data_config", "training_args")
-"""Prefixes of further files that don't affect what a model computes, beside `IGNORED_PREFIXES`."""
+"""Prefixes of further files that don't affect what a model computes, in addition to `IGNORED_PREFIXES`."""
 
 
 def hugging_face_folder(repository: str) -> Path:
@@ -194,7 +194,7 @@ def check_tokenizer(folder: Path) -> None:
     if not any(file.name.startswith(TOKENIZERS) for file in folder.iterdir()):
         raise InputError(
             f"the model in {folder} has no tokenizer (tokenizer.json, tokenizer.model, vocab.txt or the like): get the "
-            "model's files again, or save its tokenizer beside it"
+            "model's files again, or save its tokenizer next to it"
         )
     if (file := folder / "tokenizer.json").is_file():
         try:

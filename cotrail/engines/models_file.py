@@ -101,7 +101,7 @@ def tables_of(path: Path, kind: str) -> dict[str, Any]:
 
 
 def strays(path: Path) -> dict[str, Malformed]:
-    """What a file holds besides tables of engines, by its first key: a kind that is misspelt, say."""
+    """What a file holds apart from tables of engines, by its first key: a kind that is misspelt, say."""
     form, found = _form(kinds()), dict[str, Malformed]()
     for key, value in _read(path).items():
         try:
@@ -137,12 +137,12 @@ def _read(path: Path) -> dict[str, Any]:
 def engine_of(path: Path, kind: str, name: str, table: Any, engines: Any) -> Any:
     """The engine that a table makes; path: of the file, which the table's paths are relative to. Raises InputError."""
 
-    def beside(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
+    def resolved(as_: type[Any], value: Any) -> Path:  # noqa: ARG001 - paths are all that msgspec doesn't know itself
         if not isinstance(value, str):
             raise TypeError("a path is a string")
         return path.parent / value
 
     try:
-        return msgspec.convert(table, engines, dec_hook=beside)
+        return msgspec.convert(table, engines, dec_hook=resolved)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: the {kind} {name} is malformed: {refusal(error, engines, table)}") from error

@@ -84,7 +84,7 @@ class Pool(Struct):
     """What is known of an account's share of a model; all times are of one clock, in seconds.
 
     free: when all that was reserved will have been allowed, in the order of `DIMENSIONS`.
-    told: the limits that the provider tells; told_at: when the request was sent to which it did.
+    announced: the limits that the provider announces; told_at: when the request was sent to which it did.
     plan: how often the schedule was made again.
     paused: until when it is to be left alone; refusals: how many came in a row; refused_at: when the last one counted.
     rate: the most requests a second; changed: when that was last changed; clean: how often it grew since a refusal.
@@ -95,7 +95,7 @@ class Pool(Struct):
     """
 
     free: list[float]
-    told: Limits = Limits()
+    announced: Limits = Limits()
     told_at: float = 0.0
     plan: int = 0
     paused: float = 0.0
@@ -164,8 +164,8 @@ def tell(pool: Pool, now: float, limits: Limits, age: float) -> None:
     if now - age < pool.told_at:
         return
     pool.told_at = now - age
-    if pool.told != limits:
-        pool.told = limits
+    if pool.announced != limits:
+        pool.announced = limits
         pool.refused, pool.line = 0, 0.0  # what refusals taught was of other limits
         _plan_anew(pool, now)
 
@@ -207,7 +207,7 @@ def _interval(rate: float) -> float:
 
 def _rates(pool: Pool, limits: Limits) -> list[float]:
     """The rates a second, 0 where nothing is known; that of requests also by refusals."""
-    rates = [limit * USED / MINUTE for limit in limits.within(pool.told).values]
+    rates = [limit * USED / MINUTE for limit in limits.within(pool.announced).values]
     return [min(rates[0] or pool.rate, pool.rate), *rates[1:]]
 
 
@@ -228,7 +228,7 @@ def _grow(pool: Pool, now: float) -> None:
 def _rate_left(pool: Pool, now: float) -> float:
     """The rate behind a refusal: a little less than was let through, within what was asked for and most of that."""
     seconds = max(now - pool.since, 0.1)
-    asked = _rates(pool, pool.told)[0]
+    asked = _rates(pool, pool.announced)[0]
     if pool.seen and not pool.refused:
         asked = min(asked, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS)))
     # A single refusal behind few requests may be due to one that was late.

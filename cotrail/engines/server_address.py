@@ -77,8 +77,8 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def is_hosted(self) -> bool:
         """Return whether a provider runs the model, which charges for it and limits its use."""
-        told = self.account or self.limits
-        return bool(told) or (self.key_variable is not None and self.url.startswith("https:"))
+        is_shared = self.account or self.limits
+        return bool(is_shared) or (self.key_variable is not None and self.url.startswith("https:"))
 
     @property
     def most_in_flight(self) -> int | None:

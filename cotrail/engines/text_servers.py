@@ -16,7 +16,7 @@ class TextServer(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields
     """Address of such a server.
 
     batch_size: the most texts of a request.
-    path: of requests, behind the URL. decides: the fields that decide the model's output, beside those of each server.
+    path: of requests, behind the URL. decides: the fields that decide the model's output, apart from each server's.
     """
 
     decides: ClassVar[tuple[str, ...]] = ()

@@ -18,8 +18,8 @@ from msgspec.structs import FieldInfo, fields
 
 from cotrail.common.structs import field_meanings
 from cotrail.services.library import named_files
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.requests import described
 
 Described = Operation[Any, Any]
@@ -30,7 +30,7 @@ FOLDER = Path(__file__).parents[1] / "client"
 RECORDS = "cotrail.client.records"
 
 FACTS = ("method", "path", "in_path", "whole_body", "has_body", "keyed", "answers")
-"""What a client has to know of an operation to ask for it, beside the type of the answer."""
+"""What a client has to know of an operation to ask for it, apart from the type of the answer."""
 
 HEAD = '''"""{said}; written by `python -m cotrail.packaging.clients`."""
 
@@ -52,8 +52,8 @@ def write(folder: Path = FOLDER) -> None:
         path = folder / name
         if path.is_file() and path.read_text("utf-8") == source:
             continue
-        with TemporaryDirectory(dir=folder) as beside:
-            new = Path(beside) / name
+        with TemporaryDirectory(dir=folder) as temporary:
+            new = Path(temporary) / name
             new.write_text(source, "utf-8")
             new.replace(path)
 

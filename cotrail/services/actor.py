@@ -29,7 +29,7 @@ class Actor(Struct, frozen=True, kw_only=True):
     project: the one whose things are seen and made; None: all are seen, and the default project's are made.
     token: the id of the token; person: whether a browser's session stands for somebody who signed in.
     idempotency: the key of the request and the digest of what it asks for; None where there is no key, or the
-        operation makes nothing (`cotrail.services.operations.registry`).
+        operation makes nothing (`cotrail.services.operations.all_operations`).
     """
 
     name: str

@@ -85,7 +85,7 @@ def corag(question: Question, shots: Shots, settings: CoragSettings) -> System:
         else:
             end.limit = "calls"
     text = yield from final_answer(question, path, documents, shots, settings)
-    return Answer(text=text, sentences=tuple(map(told, path)), paragraphs=paragraphs, limit=end.limit)
+    return Answer(text=text, sentences=tuple(map(shown_round, path)), paragraphs=paragraphs, limit=end.limit)
 
 
 def next_query(
@@ -159,7 +159,7 @@ def shown_path(path: tuple[Asking, ...]) -> str:
     return "".join(pairs) or NOTHING_YET
 
 
-def told(asking: Asking) -> str:
+def shown_round(asking: Asking) -> str:
     """A sub-query and its answer as a sentence of the chain."""
     return f"{asking.query} {asking.answer}".strip()
 

@@ -68,10 +68,12 @@ def self_ask(question: Question, shots: Shots, settings: SelfAskSettings) -> Sys
                 break
             known = yield from found(query, settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
-            told = yield from intermediate_answer(query, known, shots, settings, yields=settings.follow_ups - asked)
+            found_answer = yield from intermediate_answer(
+                query, known, shots, settings, yields=settings.follow_ups - asked
+            )
             # Where the search has no answer, the model has.
-            prompt = prompt.append(INTERMEDIATE, *told)
-            if not told:
+            prompt = prompt.append(INTERMEDIATE, *found_answer)
+            if not found_answer:
                 own = yield from write(prompt, (f"\n{FOLLOW_UP}", f"\n{FINAL}", NEXT_QUESTION), settings)
                 prompt = prompt.wrote(own)
     if FINAL not in said:

@@ -25,7 +25,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     words: those of the system's prompts by name, in whose place a run may bring others.
     corpus: whether paragraphs are searched for, or opened by their titles; knowledge: the other sources that are asked.
     evidence: whether the paragraphs that a dataset names as evidence are used; the corpus holds them then.
-    engines: the roles of the engines that it asks beside the run's own language model; a run names and pins them.
+    engines: the roles of the engines that it asks apart from the run's own language model; a run names and pins them.
     samples: whether several chains are drawn, which only the profile `deterministic` repeats exactly.
     capabilities: what its actions ask of the run's own language model beyond the continuation of plain text.
     """

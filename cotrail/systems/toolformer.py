@@ -67,8 +67,8 @@ def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -
             known = yield from found(plain_query(query), settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             # What was found last stays longest where not all fits.
-            told = shown(known, " {title}: {text}", settings.search, yields=left)
-            prompt = prompt.wrote(f"{written.text}{CLOSED}").append(" →", *told, "\n")
+            result = shown(known, " {title}: {text}", settings.search, yields=left)
+            prompt = prompt.wrote(f"{written.text}{CLOSED}").append(" →", *result, "\n")
     return Answer(
         text=answer_of(texts, end.limit), sentences=tuple(filter(None, texts)), paragraphs=paragraphs, limit=end.limit
     )

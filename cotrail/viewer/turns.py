@@ -1,6 +1,6 @@
 """Turns: what was searched for, and what a model wrote from it.
 
-A turn goes on until a model has written: steps that were asked for together stay together. Pages of turns are made by
+A turn continues until a model has written: steps that were asked for together stay together. Pages of turns are made by
 what they weigh, so that a question of thousands of steps is shown as fast as a short one.
 """
 
@@ -46,7 +46,7 @@ def snippet(text: str, words: Collection[str]) -> str:
 
 
 MOST_HITS, MOST_CHARACTERS = 20, 2000
-"""The paragraphs of a search that are shown beside its step, and how much of each; the step's own page has all."""
+"""The paragraphs of a search that are shown next to its step, and how much of each; the step's own page has all."""
 
 PAGE_WEIGHT, STEP_WEIGHT, NEW_WEIGHT, SEEN_WEIGHT = 1700, 16, 24, 9
 """How many elements a page of turns has, about; and each step without what it found, and paragraphs, new and seen.
@@ -56,7 +56,7 @@ No turn has more than a page: systems that write once and then compare for long 
 
 
 Form = Literal["alone", "beside", "table"]
-"""A step below the one before, steps beside each other, or a table of steps of which a line says all."""
+"""A step below the one before, steps next to each other, or a table of steps of which a line says all."""
 
 
 class ShownHit(Struct, frozen=True, kw_only=True):

@@ -135,7 +135,7 @@ def _go_on(
 
 
 def _raised(halts: Halts, row: Any, budgets: Budgets) -> Halts:
-    """Where budgets ended a question, which now goes on."""
+    """Where budgets ended a question, which now continues."""
     limit = row["ended_by"].removeprefix(LIMIT)
     if halts.after is None:
         return replace(halts, raised=(*halts.raised, Raised(budgets=budgets, limit=limit)))

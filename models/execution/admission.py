@@ -102,7 +102,7 @@ _rooms = recordset(steps.c.run_id, column("room", BigInteger))
 def _next(run: ColumnElement[str], room: ColumnElement[int], *, lock: bool) -> Select[Any]:
     """Select the steps of a run to be admitted next, those of questions that have begun first.
 
-    A question that goes on waits with a step that is older or newer than those of all questions that never began: it
+    A question that continues waits with a step that is older or newer than those of all questions that never began: it
     was admitted before them, or recorded since. So of any number of waiting steps only the ends of the index are read.
     """
     columns = steps.c.id, steps.c.question_id, steps.c.epoch

@@ -1,6 +1,6 @@
 """Recovery of steps: expired leases, steps that weren't sent, lost messages, and poison messages.
 
-A poison message is a step that kills its workers. Every step that ran beside it dies with them, so after several such
+A poison message is a step that kills its workers. Steps that ran at the same time die with it, so after several such
 deaths a step is only a suspect. Suspects are sent in halves, those that have died most often first: whatever half the
 culprit is in dies once more, and the other one is sent behind it. So it is found among n of them in about log2(n)
 deaths, and nothing is set aside but what has died alone among the suspects.

@@ -1,7 +1,7 @@
-"""The outbox of webhooks: what endpoints are to be told of runs, written with the change itself.
+"""The outbox of webhooks: what endpoints are to be notified of runs, written with the change itself.
 
 A delivery is claimed by moving its next attempt into the future before it is made, so that one whose process died is
-made again then. So an endpoint is told at least once, under the same id each time.
+made again then. So an endpoint is notified at least once, under the same id each time.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,7 +37,7 @@ PAUSES_SECONDS = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
-    """What is told of a run: its own words and counts, and no text of its questions.
+    """What is sent of a run: its own words and counts, and no text of its questions.
 
     questions: the number of its questions by status; digest: of the run, once all of them have ended.
     """
@@ -92,14 +92,14 @@ _due = (
 
 
 def read_facts(connection: Connection, run_id: str) -> RunFacts:
-    """Return what is told of a run."""
+    """Return what is sent of a run."""
     row = connection.execute(_FACTS, {"run": run_id}).one()
     counts: dict[str, int] = dict(connection.execute(_COUNTS, {"run": run_id}).all())
     return RunFacts(run=row.id, project=row.project, name=row.name, questions=counts, digest=row.digest)
 
 
 def newly_blocked(connection: Connection, event_type: str) -> list[str]:
-    """Return the runs that are blocked, and of which nobody was told since they were; event_type: what would be told.
+    """Return blocked runs of which nobody was notified since they were blocked; event_type: what would be sent.
 
     A run is blocked where no question is open and some are blocked, or where one cause stops it.
     """
@@ -110,7 +110,7 @@ def newly_blocked(connection: Connection, event_type: str) -> list[str]:
 
 
 def post(connection: Connection, run_id: str, events: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
-    """Put events of a run into the outbox: each with its id, its endpoint's name and what is told."""
+    """Put events of a run into the outbox: each with its id, its endpoint's name and what is sent."""
     rows = [{"id": id_, "run_id": run_id, "endpoint": endpoint, "event": event} for id_, endpoint, event in events]
     if rows:
         connection.execute(insert(webhook_deliveries), rows)

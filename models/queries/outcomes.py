@@ -1,6 +1,6 @@
 """What became of questions, as far as scores need it: answers and collected paragraphs, without the steps.
 
-Which questions of a run that goes on end first depends on them: the short ones do. So scores so far are those of a
+Which questions of a run that is under way end first depends on them: the short ones do. So scores so far are those of a
 prefix: of the questions before the first, by position, that has no end yet, whenever those behind it ended.
 """
 
@@ -46,7 +46,7 @@ CHUNK_QUESTIONS = 2000
 """The number of questions read at once."""
 
 PREFIX_QUESTIONS = 200
-"""The same of a run that goes on."""
+"""The same of a run that is under way."""
 
 ASKED = (QuestionStatus.FINISHED, QuestionStatus.FAILED)
 """The statuses of questions that were asked to their end."""

@@ -1,4 +1,4 @@
-"""Projects: their quotas, what each may use beside its own, and who asked the service to change what in them."""
+"""Projects: their quotas, what each may use apart from its own, and who asked the service to change what in them."""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -258,7 +258,7 @@ def _float(value: Any) -> float | None:
 # Batches of a run: what of it waits for one, and what is with its provider.
 
 LATELY_SECONDS = 300.0
-"""How long it is told that an account had no room for a request."""
+"""How long it is shown that an account had no room for a request."""
 
 
 class BatchUnderWay(Struct, frozen=True, kw_only=True):

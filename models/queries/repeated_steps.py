@@ -1,4 +1,4 @@
-"""Steps that may be carried out again, and what they came to beside what was recorded of them.
+"""Steps that may be carried out again, and what they came to compared with what was recorded of them.
 
 Repeats: the runs that ask the same questions with other seeds.
 """
@@ -133,7 +133,7 @@ def _read(row: RowMapping) -> Side:
 # Replaying a run: running its system's code over the recorded steps, without models or indexes; nothing is changed.
 
 COMPARED_COLUMNS = ("answer", "sentences", "collected", "weighing", "reason")
-"""The columns of an ended question that are compared, beside its status."""
+"""The columns of an ended question that are compared, in addition to its status."""
 
 MOST_CHARACTERS = 200
 """The largest number of characters shown of a value that differs."""

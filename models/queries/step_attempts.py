@@ -129,7 +129,7 @@ def read_sealed_questions(connection: Connection, run_id: str) -> SealedQuestion
     return SealedQuestions(**connection.execute(statement).mappings().one())
 
 
-# What happened to a run's questions beside their being answered: cancelled, failed and tried again, taken over.
+# What happened to a run's questions apart from their being answered: cancelled, failed and tried again, taken over.
 
 
 class Irregularities(Struct, frozen=True, kw_only=True):

@@ -84,7 +84,7 @@ MOST_CACHED_QUESTIONS = 1000
 
 
 class _Cached(Struct, frozen=True):
-    """A question's history as it was last read, and the replay that has consumed it, with what that wasn't told of."""
+    """A question's history as it was last read, and the replay that has consumed it, with what that hasn't seen."""
 
     history: History
     replay: Replay

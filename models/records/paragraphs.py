@@ -13,7 +13,7 @@ from cotrail.core.results import Result, Retrieved
 from cotrail.models.schema.tables import paragraph_sets, paragraphs, steps
 
 MOST_CACHED_PARAGRAPHS = 15_000
-"""The largest number of paragraphs kept, beside those needed at once. Half of it is what five hundred questions
+"""The largest number of paragraphs kept, in addition to those needed at once. Half of it is what five hundred questions
 collect, and a process rarely has more questions than that under way."""
 
 _digests = func.string_to_array(bindparam("digests", type_=TEXT), " ")  # sent as one text: psycopg is slow at lists

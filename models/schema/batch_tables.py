@@ -28,7 +28,7 @@ class Batch(Base):
     )
 
     key: Mapped[str] = mapped_column(primary_key=True)
-    """What the provider knows it by beside its own id; the ids of its lines begin with it."""
+    """What the provider knows it by in addition to its own id; the ids of its lines begin with it."""
     model_name: Mapped[str]
     state: Mapped[BatchState] = mapped_column(Text, server_default="forming")
     sender: Mapped[str]

@@ -1,7 +1,7 @@
 """The tables of the service.
 
 projects ──< runs, experiments, tokens, jobs       (whose they are, where several teams share a service)
-runs ──< webhook_deliveries: what other programs are to be told of runs
+runs ──< webhook_deliveries: what other programs are to be notified of runs
 activities: who asked the service for what; idempotency_keys: what was submitted under which key
 """
 
@@ -125,7 +125,7 @@ class Job(Base):
 
 
 class WebhookDelivery(Base):
-    """An event of a run that a configured endpoint is to be told of; written where the event is."""
+    """An event of a run that a configured endpoint is to be notified of; written where the event is."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (

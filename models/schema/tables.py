@@ -1,4 +1,4 @@
-"""The tables of what is asked, reasoned and found; those of the service and of batches are beside this file.
+"""The tables of what is asked, reasoned and found; those of the service and of batches are next to this file.
 
     experiments ──< runs ──< questions ──< steps ──< attempts
                                 └──< annotations, cause_labels

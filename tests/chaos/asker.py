@@ -13,7 +13,7 @@ from schemathesis.core.transport import Response
 from schemathesis.generation import GenerationMode
 
 from cotrail.services.actor import Scope, scopes_up_to
-from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.operations.all_operations import OPERATIONS
 from tests.chaos.projects import COMMON, Project
 from tests.chaos.tally import Tally
 from tests.conftest import wait_until

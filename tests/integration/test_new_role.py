@@ -26,7 +26,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Json, Result
 from cotrail.core.system import Action, Answer, System, expect
 from cotrail.engines.engine_catalogue import EngineCatalogue, ScriptTable
-from cotrail.engines.registry import CATALOGUES
+from cotrail.engines.engine_kinds import CATALOGUES
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError
 from cotrail.models.queries.repeated_steps import replay_run

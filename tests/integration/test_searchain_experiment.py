@@ -79,7 +79,7 @@ def test_a_trace_draws_what_happened_and_sql_reads_it(
     said = cotrail("trace", run, "2hop__1")
     assert "[2] Where does Vell water end? → Amber Sea" in said
     assert "corrected · the model: In the Grey Sea. · the reader: Amber Sea (2.50) · in" in said
-    assert 'round 2  told: According to the Reference, the answer for "Where does' in said
+    assert 'round 2  feedback: According to the Reference, the answer for "Where does' in said
     heads = [line.split("  ")[-1] for line in said.splitlines() if " reason " in line]
     assert heads == ["round 1", "round 2", "final content"]
     assert "scores EM 100.0 %, F1 100.0 %" in " ".join(said.split())

@@ -38,8 +38,8 @@ def test_a_trace_draws_the_tree_and_has_it_as_json(engine: Engine, cotrail: Cotr
         "model · the reader: extracted 0 (0.00) · in d0",
         "[2] Query 1? → extracted 1",
         "corrected · the model: answer 1 · the reader: extracted 1 (1.00) · in d1",
-        'round 2  told: According to the Reference, the answer for "Query 1?" should be "extracted 1". You can change '
-        "your answer",
+        'round 2  feedback: According to the Reference, the answer for "Query 1?" should be "extracted 1". You can '
+        "change your answer",
     ]
     assert "marks          Ada → [1] d0" in said.stdout
     assert json.loads(cotrail("trace", run, "q0", "--json").stdout)["details"]["path"] == [0, 1, 4]

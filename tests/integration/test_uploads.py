@@ -35,8 +35,8 @@ from cotrail.services.library.uploaded_files import (
     uploaded_file,
 )
 from cotrail.services.library.uploads import FILE_ENTRIES
+from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.operation import Operation
-from cotrail.services.operations.registry import OPERATIONS
 from cotrail.services.runs.composing import file_record, recorded_file
 from cotrail.services.runs.experiments import ExperimentRequest
 from cotrail.services.runs.forking import ForkRequest

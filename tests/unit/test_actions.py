@@ -332,7 +332,7 @@ def test_an_engine_that_may_be_away_goes_by_its_name_in_the_run() -> None:
         "the rater ms@marco",
         "the corpus hp",
         "the model smollm2",
-        "the entailer nli beside the model smollm2",
+        "the entailer nli along with the model smollm2",
     ]
 
 

@@ -17,7 +17,7 @@ from cotrail.common.nearest import slug
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 from cotrail.services.actor import Scope
-from cotrail.services.operations.registry import OPERATIONS
+from cotrail.services.operations.all_operations import OPERATIONS
 from tests.cases import each_case
 from tests.integration.asked_service import HERE, FromHere
 

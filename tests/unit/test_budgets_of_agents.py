@@ -15,7 +15,7 @@ from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Result
 from cotrail.core.system import Action, Answer, System
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from cotrail.core.generation import Capability
+from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import (
     LlamaCpp,
     OpenAI,
@@ -18,7 +19,6 @@ from cotrail.engines.language_models.catalogue import (
     served_table,
 )
 from cotrail.engines.optional_packages import install_extra
-from cotrail.engines.registry import CATALOGUES, find_engine
 from cotrail.errors import InputError, UnknownNameError
 from tests.cases import each_case
 

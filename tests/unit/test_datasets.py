@@ -582,7 +582,7 @@ def test_2wikimultihopqa_s_own_file_needs_its_aliases_beside_it(
 ) -> None:
     own = official("2wikimultihopqa")
     (tmp_path / "id_aliases.json").unlink()
-    with pytest.raises(DatasetError, match=r"id_aliases\.json isn't beside .*official-2wiki"):
+    with pytest.raises(DatasetError, match=r"id_aliases\.json isn't next to .*official-2wiki"):
         load_questions("2wikimultihopqa", write("processed", processed("2wikimultihopqa")), official=own)
 
 

@@ -19,7 +19,7 @@ from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.event_loop import Calls, Function
 from cotrail.engines.language_models.served.protocols.delta import AnswerReader, Delta, Refused
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order
 from cotrail.errors import InputError, StepError, TransientStepError
 from tests.cases import each_case

@@ -13,7 +13,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, user
 from cotrail.engines.language_models.catalogue import ModelSpec, check_capabilities, check_thinking, find_model
 from cotrail.engines.language_models.providers import PROVIDERS
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.request import Order
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.library.models import describe_models

@@ -66,7 +66,7 @@ def test_what_is_drawn_has_each_node_with_its_document_and_the_number_that_marks
         "model · the reader: extracted 0 (0.00) · in Bridges",
         "[2] Query 1? → extracted 1",
         "corrected · the model: answer 1 · the reader: extracted 1 (1.00) · in Towers",
-        'round 2  told: According to the Reference, the answer for "Query 1?" should be',
+        'round 2  feedback: According to the Reference, the answer for "Query 1?" should be',
         '"extracted 1". You can change your answer',
         "Query 3? → answer 3",
         "duplicate",

@@ -27,7 +27,7 @@ from cotrail.workers.stack.python import package_folder
 
 # Place of the local stack's PostgreSQL: its data, socket and programs, and the account it runs as.
 #
-# For an ordinary user: data in the home, the socket beside the stack's others, the wheel's programs, the user's own
+# For an ordinary user: data in the home, the socket next to the stack's others, the wheel's programs, the user's own
 # account. PostgreSQL refuses to run as root. So root gets a system account `cotrail-postgres`, made at the first start,
 # and no folder's permissions are widened for it:
 #

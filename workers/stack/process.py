@@ -166,7 +166,7 @@ class Processes:
         return 0.0 if record is None else time.time() - psutil.boot_time() - record.started
 
     def ending(self, name: str) -> str | None:
-        """Return how a dead service ended; None where another process started it, as only a parent is told."""
+        """Return how a dead service ended; None where another process started it, as only a parent learns it."""
         child, record = self._children.get(name), self._read(name)
         if child is None or record is None or child.pid != record.pid:
             return None
@@ -186,7 +186,7 @@ class Processes:
 
         Those that run go on, unless they have loaded other code than there is now: these are replaced.
 
-        waiting: told again and again what is being waited for. The function raises UnavailableError where a service
+        waiting: called repeatedly with what is being waited for. The function raises UnavailableError where a service
         ends instead, or is given up, after ending it. Whatever leaves the block ends what was started in it, but for
         services that had been started before: those that died again count as dead, and the others go on.
         """

@@ -59,7 +59,7 @@ class Stack:
     ) -> Access | None:
         """Start what doesn't run, bring the schema up to date, and wait until all is ready.
 
-        supervised: whether what dies is started again, with the environment and the code of this process; waiting: told
+        supervised: whether what dies is restarted, with the environment and the code of this process. waiting: called
         again and again what is being waited for.
         Returns the access to Flower if it runs. Raises UnavailableError where a service doesn't become ready; whatever
         ends this, what it started is stopped, unless that had been started before.

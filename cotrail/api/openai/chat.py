@@ -39,7 +39,7 @@ class Reasoning:
         piece = ""
         match event:
             case AskToken():
-                # Steps may write side by side; only one of them is told as it writes, so that texts don't mix.
+                # Steps may write side by side; only one of them is streamed as it writes, so that texts don't mix.
                 if not self._told or event.step in self._told:
                     self._told[event.step] = self._told.get(event.step, "") + event.text
                     piece = event.text
@@ -49,10 +49,10 @@ class Reasoning:
         return piece
 
     def _rest_of(self, step: ShownStep) -> str:
-        told, whole = self._told.pop(step.sequence, ""), words_of(step)
-        if not told:
+        sent, whole = self._told.pop(step.sequence, ""), words_of(step)
+        if not sent:
             return f"{whole}\n" if whole else ""
-        return f"{whole[len(told) :]}\n" if whole.startswith(told) else "\n"
+        return f"{whole[len(sent) :]}\n" if whole.startswith(sent) else "\n"
 
 
 def words_of(step: ShownStep) -> str:

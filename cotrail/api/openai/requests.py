@@ -36,12 +36,12 @@ def error_body(message: str, status: int, code: str | None = None, param: str | 
 def of_error(request: Request[Any, Any, Any], error: CotrailError) -> Response[dict[str, Any]]:
     """The answer where a request is refused or failed."""
     problem = problems.of_error(request, error)
-    told, status = problem.content, problem.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
-    code = "model_not_found" if isinstance(error, UnknownNameError) else told.title.replace(" ", "_")
+    details, status = problem.content, problem.status_code or HTTPStatus.INTERNAL_SERVER_ERROR
+    code = "model_not_found" if isinstance(error, UnknownNameError) else details.title.replace(" ", "_")
     if isinstance(error, InputError) and not isinstance(error, UnknownNameError):
         status = HTTPStatus.BAD_REQUEST
-    body = error_body(told.detail, status, code)
-    return Response(body, status_code=status, headers={**problem.headers, "x-request-id": told.request_id})
+    body = error_body(details.detail, status, code)
+    return Response(body, status_code=status, headers={**problem.headers, "x-request-id": details.request_id})
 
 
 def of_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
@@ -186,8 +186,8 @@ class ResponseRequest(AnyRequest, kw_only=True):
     def messages(self) -> list[Message]:
         """Its messages, the instructions first; reasoning is left out."""
         given = [Message(role="user", content=self.input)] if isinstance(self.input, str) else self._items
-        told = [Message(role="system", content=self.instructions)] if self.instructions else []
-        return told + [each for each in given if each.type == "message"]
+        details = [Message(role="system", content=self.instructions)] if self.instructions else []
+        return details + [each for each in given if each.type == "message"]
 
     @property
     def _items(self) -> list[Message]:

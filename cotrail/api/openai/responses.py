@@ -63,8 +63,8 @@ class Response:
             if isinstance(event, Answer):
                 yield self._event("response.reasoning_text.done", **place, text=self._reasoning.text)
                 yield self._event("response.output_item.done", output_index=0, item=self._reasoning_item())
-                for told in self._answer_events(event):
-                    yield told
+                for item_events in self._answer_events(event):
+                    yield item_events
 
     def failed(self, error: Mapping[str, Any]) -> dict[str, Any]:
         """The event that ends its events where they can't go on."""
@@ -91,7 +91,7 @@ class Response:
             ("response.output_text.annotation.added", {**place, "annotation_index": number, "annotation": each})
             for number, each in enumerate(part["annotations"])
         ]
-        told: list[tuple[str, dict[str, Any]]] = [
+        item_events: list[tuple[str, dict[str, Any]]] = [
             ("response.output_item.added", {"output_index": 1, "item": begun}),
             ("response.content_part.added", {**place, "part": {**part, "text": "", "annotations": []}}),
             ("response.output_text.delta", {**place, "delta": part["text"], "logprobs": []}),
@@ -101,7 +101,7 @@ class Response:
             ("response.output_item.done", {"output_index": 1, "item": item}),
             *ended,
         ]
-        return [self._event(name, **fields) for name, fields in told]
+        return [self._event(name, **fields) for name, fields in item_events]
 
     def _event(self, name: str, **fields: Any) -> dict[str, Any]:
         self._number += 1

@@ -48,7 +48,7 @@ def build(
             min=DISTRACTORS[0],
             max=DISTRACTORS[-1],
             metavar="M",
-            help="How many beside the gold paragraphs; 0: no context.  [default: 2]",
+            help="How many in addition to the gold paragraphs; 0: no context.  [default: 2]",
             show_default=False,
         ),
     ] = None,

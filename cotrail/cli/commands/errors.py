@@ -31,7 +31,7 @@ def errors(
 ) -> None:
     """Say why a run's wrong answers are wrong, by rules over what is recorded.
 
-    Labels by hand (`cotrail annotate RUN --causes`) stand beside the causes.
+    Labels by hand (`cotrail annotate RUN --causes`) stand next to the causes.
 
     Example: `cotrail errors latest --questions`
     """

@@ -142,7 +142,7 @@ def report(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Print the paper's tables for an experiment's results beside the published figures, and draw its figures.
+    """Print the paper's tables for an experiment's results next to the published figures, and draw its figures.
 
     Tables say what isn't done yet and leave it out. In report.html each figure leads to the runs behind it.
     """

@@ -110,7 +110,7 @@ def fork(
 ) -> None:
     """Start a new run that takes over recorded steps of another one and computes only what follows.
 
-    With `--query`, `--prompt` or `--text`, one step of one question is edited, and the system goes on from there.
+    With `--query`, `--prompt` or `--text`, one step of one question is edited, and the system continues from there.
 
     Example: `cotrail fork latest --at read --set reader=cot --wait`
     """
@@ -142,7 +142,7 @@ def fork(
 
 
 TEXTS = ("model", "profile")
-"""Keys whose values are names, beside the roles of engines."""
+"""Keys whose values are names, in addition to the roles of engines."""
 
 
 def parse_changes(changes: Iterable[str]) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def _show(replayed: ReplayedRun) -> None:
     screen.print(f"{replayed.run}: {agree} replayed as recorded.", soft_wrap=True)
     for question, steps in replayed.edited.items():
         which = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
-        screen.print(f"question {question}: {which} edited by a person; what came of it is what the system was told.")
+        screen.print(f"question {question}: {which} edited by a person; what came of it is what the system received.")
     if replayed.diverged:
         columns = Column(title="question"), Column(title="where the code diverges")
         print_rows(screen, columns, [[each.key, Text(each.divergence)] for each in replayed.diverged])

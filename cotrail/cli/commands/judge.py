@@ -88,7 +88,7 @@ def judge(
 ) -> None:
     """Have language models grade the answers of a run that has ended, by a rubric.
 
-    Each judge is a run of its own beside the judged one, whose record stays as it is. `cotrail verdicts` shows what
+    Each judge is a run of its own next to the judged one, whose record stays as it is. `cotrail verdicts` shows what
     they said.
 
     Example: `cotrail judge latest --model qwen --rubric simpleqa --wait`
@@ -132,7 +132,7 @@ def _submit(begun: tuple[BegunJudge, ...], labels: Path | None, *, wait: bool, j
 
 
 def _calibrate(run: str, labels: Path, *, json: bool) -> None:
-    """Prints the run's judges beside people's labels."""
+    """Prints the run's judges compared with people's labels."""
     found = judges.show_calibration(run, labels)
     if json:
         print_json(found)

@@ -96,7 +96,7 @@ def label_causes(
         return
     console().print(
         f"{summary.run}: {summary.annotator} has labelled {summary.labelled:,} of "
-        f"{count(summary.answers, 'wrong answer')}. `cotrail errors {summary.run}` shows the labels beside the rules.",
+        f"{count(summary.answers, 'wrong answer')}. `cotrail errors {summary.run}` shows the labels next to the rules.",
         soft_wrap=True,
     )
 

@@ -157,7 +157,7 @@ def jobs(
 ) -> None:
     """List the jobs of a server, show one, or cancel one.
 
-    A server indexes corpora and conducts experiments as jobs; the processes beside maintenance carry them out.
+    A server indexes corpora and conducts experiments as jobs; processes alongside maintenance carry them out.
     """
     match words or []:
         case []:

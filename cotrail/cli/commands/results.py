@@ -217,7 +217,7 @@ def _file(line: bytes) -> tuple[str, bytes]:
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    """Writes a draft beside the file and then renames it, so that a partial file is never seen."""
+    """Writes a draft next to the file and then renames it, so that a partial file is never seen."""
     draft = path.with_name(f".{path.name}.draft")
     try:
         with draft.open("wb") as file:

@@ -115,7 +115,7 @@ def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:
     return "; ".join(parts)
 
 
-# `cotrail rethinking`: runs of Rethinking with Retrieval and its baselines beside what the paper reports.
+# `cotrail rethinking`: runs of Rethinking with Retrieval and its baselines next to what the paper reports.
 
 
 def rethinking(

@@ -157,8 +157,8 @@ def _print_cost(screen: Console, details: RunDetails) -> None:
         rows.append([name, *numbers, duration(each.model_seconds)])
     screen.print()
     print_rows(screen, columns, rows)
-    if told := spent_line(cost.spent):
-        screen.print(f"{told}.")
+    if spent_text := spent_line(cost.spent):
+        screen.print(f"{spent_text}.")
     if lost := lost_requests_line(details.cost):
         screen.print(lost)
     if budget := left(details.budgets.run, details.consumed):

@@ -152,7 +152,7 @@ def worker(
         typer.Option(
             metavar="N",
             min=1,
-            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, besides those of served models, 2 for retrieval, "
+            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, without those of served models, 2 for retrieval, "
             "16 for evidence unless said.",
             show_default=False,
         ),
@@ -255,7 +255,7 @@ def flower(
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
 
 SHUTDOWN_SECONDS = 10
-"""How long requests under way may take once the service is told to stop; streams end at once."""
+"""How long requests under way may take once the service is asked to stop; streams end at once."""
 
 
 def serve(

@@ -80,7 +80,7 @@ def _read(run_file: Path) -> dict[str, Any]:
 
 
 def _check_named(values: Mapping[str, Any]) -> None:
-    """Refuses what is missing, and before that a name that is wrong, which says more than what is missing beside it."""
+    """Refuses what is missing, and before that a name that is wrong, which says more than what else is missing."""
     missing = next((field for field in REQUIRED_FIELDS if values.get(field) is None), None)
     if missing is None:
         return

@@ -180,7 +180,7 @@ def _lines(question: TracedQuestion) -> list[Text]:
 
 
 def _parts(question: TracedQuestion) -> Iterator[tuple[object, list[Text]]]:
-    """The lines of each step that is done, by its number, and those of the answer beside the gold one."""
+    """The lines of each step that is done, by its number, and those of the answer next to the gold one."""
     for step in shown_steps(question):
         if step.state == StepState.FINISHED:
             yield step.sequence, list(_step(step.view))

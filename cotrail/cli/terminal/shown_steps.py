@@ -55,7 +55,7 @@ def _add_chains(drawing: Drawing, chains: tuple[ShownChain, ...], width: int) ->
     for chain in chains:
         label = Text(f"round {chain.round}", style="bold")
         if chain.feedback:
-            label.append(f"  told: {cut(chain.feedback, width)}", style="not bold italic dim")
+            label.append(f"  feedback: {cut(chain.feedback, width)}", style="not bold italic dim")
         below = drawing.add(label)
         if not chain.nodes:
             below.add(Text("no queries", style="dim"))

@@ -192,11 +192,11 @@ def share_cells(share: Share) -> list[Cell]:
     return [percent(share.value), shown_interval(share.interval), f"{share.hits:,} of {share.of:,}"]
 
 
-# Judges beside people's labels, in tables.
+# Judges compared with people's labels, in tables.
 
 
 def print_calibration(screen: Console, found: RunCalibration) -> None:
-    """Prints each judge beside people's labels."""
+    """Prints each judge compared with people's labels."""
     screen.print(f"{found.run}: {found.labelled:,} of {count(found.questions, 'question')} labelled in {found.labels}")
     for judge in found.judges:
         screen.print()

@@ -52,7 +52,7 @@ def _decides(action: Entail, binding: Binding) -> Json:
 
 def _entailer(_: Entail, names: EngineNames) -> str:
     # An entailer that works by prompts asks the run's language model: it is that model's server which may be away.
-    return f"the entailer {names.engine_name(ENTAILER.name)} beside the model {names.engine_name(MODEL)}"
+    return f"the entailer {names.engine_name(ENTAILER.name)} along with the model {names.engine_name(MODEL)}"
 
 
 def _view(action: Entail, result: Entailed | None) -> View:

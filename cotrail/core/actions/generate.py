@@ -1,4 +1,4 @@
-"""Reason, Read and Judge: a language model goes on with a chain of thought, answers a question, or grades an answer.
+"""Reason, Read and Judge: a language model continues with a chain of thought, answers a question, or grades an answer.
 
 The three kinds share a file, since they are recorded, fingerprinted and executed the same way.
 """

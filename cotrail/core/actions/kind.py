@@ -1,6 +1,6 @@
 """A kind of action: one record of everything that the rest of the code asks about it.
 
-A new kind is a file beside this one, with a class derived from `Action`, a class derived from `Result` unless there is
+A new kind is a file next to this one, with a class derived from `Action`, a class derived from `Result` unless there is
 one of that shape, and a record; and a line in `registry`.
 """
 
@@ -64,7 +64,7 @@ class Engines(Protocol):
         """Cuts off a generation whose step was lost or cancelled."""
 
     def language_model(self, role: str = MODEL) -> Any:
-        """The language model that the run has for a role: its own, or one of those that its system needs beside it.
+        """The language model that the run has for a role: its own, or one of those that its system needs in addition.
 
         It is a `LanguageModel`, whose port knows prompts and so stands above kinds of action that have none.
         """

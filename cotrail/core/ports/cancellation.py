@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 Listener = Callable[[str, str], None]
-"""Is told what a generation has written so far, text and thoughts, each time that it has written more. It is called in
+"""Receives what a generation has written so far, text and thoughts, each time that it has written more. It is called in
 the thread that writes, and must return at once."""
 
 

@@ -28,7 +28,7 @@ class GenerationRequest(Struct, frozen=True):
         each token is asked for.
     schema: the JSON Schema, as text, that the text is to follow; choices: the words of which it is to be one. Engines
         that can hold the model to these do so, behind its thoughts; `cotrail.core.actions.generate` checks the text.
-    calls: whether the model may call the prompt's tools; where it may not, servers are told so.
+    calls: whether the model may call the prompt's tools; where it may not, servers get that.
     """
 
     prompt: Prompt
@@ -71,7 +71,7 @@ class LanguageModel(Protocol):
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         """Fits the prompt into the context and continues it; the result's text may be empty.
 
-        cancellation: cancels this generation alone, which then raises `Interrupted` soon; its listener is told what
+        cancellation: cancels this generation alone, which then raises `Interrupted` soon; its listener receives what
             was written so far, where the engine writes piece by piece.
         Raises PromptTooLongError, TransientStepError, and UnavailableError where the model is behind a server that is
         away or refuses requests.

@@ -78,7 +78,7 @@ class RateLimiter(Protocol):
     def tell(self, pool: str, limits: Limits, age: float) -> None:
         """Has all know what the provider tells; the lower of these limits and the caller's own count.
 
-        age: how many seconds ago the request was sent to which it told them. Answers overtake each other: that to the
+        age: how many seconds ago the request was sent whose response had them. Answers overtake each other: that to the
         latest request counts.
         """
 

@@ -14,4 +14,4 @@ _RECORDS: tuple[EngineRole, ...] = (
 )
 
 ROLES: dict[str, EngineRole] = {role.name: role for role in _RECORDS}
-"""Every role by its name, under which run files and options name its engine, beside the run's own language model."""
+"""Every role by its name, under which run files and options name its engine, next to the run's language model."""

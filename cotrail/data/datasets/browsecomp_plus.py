@@ -49,18 +49,18 @@ def _read_topics(judgments: str, path: Path, lookup: ParagraphLookup | None) -> 
 
 
 def _judgments(path: Path, name: str) -> Path:
-    """The file of that name beside the questions, or in the repository's folder beside them or beside theirs."""
+    """The file of that name next to the questions, or in the repository's folder next to them or next to theirs."""
     folders = (path.parent, path.parent / FOLDER, path.parent.parent / FOLDER)
     if found := next((file for folder in folders if (file := folder / name).is_file()), None):
         return found
-    raise DatasetError(f"{path}: its judgments {name} aren't there; put them beside it, or keep the folder {FOLDER}")
+    raise DatasetError(f"{path}: its judgments {name} aren't there; put them next to it, or keep the folder {FOLDER}")
 
 
 def _spec(name: str, title: str, judgments: str, asks: str) -> DatasetSpec:
     return DatasetSpec(
         name=name,
         title=title,
-        files=f"browsecomp_plus_decrypted.jsonl, or queries.tsv, with {judgments} beside it or in {FOLDER}",
+        files=f"browsecomp_plus_decrypted.jsonl, or queries.tsv, with {judgments} next to it or in {FOLDER}",
         source="https://github.com/texttron/BrowseComp-Plus",
         asks=asks,
         metric="exact match and F1, as SQuAD's script; NDCG and recall, as trec_eval",

@@ -78,7 +78,7 @@ _CLOSING = "\"')]\u201d\u2019"
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the non-neutral hypotheses of a file, equal lines once. Kinds: the label, and the table's category if known.
 
-    The folder `tables` is expected beside the file or beside the file's folder. Ids are made from the table's id and
+    The folder `tables` is expected next to the file or next to the file's folder. Ids are made from the table's id and
     the line's content, so that they don't depend on the line's position.
     """
     folder = _tables(path)
@@ -119,8 +119,8 @@ def _answer(label: str, place: str) -> str:
 
 
 def _tables(path: Path) -> Path:
-    beside = path.parent / "tables"
-    return beside if beside.is_dir() else path.parent.parent / "tables"
+    folder = path.parent / "tables"
+    return folder if folder.is_dir() else path.parent.parent / "tables"
 
 
 def _passage(path: Path, place: str) -> GoldParagraph:
@@ -144,7 +144,7 @@ def _categories(path: Path) -> dict[str, str]:
 SPEC = DatasetSpec(
     name="infotabs",
     title="INFOTABS",
-    files="infotabs_*.tsv, with the folder tables beside it",
+    files="infotabs_*.tsv, with the folder tables next to it",
     source="https://github.com/infotabs/infotabs",
     asks="true or false, given a table of Wikipedia",
     metric="accuracy",

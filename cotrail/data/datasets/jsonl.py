@@ -2,7 +2,7 @@
 
 `answers` (strings) and `gold` are optional. A gold paragraph is an id in the corpus or `{"title", "text"}`. Further
 optional fields: `pinned`, the passage that the question is about; `kinds`, by name, the sorts that it is counted among,
-or `kind`, a single one; `distractors`, paragraphs that a demonstration shows beside the gold ones; `hops`, their
+or `kind`, a single one; `distractors`, paragraphs that a demonstration shows next to the gold ones; `hops`, their
 number; `chain`, the sentences that lead to the answer; `metadata`, anything, which is read past. Other fields are
 refused, since they are probably misspelt.
 """

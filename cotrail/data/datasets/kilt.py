@@ -87,7 +87,7 @@ def _read(dataset: str, sort: QuestionSort, path: Path, _lookup: ParagraphLookup
 
 
 def _check(record: KiltRecord, dataset: str, sort: QuestionSort, place: str) -> None:
-    """A file doesn't say of which task it is: they are told apart where their fields allow."""
+    """A file doesn't say of which task it is: they are distinguished where their fields allow."""
     if (sort == "slot-filling") != (SEPARATOR in record.input):
         has = "has" if SEPARATOR in record.input else "hasn't"
         raise DatasetError(

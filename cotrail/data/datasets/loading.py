@@ -37,10 +37,10 @@ def check_whole(dataset: DatasetSpec, what: str) -> None:
 
 
 def check_companion(dataset: DatasetSpec, official: Path) -> None:
-    """Raise DatasetError where the file that belongs beside the dataset's own one isn't there."""
+    """Raise DatasetError where the file that belongs next to the dataset's own one isn't there."""
     companion = dataset.companion
     if companion and not (official.parent / companion).is_file():
-        raise DatasetError(f"{companion} isn't beside {official}, and the official metric needs it; put it there")
+        raise DatasetError(f"{companion} isn't next to {official}, and the official metric needs it; put it there")
 
 
 def completed(questions: Sequence[Question], published: Mapping[str, Question], official: Path) -> tuple[Question, ...]:

@@ -177,7 +177,7 @@ class DatasetSpec(Struct, frozen=True, kw_only=True):
     scoring: how its questions are scored.
     task: of Rethinking with Retrieval; sort: of question, for Search-in-the-Chain; each sets what a system asks for it.
     recipe: for its corpus, if one can be built.
-    companion: a file that belongs beside the questions, since it has a part of their answers.
+    companion: a file that belongs next to the questions, since it has a part of their answers.
     processed_lacks: what the official metric needs and files that the authors of IRCoT processed lack, and the file of
         the dataset that has it.
     """

@@ -1,4 +1,4 @@
-"""Topics of TREC and of those who publish like it (MS MARCO, TREC's Deep Learning track), with judgments beside them.
+"""Topics of TREC and of those who publish like it (MS MARCO, TREC's Deep Learning track), with judgments next to them.
 
 Lines of `id<TAB>text`, or topics between `<top>` and `</top>` with a number and a title. Answers aren't published, so
 what a run found is scored and not what it answered.
@@ -229,7 +229,7 @@ def joined(_path: Path, records: Sequence[bytes]) -> bytes:
 SPEC = DatasetSpec(
     name="trec",
     title="topics with judgments in TREC's form",
-    files=f"lines of an id, a tab and a text, or <top> elements, with a file named with {MARK} beside them",
+    files=f"lines of an id, a tab and a text, or <top> elements, with a file named with {MARK} next to them",
     source="https://trec.nist.gov/data.html, https://microsoft.github.io/msmarco",
     asks="what a topic is about; what was found is scored, not an answer",
     metric="NDCG, recall and MRR, as trec_eval",

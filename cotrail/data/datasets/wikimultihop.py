@@ -2,7 +2,7 @@
 
 The release with ids (`data_ids`) has `answer_id` and a file `id_aliases.json`: Wikidata's aliases and demonyms of an
 answer count as correct too (Alab-NII/2wikimultihop, `2wikimultihop_evaluate_v1.1.py`). They are used if that file lies
-beside the questions.
+next to the questions.
 """
 
 from collections.abc import Container, Iterator
@@ -26,7 +26,7 @@ from cotrail.data.datasets.spec import (
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
-"""The file of aliases, beside the questions."""
+"""The file of aliases, next to the questions."""
 
 
 class WikiMultihopQuestion(hotpotqa.HotpotQuestion, frozen=True):

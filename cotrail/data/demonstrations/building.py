@@ -78,7 +78,7 @@ FormName = Literal["cot", "direct", "titles"]
 """The answer forms that demonstrations are built in."""
 
 DISTRACTORS = (0, 1, 2, 3)
-"""Possible numbers of distractors beside the gold paragraphs; with 0 there is no context at all, no gold either."""
+"""Possible numbers of distractors next to the gold paragraphs; with 0 there is no context at all, no gold either."""
 
 DISTRACTOR_WORDS = 250
 """A distractor has fewer words than this."""
@@ -198,7 +198,7 @@ def _whole(paragraph: GoldParagraph, question: Question) -> GoldParagraph:
 
 
 def _gold_titles(question: Question) -> list[str]:
-    """Titles of the pages that the question needs beside the pinned one."""
+    """Titles of the pages that the question needs in addition to the pinned one."""
     pinned = question.pinned.title if question.pinned else None
     titles = list(dict.fromkeys(_line(paragraph.title) for paragraph in question.gold if paragraph.title != pinned))
     if pinned is None or not titles:

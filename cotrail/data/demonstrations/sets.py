@@ -84,7 +84,7 @@ def in_form(demonstrations: Demonstrations, form: AnswerForm) -> Demonstrations:
     """Convert demonstrations to an answer form.
 
     A chain of thought becomes the answer that it states. Direct answers stay as they are. DemonstrationError: direct
-    answers can't become chains, and a mixture of both forms can't be told apart reliably.
+    answers can't become chains, and a mixture of both forms can't be distinguished reliably.
     """
     answers = [stated_answer(item.answer) for item in demonstrations.items]
     if None in answers and any(answers):

@@ -82,7 +82,7 @@ class Server(ServerTable, EmbeddingServer, frozen=True, tag_field="engine", tag=
         return ServedEmbedder(self, identity, limiter)
 
 
-class Scripted(ScriptTable, frozen=True, tag="scripted"):
+class ScriptedEmbedderTable(ScriptTable, frozen=True, tag="scripted"):
     """A scripted embedder; path: its script."""
 
     scripted = ScriptedEmbedder
@@ -90,7 +90,7 @@ class Scripted(ScriptTable, frozen=True, tag="scripted"):
 
 EMBEDDERS: EngineCatalogue[Embedder] = EngineCatalogue(
     kind=EMBEDDER.kind,
-    tables=SentenceTransformers | Server | Scripted,
+    tables=SentenceTransformers | Server | ScriptedEmbedderTable,
     built_in={
         "all-mpnet-base-v2": BuiltIn(
             partial(hugging_face_folder, "sentence-transformers/all-mpnet-base-v2"), SentenceTransformers

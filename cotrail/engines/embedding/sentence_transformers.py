@@ -28,7 +28,7 @@ class SentenceTransformerEmbedder:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads texts of similar lengths together; `deterministic` reads one at a time, so that an embedding
-        has the same bits with any other comparisons beside it. Either may therefore cache it.
+        has the same bits whatever other comparisons are computed with it. Either may therefore cache it.
     Raises InputError, NotInstalledError.
     """
 

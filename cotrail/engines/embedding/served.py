@@ -52,7 +52,7 @@ class OpenAIEmbeddings:
 
     def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
         """See `EmbeddingApi`."""
-        # Numbers are what all servers send unless told otherwise, and not all take the field.
+        # Numbers are what all servers send unless asked otherwise, and not all take the field.
         encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
         return {"model": server.model, "input": list(texts), **encoding, **_dimensions(server)}
 

@@ -177,7 +177,7 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
         return TransformersEntailer(self.path, identity, profile, self.labels)
 
 
-class Scripted(ScriptTable, frozen=True, tag="scripted"):
+class ScriptedEntailerTable(ScriptTable, frozen=True, tag="scripted"):
     """A scripted entailer; path: its script."""
 
     scripted = ScriptedEntailer
@@ -218,7 +218,7 @@ def _published(model: str) -> BuiltIn[Entailer]:
 
 ENTAILERS: EngineCatalogue[Entailer] = EngineCatalogue(
     kind=ENTAILER.kind,
-    tables=Transformers | Scripted,
+    tables=Transformers | ScriptedEntailerTable,
     built_in={
         "albert-xxlarge-anli": _published("albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
         "roberta-large-anli": _published("roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),

@@ -26,7 +26,7 @@ class TransformersEntailer:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its
-        probabilities have the same bits with any other pairs beside it.
+        probabilities have the same bits whatever other pairs are computed with it.
     labels: the meaning of its outputs, where its configuration doesn't give it.
     A premise that is too long is cut at its end. Raises InputError, NotInstalledError.
     """

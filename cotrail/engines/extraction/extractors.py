@@ -70,7 +70,7 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
         return TransformersExtractor(self.path, identity, profile)
 
 
-class Scripted(ScriptTable, frozen=True, tag="scripted"):
+class ScriptedExtractorTable(ScriptTable, frozen=True, tag="scripted"):
     """A scripted extractor; path: its script."""
 
     scripted = ScriptedExtractor
@@ -78,7 +78,7 @@ class Scripted(ScriptTable, frozen=True, tag="scripted"):
 
 EXTRACTORS: EngineCatalogue[Extractor] = EngineCatalogue(
     kind=EXTRACTOR.kind,
-    tables=Transformers | Scripted,
+    tables=Transformers | ScriptedExtractorTable,
     built_in={
         "dpr-reader-multiset": BuiltIn(partial(hugging_face_folder, "facebook/dpr-reader-multiset-base"), Transformers),
         "dpr-reader-nq": BuiltIn(partial(hugging_face_folder, "facebook/dpr-reader-single-nq-base"), Transformers),

@@ -129,7 +129,7 @@ class TransformersExtractor:
     Its configuration tells which it is: of the type `dpr` a DPR reader, otherwise a model for question answering.
     path, identity: its folder, and its identity.
     profile: `fast` reads paragraphs of similar lengths together; `deterministic` reads one at a time, so that its
-        logits have the same bits with any other inputs beside it.
+        logits have the same bits whatever other inputs are computed with it.
     A paragraph that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 

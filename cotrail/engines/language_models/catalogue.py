@@ -212,7 +212,7 @@ class Server(Endpoint, frozen=True):
         """The model; limiter: shares out what its account may use."""
         with installed_with("openai"):
             from cotrail.engines.language_models.served.model import ServedModel
-            from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+            from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 
         return ServedModel(self, name, PROTOCOLS[self.api], limiter)
 
@@ -237,7 +237,7 @@ class Gemini(Server, frozen=True, tag_field="engine", tag="gemini"):
     key_variable: VariableName | None = "GEMINI_API_KEY"
 
 
-class Scripted(EngineTable, frozen=True, tag="scripted"):
+class ScriptedModelTable(EngineTable, frozen=True, tag="scripted"):
     """A scripted model; path: its script, which also gives the context."""
 
     served: ClassVar[bool] = True
@@ -327,7 +327,7 @@ BUILT_IN = (ModelSpec(name="smollm2-135m", engine=SmolLM2()),)
 
 _Servers = OpenAI | Anthropic | Gemini
 _SERVER_TAGS = tuple(each.__struct_config__.tag for each in get_args(_Servers))
-_Engines = LlamaCpp | Transformers | OpenAI | Anthropic | Gemini | Scripted | Oracle
+_Engines = LlamaCpp | Transformers | OpenAI | Anthropic | Gemini | ScriptedModelTable | Oracle
 
 
 def catalogue(path: Path) -> dict[str, ModelSpec]:

@@ -23,7 +23,7 @@ from cotrail.engines.language_models.thinking import Segment, control_pattern, s
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)
-"""What templates are told is today, the date that Llama's templates themselves fall back to: nothing that a model is
+"""What templates get as today, the date that Llama's templates themselves fall back to: nothing that a model is
 shown depends on the clock."""
 
 _PRIVATE = range(0xF0000, 0xFFFFE)

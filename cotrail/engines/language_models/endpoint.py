@@ -19,7 +19,7 @@ chat completions or responses, of Anthropic's messages, or of Gemini's `generate
 message."""
 
 Continues = Literal["vllm", "llama.cpp", "prefix"]
-"""How a chat server is told to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
+"""How a chat server is made to continue the assistant's last message. `vllm`: by `continue_final_message`, which SGLang
 takes too. `llama.cpp`: it needs no telling. `prefix`: by `prefix` in that message, as Mistral and DeepSeek do."""
 
 Absent = Literal["scores", "tools", "sampling", "structure"]
@@ -62,7 +62,7 @@ _SELDOM_SET = (
 )
 
 VERSION = "/v1"
-"""End of most endpoints' paths; servers offer what isn't OpenAI's protocol beside this part."""
+"""End of most endpoints' paths; servers offer what isn't OpenAI's protocol outside this part."""
 
 LEAST_BUDGET = 1024
 """The least budget of thoughts that Anthropic's API takes, in tokens."""
@@ -149,7 +149,7 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
         return bool(self.price or self.batch) or super().is_hosted
 
     @property
-    def beside(self) -> str:
+    def root(self) -> str:
         """The address without its version, where it has one."""
         return self.url.removesuffix(VERSION)
 

@@ -73,7 +73,7 @@ class Guide:
         return self.grammar != before
 
     def _next(self) -> str:
-        # The token that closes a thought may hold the beginning of the text too, which then goes on as freely.
+        # The token that closes a thought may hold the beginning of the text too, which then continues as freely.
         if self._written.thinks or (self._written.has_text and not self.grammar):
             return ""
         return self._grammars.behind_thought if self._written.thought_tokens else self._grammars.start

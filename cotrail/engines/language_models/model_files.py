@@ -217,7 +217,7 @@ def files_lack(path: Path, capability: Capability) -> str | None:
 
 
 def _settings(file: Path) -> dict[str, Any]:
-    """The JSON of a file; nothing where there is none, as beside a GGUF file."""
+    """The JSON of a file; nothing where there is none, as with a GGUF file."""
     try:
         return msgspec.json.decode(_text(file), type=dict[str, Any]) if file.is_file() else {}
     except msgspec.DecodeError as error:

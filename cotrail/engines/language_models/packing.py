@@ -110,7 +110,7 @@ def pack(
     max_tokens: int,
     tokens: Callable[[Prompt], int] | None = None,
 ) -> Prompt:
-    """The prompt with as many parts as fit the context beside `max_tokens`; parts are cut to limits of their own alone.
+    """The prompt with as many parts as fit the context with `max_tokens`; parts are cut to limits of their own alone.
 
     Demonstrations are dropped first, as the prompt's `drop` says. `last` drops the last ones, down to an even number or
     one. `first` drops the first ones, as the authors' code does at each call. `released` follows their code for models
@@ -126,7 +126,7 @@ def pack(
     count_tokens: called for each part, for an estimate that a cache makes cheap; tokens: called for the whole prompt
         until the estimate is settled, usually once or twice; by default it counts the tokens of the rendered text.
     Raises PromptTooLongError where what is never left out doesn't fit, or not even the shortest demonstration fits
-    beside it.
+    next to it.
     """
     prompt = prompt.cut(limited(prompt, count_tokens))
     # The authors' code requires one token less than the context.
@@ -146,7 +146,7 @@ def output_tokens(prompt_tokens: int, context: int, max_tokens: int) -> int:
 
 
 def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
-    """The prompt with all paragraphs and as many demonstrations as fit beside them."""
+    """The prompt with all paragraphs and as many demonstrations as fit together with them."""
     sizes = room.demonstration_sizes(prompt)
     if prompt.drop == "released":
         sizes = sizes[: _loaded(sizes, room.context)]

@@ -160,7 +160,7 @@ PROVIDERS: Mapping[str, Provider] = {
         families=(
             Family(names=_OLDER_CLAUDES, table={}),
             Family(names=("claude-opus-4-7", "claude-opus-4-8"), table=_UNSAMPLED),
-            # They think unless they are told not to, if they can be told at all, and take no budget.
+            # They think unless they are asked not to, if they can be asked at all, and take no budget.
             Family(names=("claude",), table={**_UNSAMPLED, **_THINKS, "effort": "low"}),
         ),
     ),

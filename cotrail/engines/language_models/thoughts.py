@@ -1,4 +1,4 @@
-"""Thoughts of a model, told apart from its text by the marks that it writes around them."""
+"""Thoughts of a model, separated from its text by the marks that it writes around them."""
 
 import re
 from collections.abc import Sequence

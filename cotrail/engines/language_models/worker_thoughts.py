@@ -19,7 +19,7 @@ from cotrail.engines.language_models.thinking import (
 from cotrail.engines.language_models.thoughts import ThoughtSplitter
 from cotrail.errors import BlockedError
 
-# What a model in the worker writes, token by token: its thoughts, told from its text and bounded.
+# What a model in the worker writes, token by token: its thoughts, separated from its text and bounded.
 
 MOST_CLOSINGS = 3
 """How often a thought is closed for a model that thinks too long; a model that then opens another one is stopped."""
@@ -144,7 +144,7 @@ class WorkerThoughts(Struct, frozen=True, kw_only=True):
         """What takes the continuation of a prompt.
 
         rendered: the end of a conversation as the template lays it out, empty for plain text; room: tokens that are
-            left beside those of the text.
+            left in addition to those of the text.
         """
         if not self.marks:
             return ThinkingText()

@@ -32,7 +32,7 @@ class CrossEncoderRater:
 
     path, identity: its folder, and its identity.
     profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its scores
-        have the same bits with any other pairs beside it.
+        have the same bits whatever other pairs are computed with it.
     A score is what its configuration makes of the output: a probability (Quora's duplicates), or the logit itself (MS
     MARCO's relevance). Pairs that are too long are cut at their ends. Raises InputError, NotInstalledError.
     """

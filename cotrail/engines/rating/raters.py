@@ -76,7 +76,7 @@ class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="se
         return ServedRater(self, identity, limiter)
 
 
-class Scripted(ScriptTable, frozen=True, tag="scripted"):
+class ScriptedRaterTable(ScriptTable, frozen=True, tag="scripted"):
     """A scripted rater; path: its script."""
 
     scripted = ScriptedRater
@@ -88,7 +88,7 @@ def _published(model: str) -> BuiltIn[Rater]:
 
 RATERS: EngineCatalogue[Rater] = EngineCatalogue(
     kind=RELEVANCE_RATER.kind,
-    tables=CrossEncoders | Server | Scripted,
+    tables=CrossEncoders | Server | ScriptedRaterTable,
     built_in={
         "quora-roberta-large": _published("quora-roberta-large"),
         "quora-distilroberta-base": _published("quora-distilroberta-base"),

@@ -90,7 +90,7 @@ class FolderEngine(IndexEngine, frozen=True, kw_only=True):
     """An engine whose indexes are folders.
 
     settings: what `cotrail index --set` may give to an index, each with a default or required.
-    ranking: what decides the results of an index with these settings, beside its paragraphs.
+    ranking: what decides the results of an index with these settings, apart from its paragraphs.
     build: writes the paragraphs, whose ids are distinct, into a new and empty folder.
     open: opens that folder; safe for many threads. Any exception means that the index can't be used.
     """
@@ -105,7 +105,7 @@ class ServerEngine(IndexEngine, frozen=True, kw_only=True):
     """A search server; its name is the distribution that the server says it is.
 
     index: the settings that all its indexes have; mappings: of their fields, in which a document is a paragraph as
-        JSON. ranking: what decides results, beside the paragraphs.
+        JSON. ranking: what decides results, apart from the paragraphs.
     store: the corpora of a server.
     """
 

@@ -20,7 +20,7 @@ from cotrail.errors import CorpusError, InputError, UnknownNameError
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
-    """What decides an index's results, beside its paragraphs.
+    """What decides an index's results, apart from its paragraphs.
 
     analyzer: how texts are made comparable, such as the analyzer of words or the identity of an embedder.
     k1, b: BM25's parameters, None for another ranking.

@@ -39,7 +39,7 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
-from cotrail.engines.retrieval.registry import find_engine, folder_engine, server_engine
+from cotrail.engines.retrieval.search_engines import find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError
 
@@ -97,7 +97,7 @@ def open_index(directory: Path) -> Corpus:
 
 
 def _replace(directory: Path, build: Callable[[Path], FolderManifest]) -> FolderManifest:
-    """Builds the index beside the former one, switches to it by replacing the manifest, and deletes the former."""
+    """Builds the index next to the former one, switches to it by replacing the manifest, and deletes the former."""
     folder = directory / f"index-{secrets.token_hex(6)}"
     try:
         manifest = build(folder)

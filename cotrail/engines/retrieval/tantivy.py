@@ -75,7 +75,7 @@ def _document(paragraph: Paragraph) -> tantivy.Document:
 
 
 def _open(folder: Path) -> tantivy.Index:
-    """Opens an index; where its folder is read-only, by links, since tantivy needs a lock beside the files.
+    """Opens an index; where its folder is read-only, by links, since tantivy needs a lock next to the files.
 
     All files are mapped into memory when the index is opened, so that the links aren't needed afterwards.
     """

@@ -247,8 +247,8 @@ def _says(answer: str, span: str, scene: Scene, also: frozenset[str]) -> bool:
     """Return whether an answer means a span; of one in several sentences, one has to say that it is what was asked."""
     if not means(answer, span, scene, also):
         return False
-    told = list(islice(sentences(answer), MOST_WORDS))
-    return len(told) == 1 or any(states(each, span, scene, also) for each in told)
+    first_sentences = list(islice(sentences(answer), MOST_WORDS))
+    return len(first_sentences) == 1 or any(states(each, span, scene, also) for each in first_sentences)
 
 
 def _names(span: str) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _names(span: str) -> Iterator[str]:
 
 
 def _has_other_numbers(answer: str, words: Sequence[str]) -> bool:
-    """Return whether an answer has numbers besides these, and not as the day of a date with their year or month."""
+    """Return whether an answer has numbers other than these, and not as the day of a date with their year or month."""
     said = _core(read(answer))
     others = {word for word in said if word[0].isdigit()} - set(words)
     if not others:

@@ -57,10 +57,10 @@ def _is_right(record: QuestionRecord, answer: str) -> bool:
 def _said_last(record: QuestionRecord) -> str:
     last = next((number for number in range(len(record.sentences), 0, -1) if record.sentences[number - 1].strip()), 0)
     sentence = record.sentences[last - 1] if last else ""
-    told, given = f" {plain(sentence)} ", plain(record.short)
+    sentence_words, given = f" {plain(sentence)} ", plain(record.short)
     for span in answers_of(record):
         if states(sentence, span, record.scene):
-            behind = told[told.rfind(f" {plain(span)} ") :]
+            behind = sentence_words[sentence_words.rfind(f" {plain(span)} ") :]
             return "" if given and stands_in(given, behind.strip()) else f"sentence {last} has '{span}'"
     return ""
 
@@ -89,11 +89,11 @@ def contradictions(record: QuestionRecord, fates: Sequence[GoldFate]) -> Iterato
         for paragraph in dict.fromkeys(each.paragraph for each in fate.seen):
             judged = {plain(each.sentence): each for each in record.judgements if each.paragraph == paragraph}
             given = _Given.by(paragraph)
-            for number, sentence, told in chain:
-                if judgement := judged.get(told):
+            for number, sentence, sentence_words in chain:
+                if judgement := judged.get(sentence_words):
                     if judgement.contradicts:
                         yield _as_judged(number, fate, judgement)
-                elif stands_in(given.title, told) and (said := given.otherwise(sentence, known)):
+                elif stands_in(given.title, sentence_words) and (said := given.otherwise(sentence, known)):
                     yield f"sentence {number} says {said} in the gold paragraph '{fate.name}'"
 
 
@@ -131,10 +131,10 @@ class _Given(Struct, frozen=True):
 
 def values(sentence: str, title: str) -> Values:
     """The first name and the first number or month behind each word that carries content, the title's apart."""
-    told, marked, own = plain(sentence).split(), names_and_numbers(sentence), frozenset(title.split())
+    sentence_words, marked, own = plain(sentence).split(), names_and_numbers(sentence), frozenset(title.split())
     found: dict[tuple[str, bool], str] = {}
     of, between = "", 0
-    for word in told:
+    for word in sentence_words:
         if word in own:
             continue
         if word in marked or is_number(word):
@@ -247,7 +247,7 @@ def _unexplained(record: QuestionRecord, fates: Fates) -> str:
     unclear = [fate for fate in fates if fate.used is None]
     if unclear:
         was = "was" if len(unclear) == 1 else "were"
-        return f"all gold paragraphs were shown; whether {_of(unclear, fates)} {was} used can't be told by words"
+        return f"all gold paragraphs were shown; whether {_of(unclear, fates)} {was} used can't be decided from words"
     those = "the gold paragraph was" if len(fates) == 1 else f"all {len(fates)} gold paragraphs were"
     return f"{those} found, shown and used"
 

@@ -54,10 +54,10 @@ def uses(
     texts = [text for text in map(plain, said) if text]
     if states:
         return any(stands_in(plain(span), text) for span in states for text in texts)
-    told = [_Telling.of(each, words) for each in seen]
-    if not any(each.further for each in told):
+    tellings = [_Telling.of(each, words) for each in seen]
+    if not any(each.further for each in tellings):
         return None
-    return any(each.is_in(text) for each in told for text in texts)
+    return any(each.is_in(text) for each in tellings for text in texts)
 
 
 class _Telling(Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class GoldFate(Struct, frozen=True, kw_only=True):
         if not self.seen:
             return f"{found}; not shown"
         cut = f" without its part with '{self.lost}'" if self.lost else ""
-        used = {True: "used", False: "not used", None: "whether it was used can't be told"}[self.used]
+        used = {True: "used", False: "not used", None: "whether it was used can't be decided"}[self.used]
         return f"{found}; shown at step {self.seen[0].step}{cut}; {used}"
 
 

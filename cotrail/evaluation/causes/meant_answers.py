@@ -164,8 +164,8 @@ def _is_told_of(reading: Reading, first: int, end: int, scene: Scene) -> bool:
     if {*words[:head]} <= STOP_WORDS | INTRODUCING | HARMLESS | scene.asked:
         return False
     bracketed = "(" in reading.gap(first) and (end == len(words) or ")" in reading.gap(end))
-    beside = head == first and scene.has(" ".join(words[:end]))
-    return not (bracketed or beside or words[first - 1] in {"as", "called", "named"})
+    adjacent = head == first and scene.has(" ".join(words[:end]))
+    return not (bracketed or adjacent or words[first - 1] in {"as", "called", "named"})
 
 
 def _is_guess(reading: Reading, first: int, end: int, scene: Scene, also: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What the causes of a wrong answer are told from: a question as its steps left it."""
+"""What the causes of a wrong answer are derived from: a question as its steps left it."""
 
 from functools import cached_property
 from typing import TypeVar

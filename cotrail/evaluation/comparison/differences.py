@@ -50,7 +50,7 @@ class Demands(Struct, frozen=True, kw_only=True):
     least: float = 0.0
 
 
-BESIDE = 1e-9
+JUST_OFF_ZERO = 1e-9
 """Where an interval ends that leaves 0 out by a hair."""
 
 USUAL = Demands()
@@ -278,8 +278,8 @@ def _agreeing(
     if interval.side:
         return replace(interval, low=min(interval.low, 0.0), high=max(interval.high, 0.0))
     if -interval.low < interval.high:
-        return replace(interval, low=BESIDE)
-    return replace(interval, high=-BESIDE)
+        return replace(interval, low=JUST_OFF_ZERO)
+    return replace(interval, high=-JUST_OFF_ZERO)
 
 
 def _verdict(side: float, span: float) -> Verdict:

@@ -21,7 +21,7 @@ from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, 
 # The Pareto front: what no other has more quality than at the same cost, or less cost at the same quality.
 
 PLACES = 12
-"""Decimal places by which costs and qualities are told apart."""
+"""Decimal places by which costs and qualities are distinguished."""
 
 
 def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:

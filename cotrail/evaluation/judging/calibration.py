@@ -146,7 +146,7 @@ def _bin(statements: Sequence[tuple[float, bool]]) -> Bin:
 
 
 RIGHT, OTHER = "right", "not right"
-"""What verdicts are called beside labels that only say whether an answer is correct."""
+"""What verdicts are called next to labels that only say whether an answer is correct."""
 
 
 LEAST_CORRECTED = 2
@@ -179,7 +179,7 @@ class CorrectedShare(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """A judge beside people.
+    """A judge compared with people.
 
     labelled: questions with a label; compared: those that the judge has a verdict on, too; unlabelled: those with a
         verdict alone.

@@ -60,7 +60,7 @@ def _has_words(prediction: str, span: str) -> bool:
 #
 # CRAG rewards saying that one doesn't know over being wrong. Its script asks a language model whether an answer that
 # isn't equal to a published one agrees with it; without that judge such an answer counts as wrong, so this is the
-# lowest that the score can be. The paper's perfect and acceptable answers (1 and 0.5) are told apart by people, and not
+# lowest that the score can be. The paper's perfect and acceptable answers (1 and 0.5) are judged by people, and not
 # by the script.
 
 _UNKNOWN = "i don't know"

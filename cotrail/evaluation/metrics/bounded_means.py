@@ -116,7 +116,7 @@ def _continued_fraction(a: float, b: float, x: float) -> float:
 
 
 _PLACES = 12
-"""Decimal places by which scores are told apart: repeats of the same mean lie a little apart."""
+"""Decimal places by which scores are distinguished: repeats of the same mean lie a little apart."""
 
 _WIDEST, _NARROWEST = 23.0, -46.0
 """The logarithms of the distances between which saddlepoints are looked for."""

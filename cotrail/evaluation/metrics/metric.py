@@ -84,7 +84,7 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class MetricFacts(Struct, frozen=True, kw_only=True):
-    """What there is to know of a metric, or of what a judge says, beside how it is computed.
+    """What there is to know of a metric, or of what a judge says, apart from how it is computed.
 
     name: in JSON and in tables of the terminal; title: in figures and on pages; meaning: of the mean, for a reader.
     highest: the best possible value; infinity for a number of things, which is no score. lowest: the worst.

@@ -48,7 +48,7 @@ class StopRule(Struct, frozen=True):
         return f"width({self.metric}) < {self.width}"
 
     def stops_after(self, scores: Sequence[float | None]) -> int | None:
-        """The number of questions with these scores of the metric after which it stops; None if it goes on.
+        """The number of questions with these scores of the metric after which it stops; None if it continues.
 
         scores: None of a question that doesn't have the metric; in the order of the questions.
         """

@@ -50,7 +50,7 @@ class PlannedComparison(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def demands(self) -> Demands:
-        """What is asked of a difference, beside that its interval leaves 0 out."""
+        """What is asked of a difference, apart from that its interval leaves 0 out."""
         return Demands(alpha=self.alpha, least=self.smallest_difference or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What the one who asks may use beside what is their project's own.
+"""What the one who asks may use in addition to what is their project's own.
 
 The models that the one who asks may use. Others aren't there: errors name neither them nor their tables.
 
@@ -23,9 +23,9 @@ from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
-from cotrail.engines.registry import CATALOGUES, find_engine
 from cotrail.engines.retrieval.engine import CorpusStore, CountCallback, Extent, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
 from cotrail.errors import ForbiddenError, InputError
@@ -37,7 +37,7 @@ from cotrail.services.store import open_store
 
 
 class Grants(Struct, frozen=True, kw_only=True):
-    """What a project may use beside its own; None: everything that is shared.
+    """What a project may use in addition to its own; None: everything that is shared.
 
     project: None where everything is seen by the name under which it is stored.
     """

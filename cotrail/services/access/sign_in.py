@@ -138,11 +138,11 @@ class Provider:
         if self._metadata is not None and time.monotonic() < self._metadata[1]:
             return self._metadata[0]
         url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-        told = await self._fetched(url, _Metadata)
-        if told.issuer != self._issuer or not told.is_safe:
+        fetched = await self._fetched(url, _Metadata)
+        if fetched.issuer != self._issuer or not fetched.is_safe:
             raise _unavailable(ValueError("it says that it is another issuer, or has addresses without TLS"))
-        self._metadata = told, time.monotonic() + METADATA_SECONDS
-        return told
+        self._metadata = fetched, time.monotonic() + METADATA_SECONDS
+        return fetched
 
     async def _fetched(self, url: str, kind: type[T]) -> T:
         try:

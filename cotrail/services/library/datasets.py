@@ -102,7 +102,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies the file that the dataset's reader expects beside the questions."""
+    """Copies the file that the dataset's reader expects next to the questions."""
     if source.is_file() and not (target.exists() and target.samefile(source)):
         shutil.copyfile(source, target)
 

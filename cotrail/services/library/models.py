@@ -16,6 +16,7 @@ from cotrail.core.generation import Capability
 from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.engine_kinds import CATALOGUES
 from cotrail.engines.language_models.catalogue import (
     DEFAULT_CONTEXT,
     ModelSpec,
@@ -31,7 +32,6 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays
 from cotrail.engines.optional_packages import check_library
-from cotrail.engines.registry import CATALOGUES
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.access.grants import grants
@@ -337,10 +337,10 @@ def _completed(
             raise InputError(f"{path}: the model {name} has no `model`, the name by which its server knows it; {there}")
         model = next(iter(listed))
         reasons["model"] = ["the one that its server lists"]
-    told, context = listed[model].context if model in listed else 0, given.get("context")
+    listed_context, context = listed[model].context if model in listed else 0, given.get("context")
     is_assumed = given == provided(name)
-    if told and (is_assumed or not (isinstance(context, int) and context <= told)):
-        reasons["context"], context = ["what its server lists"], told
+    if listed_context and (is_assumed or not (isinstance(context, int) and context <= listed_context)):
+        reasons["context"], context = ["what its server lists"], listed_context
     if context is None:
         reasons["context"], context = ["nobody tells it: correct it"], DEFAULT_CONTEXT
     return {"model": model, "context": context} | given | {"context": context}, reasons

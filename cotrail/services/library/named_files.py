@@ -86,7 +86,7 @@ def is_bundled(field: str, name: str) -> bool:
 
 
 def _places(files: Iterable[str]) -> tuple[str, ...]:
-    """The paths of files beside each other; the names of uploaded ones."""
+    """The paths of files next to each other; the names of uploaded ones."""
     try:
         references = [read_reference(each) for each in files]
     except InputError:

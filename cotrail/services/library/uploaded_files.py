@@ -139,12 +139,12 @@ def _candidates(reference: FileReference) -> list[Path]:
 
 # The room that a project has for its uploaded files, and for the folders that are made of them.
 #
-# How much they take stands in a file beside them and is raised before anything is written, so that requests at the same
+# How much they take is in a file next to them and is raised before anything is written, so that requests at the same
 # time don't exceed it together, and none has to look at all files. What was removed since is found by looking at them
 # once the room seems to be used up.
 
 ENTRY_BYTES = 4096
-"""What a file or a folder takes beside its content, as in most file systems."""
+"""What a file or a folder takes in addition to its content, as in most file systems."""
 
 LOOK_SECONDS = 5.0
 """The shortest pause between two looks at all files of a project."""

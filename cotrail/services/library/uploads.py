@@ -1,6 +1,6 @@
 """Files on their way to the service: whole, or in pieces that go on where a lost connection broke off.
 
-Bytes are written to a file beside the others, which takes its place once they have the digest that was announced.
+Bytes are written to a file next to the others, which takes its place once they have the digest that was announced.
 """
 
 import fcntl

@@ -26,8 +26,8 @@ R = TypeVar("R")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-HERE = "here"
-"""Marks a parameter that stays in the process, such as a callback that reports progress: `Annotated[T, HERE]`."""
+LOCAL_ONLY = "here"
+"""Marks a parameter that stays in the process, such as a callback that reports progress: `Annotated[T, LOCAL_ONLY]`."""
 
 
 class Route(Generic[P, R]):
@@ -85,7 +85,7 @@ class Route(Generic[P, R]):
 
 
 def _is_here(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and HERE in get_args(annotation)[1:]
+    return get_origin(annotation) is Annotated and LOCAL_ONLY in get_args(annotation)[1:]
 
 
 # An operation: a route whose function is carried out here or elsewhere.
@@ -175,7 +175,7 @@ class Operation(Route[P, R]):
 
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {}
-"""The operations by their names, as far as their modules are imported (`cotrail.services.operations.registry`)."""
+"""Operations by name, as far as their modules are imported (`cotrail.services.operations.all_operations`)."""
 
 _transport: ContextVar[Transport | None] = ContextVar("transport", default=None)
 
@@ -214,7 +214,7 @@ def operation(
 
 # The Celery app as a parameter of operations: it stays in the process that carries them out.
 
-App = Annotated[Callable[[], Any], HERE]
+App = Annotated[Callable[[], Any], LOCAL_ONLY]
 """Makes the Celery app, by which workers are asked."""
 
 

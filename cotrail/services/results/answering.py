@@ -21,7 +21,7 @@ from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.planning import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID
 
-# What is told of a question while it is answered: records of one union, which JSON tells apart by `event`.
+# What is sent of a question while it is answered: records of one union, which JSON tells apart by `event`.
 
 
 class AskEvent(Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -221,12 +221,12 @@ def _until_ended(watched: "_Watched", asked: AskedQuestion) -> Iterator[AnyAskEv
         yield Asked(run=asked.run, question=ASKED_ID, warnings=asked.warnings)
         while watched.question.status == QuestionStatus.OPEN:
             heard = hearing.wait(POLL_SECONDS)
-            for told in heard:
-                if told.step not in watched.places:  # one has ended, or begun
+            for piece in heard:
+                if piece.step not in watched.places:  # one has ended, or begun
                     yield from watched.read()
-                place = watched.writing(told.step)
+                place = watched.writing(piece.step)
                 if place is not None:
-                    yield AskToken(step=place, text=told.text, thought=told.thought)
+                    yield AskToken(step=place, text=piece.text, thought=piece.thought)
             if not heard:
                 yield from watched.read()
                 yield None

@@ -15,7 +15,7 @@ from cotrail.models.queries.traces import read_question
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.library.models import list_models
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results import exporting
 from cotrail.services.results.answering import AnyAskEvent, Asked, End, answering
 from cotrail.services.runs import control, submission
@@ -63,7 +63,7 @@ def ask_choices() -> AskChoices:
     )
 
 
-Keep = Annotated[bool, HERE]
+Keep = Annotated[bool, LOCAL_ONLY]
 """Whether the run goes on when nobody listens any more."""
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]

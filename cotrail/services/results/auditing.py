@@ -31,7 +31,7 @@ from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.actor import Scope
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results.summarizing import AT_ONCE, is_current, scores_of, summaries_of
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.scores import scorer_of, without_scores
@@ -41,7 +41,7 @@ from cotrail.services.store import reading
 
 
 class Seals(SealedQuestions, frozen=True, kw_only=True):
-    """The digests of a run, beside its questions'.
+    """The digests of a run, apart from its questions'.
 
     opened: that of its configuration, from created_at on; plan: that of its plan, which is part of the configuration,
     None where it was submitted before plans were recorded; digest: that of all of it, None while it isn't closed.
@@ -210,7 +210,7 @@ def question_provenance(connection: Connection, run: str, question: str) -> tupl
     return run_id, provenance(read_trail(connection, run_id, [find_question(connection, run_id, question)]))
 
 
-Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], HERE]
+Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], LOCAL_ONLY]
 """Passes records on as they are read."""
 
 

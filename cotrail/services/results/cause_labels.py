@@ -51,7 +51,7 @@ class Case(Struct, frozen=True, kw_only=True):
 class CauseRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A wrong answer in an annotation file; `cause` and `note` are for the annotator to fill in.
 
-    by_rule: the cause that the rules found, and facts what it is told from.
+    by_rule: the cause that the rules found, and facts what it is derived from.
     """
 
     run: str

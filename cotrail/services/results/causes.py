@@ -18,7 +18,7 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, read_question, read_questions
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results.question_records import details_of, explained
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.scores import scores_of
@@ -174,7 +174,7 @@ def _by_kind(wrong: Iterable[WrongAnswer]) -> dict[str, dict[str, dict[Cause, in
     }
 
 
-Follow = Annotated[Callable[[Iterable[CheckedQuestion], int], Iterable[CheckedQuestion]], HERE]
+Follow = Annotated[Callable[[Iterable[CheckedQuestion], int], Iterable[CheckedQuestion]], LOCAL_ONLY]
 """Passes questions on as they are looked at, and knows how many there are."""
 
 

@@ -31,7 +31,7 @@ Systems = Mapping[str, Sequence[RunRecord]]
 """What is compared, each by the id of its first run: a run, or several that repeat it with other seeds."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class ComparedProgress(Struct, frozen=True, kw_only=True):
     """How far a run is, or the one of several repeats that is least far.
 
     questions: all of its own, of which `ended` have an answer or failed, and no other compared run has those `alone`.
@@ -62,7 +62,7 @@ class SharedQuestions(Struct, frozen=True, kw_only=True):
     compared: Mapping[str, AskedQuestion]
     left_out: int
     are_fixed: bool
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, ComparedProgress]
 
 
 def compared_records(connection: Connection, runs: Sequence[str]) -> list[RunRecord]:
@@ -128,11 +128,11 @@ def _check_texts(asked: Mapping[str, Mapping[str, AskedQuestion]]) -> None:
                 )
 
 
-def _standing(name: str, systems: Systems, asked: Mapping[str, Mapping[str, AskedQuestion]]) -> Standing:
+def _standing(name: str, systems: Systems, asked: Mapping[str, Mapping[str, AskedQuestion]]) -> ComparedProgress:
     own, runs = asked[name], systems[name]
     left_over = max(([each for each in asked[run.id].values() if each.is_left_over] for run in runs), key=len)
     elsewhere = {key for other, of in systems.items() if other != name for each in of for key in asked[each.id]}
-    return Standing(
+    return ComparedProgress(
         questions=len(own),
         ended=min(sum(each.has_ended for each in asked[run.id].values()) for run in runs),
         alone=len(own.keys() - elsewhere),
@@ -324,7 +324,7 @@ def _digests(paragraphs: Sequence[Paragraph]) -> tuple[str, ...]:
     return tuple(each.digest for each in paragraphs)
 
 
-# Names of runs by which they can be told apart.
+# Names of runs by which they can be distinguished.
 
 
 def distinct_names(connection: Connection, ids: Sequence[str]) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ from cotrail.evaluation.plans.plan import Plan
 from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.services.actor import Scope
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results.compared_questions import (
     SharedQuestions,
     Systems,
@@ -382,7 +382,7 @@ def _front(runs: Sequence[ComparedRun], primary: MetricFacts) -> CostFront | Non
     return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})
 
 
-Telling = Annotated[Callable[[str], None], HERE]
+Telling = Annotated[Callable[[str], None], LOCAL_ONLY]
 """Takes what is being done, in words."""
 
 

@@ -16,7 +16,7 @@ from cotrail.evaluation.experiments.costs import QuestionCost, Work
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.models.queries.runs import RunRecord
-from cotrail.services.results.compared_questions import DifferingQuestion, SharedQuestions, Standing
+from cotrail.services.results.compared_questions import ComparedProgress, DifferingQuestion, SharedQuestions
 from cotrail.services.runs.scores import question_costs, run_cost
 
 # What runs are compared by, and its value of every question.
@@ -279,7 +279,7 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     system: str
     model: str
     dataset: str
-    standing: Standing
+    standing: ComparedProgress
     scores: Mapping[str, RunScore]
     costs: RunCosts
     costs_per_question: RunCosts | None

@@ -208,9 +208,9 @@ def _sureness(comparison: Comparison, difference: Difference, metric: MetricFact
         ends = f"{_signless(interval.low, metric)} to {_signless(interval.high, metric)}"
         parts.append(f"{_percent(interval.level)} interval {ends}" + _at_every_stop(comparison))
     if difference.corrected is not None:
-        told = NUMBERS["probability"](difference.corrected)
+        p = NUMBERS["probability"](difference.corrected)
         corrected = " after correction" if len(comparison.pairs) > 1 else ""
-        parts.append(f"p {told}{corrected}" if told.startswith("<") else f"p = {told}{corrected}")
+        parts.append(f"p {p}{corrected}" if p.startswith("<") else f"p = {p}{corrected}")
     return ", ".join(parts) or "there is no interval"
 
 

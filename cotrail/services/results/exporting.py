@@ -76,7 +76,7 @@ class QuestionResult(Struct, frozen=True, kw_only=True):
     ended_by: `answer`, `limit: ...` or `failure: ...` (`cotrail.core.history`); empty where nothing is recorded.
     verdicts: what judges say of the answer.
 
-    scores: by the names of the metrics; in JSON they stand beside the other fields.
+    scores: by the names of the metrics; in JSON they stand next to the other fields.
     """
 
     question_id: str

@@ -164,7 +164,7 @@ def _labels(records: Sequence[RunRecord]) -> Iterator[str]:
 
 
 class JudgeCalibration(Struct, frozen=True, kw_only=True):
-    """A judge beside people; label, run: see `JudgeVerdicts`."""
+    """A judge compared with people; label, run: see `JudgeVerdicts`."""
 
     label: str
     run: str
@@ -172,7 +172,7 @@ class JudgeCalibration(Struct, frozen=True, kw_only=True):
 
 
 class RunCalibration(Struct, frozen=True, kw_only=True):
-    """The judges of a run beside people; labels: the file; labelled: how many of the run's questions have one."""
+    """The judges of a run compared with people; labels: the file; labelled: how many of its questions have one."""
 
     run: str
     labels: str

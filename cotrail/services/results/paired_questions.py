@@ -52,7 +52,7 @@ class PairedQuestion(Struct, frozen=True, kw_only=True):
 class PairedQuestions(Struct, frozen=True, kw_only=True):
     """Questions that two runs have, by outcome.
 
-    names: by which the runs can be told apart, by id. metric: what decides. counts: the compared questions by outcome;
+    names: that distinguish the runs, by id. metric: what decides. counts: the compared questions by outcome;
     left_out: shared ones that aren't compared yet, as in a comparison.
     shown: some of an outcome, in the order of the first run; after: names those that follow, None where none do.
     before, behind: the neighbours among them of a question that was asked for, by id, None where there is none.
@@ -168,7 +168,7 @@ def list_paired_questions(
     """List the questions of two runs by who answered them right, and say how many there are of each outcome.
 
     metric: what decides; the first main score that both runs have where none is named. after: the question behind which
-    the list begins; around: one whose neighbours in the whole list are told, by id.
+    the list begins; around: one whose neighbours in the whole list are given, by id.
     """
     request = PairRequest(
         first=first, second=second, metric=metric, outcome=outcome, limit=limit, after=after, around=around
@@ -183,7 +183,7 @@ LONGEST = 4000
 """Characters that are shown of a text; the question's own page has all of it."""
 
 MARKED = "the marked words differ"
-"""What is said of steps whose different texts stand beside each other."""
+"""What is said of steps whose different texts stand next to each other."""
 
 
 class SideStep(Struct, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ Pair = tuple[TracedStep | None, TracedStep | None]
 
 
 def _aligned(ours: Sequence[TracedStep], theirs: Sequence[TracedStep]) -> Iterator[Pair]:
-    """Steps of the same kind beside each other, in their order; the others alone."""
+    """Steps of the same kind next to each other, in their order; the others alone."""
     one, other = 0, 0
     ends = (len(ours), len(theirs))
     for left, right in (*shared_places([each.kind for each in ours], [each.kind for each in theirs]), ends):

@@ -17,7 +17,7 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.systems.registry import recorded_system
 from cotrail.systems.searchain.format_violations import FormatViolation
-from cotrail.systems.searchain.prompts import told
+from cotrail.systems.searchain.prompts import feedback_of
 from cotrail.systems.searchain.tree import Node, Tree
 
 
@@ -61,7 +61,7 @@ class ShownNode(Struct, frozen=True, kw_only=True):
 class ShownChain(Struct, frozen=True, kw_only=True):
     """The chain that was written in a round, from 1; it may have no nodes.
 
-    feedback: what the model had been told before; empty in the first round.
+    feedback: what the model had been shown before; empty in the first round.
     """
 
     round: int
@@ -157,7 +157,7 @@ def _below(node: Node | None, chains: Sequence[_Chain], documents: Mapping[int, 
     return tuple(
         ShownChain(
             round=chain.round,
-            feedback=told(node) if node else "",
+            feedback=feedback_of(node) if node else "",
             nodes=tuple(_node(each, chains, documents) for each in chain.nodes),
         )
         for chain in chains

@@ -10,7 +10,7 @@ from cotrail.core.actions.embed import Embed
 from cotrail.core.ports.encoders import EMBEDDER, Embedder
 from cotrail.data.demonstrations.self_written import Simple, SolvedQuestion, self_written
 from cotrail.data.demonstrations.sets import write_demonstrations
-from cotrail.engines.registry import find_engine
+from cotrail.engines.engine_kinds import find_engine
 from cotrail.errors import InputError
 from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded

@@ -1,4 +1,4 @@
-"""A question that is asked alone: of what it may be asked, and what it needs beside its words."""
+"""A question that is asked alone: of what it may be asked, and what it needs in addition to its words."""
 
 import msgspec
 from msgspec.structs import replace

@@ -174,7 +174,7 @@ def _with_used_engines(request: RunRequest, needs: Needs) -> RunRequest:
 
 
 def _pinned(submissions: Sequence[Submission]) -> dict[str, Any]:
-    """What runs pin besides corpora and language models, by the names that plans have for it."""
+    """What runs pin in addition to corpora and language models, by the names that plans have for it."""
     bindings = [submission.binding for submission in submissions]
     pins = {role: identity for each in bindings for role, identity in each.pins.items()}
     return {

@@ -19,7 +19,7 @@ from cotrail.models.commands.pruning import Pruned as Pruned
 from cotrail.models.commands.pruning import Weight as Weight
 from cotrail.models.queries.runs import resolve_run
 from cotrail.services.actor import Scope
-from cotrail.services.operations.operation import HERE, operation
+from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.runs.requests import Priority
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
@@ -68,7 +68,7 @@ def pause_run(run: str) -> ControlledRun:
         return ControlledRun(run=run_id, done="pause")
 
 
-Counted = Annotated[Report, HERE]
+Counted = Annotated[Report, LOCAL_ONLY]
 
 
 def _silent(_: int) -> None:
@@ -169,7 +169,7 @@ def choose_runs(runs: Sequence[str] = (), older_than: Days | None = None) -> Pru
         return PrunedRuns(runs=tuple(ids), weight=pruning.weigh(connection, ids))
 
 
-Told = Annotated[PruningReport, HERE]
+Removed = Annotated[PruningReport, LOCAL_ONLY]
 
 
 def _untold(_: Pruned) -> None:
@@ -177,7 +177,7 @@ def _untold(_: Pruned) -> None:
 
 
 @operation("pruning.prune", "POST", "/prune", Scope.OPERATE)
-def prune_runs(runs: Sequence[str], report: Told = _untold) -> Pruned:
+def prune_runs(runs: Sequence[str], report: Removed = _untold) -> Pruned:
     """Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.
 
     A run that hasn't ended is refused: cancel it first. Those that aren't there any more are left out, so that the same

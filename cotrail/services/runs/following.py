@@ -155,7 +155,7 @@ class Following:
                     HUB.detach(self.subject, subscriber)
 
     def _told(self, subscriber: Subscriber) -> Generator[_Asked, Page | None, bool]:
-        """Hand out what the subscriber is told; returns whether that was the end."""
+        """Hand out what the subscriber receives; returns whether that was the end."""
         while not self._closed:
             events = subscriber.take()
             if events:

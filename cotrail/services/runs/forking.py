@@ -39,7 +39,7 @@ from cotrail.systems.spec import Needs
 
 NUMBER_FIELDS = ("seed", "temperature")
 FIELDS = ("model", "profile", "serving", *NUMBER_FIELDS)
-"""The fields of a run that a fork may change beside its system's settings and its engines, which go by their roles."""
+"""What a fork may change of a run apart from its system's settings and its engines, which go by their roles."""
 
 _KEPT = ("request", "files", "judges")
 """What a fork's provenance has of its origin's."""

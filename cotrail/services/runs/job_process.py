@@ -27,7 +27,7 @@ from cotrail.services.store import open_store
 logger = logging.getLogger(__name__)
 
 MODULES = {"index": "jobs", "experiment": "conducting"}
-"""The modules beside this one with the work of each kind of job (`carry_out`); only the one needed is imported."""
+"""The modules next to this one with the work of each kind of job (`carry_out`); only the one needed is imported."""
 
 OUTAGE_SECONDS = 30.0
 """The pause after which a job is tried again that needs a server which doesn't answer."""

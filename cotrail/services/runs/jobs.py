@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 
 from cotrail import errors
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.registry import find_engine
+from cotrail.engines.retrieval.search_engines import find_engine
 from cotrail.errors import ConflictError, CotrailError, InputError
 from cotrail.models.commands.administering import cancel_job, queue_job
 from cotrail.models.execution.jobs import Held, note_progress
@@ -171,7 +171,7 @@ INDEX = "index"
 class IndexRequest(IndexFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request for a corpus: its name, its files and folders, and the engine that is to search it with its settings.
 
-    places: the paths of the files beside each other, from which documents have their ids; their names by default.
+    places: the paths of the files next to each other, from which documents have their ids; their names by default.
     """
 
     name: str

@@ -234,8 +234,8 @@ def begin(
         submission.submit(engine, together([each.prepared for each in prepared]))
     with reading() as connection:
         return tuple(
-            BegunJudge(judge=submitted(each), submitted=_answer(connection, each.prepared, told))
-            for each, told in zip(prepared, warnings, strict=True)
+            BegunJudge(judge=submitted(each), submitted=_answer(connection, each.prepared, warning))
+            for each, warning in zip(prepared, warnings, strict=True)
         )
 
 

@@ -1,4 +1,4 @@
-"""What followers are told: what is recorded, how far a run is, that it has ended, and tokens as they are written."""
+"""What followers receive: what is recorded, how far a run is, that it has ended, and tokens as they are written."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -73,7 +73,7 @@ class Subscriber:
 
 
 class Followed:
-    """A subject with its followers. position: up to which these were told; progress: what they were told last."""
+    """A subject with its followers. position: up to which these were notified; progress: what they were sent last."""
 
     def __init__(self, subject: Subject, position: Position) -> None:
         self.subject = subject
@@ -85,7 +85,7 @@ class Followed:
         self._looked = 0.0
 
     def add(self, subscriber: Subscriber) -> bool:
-        """Tell that one too; False where the others were told more than it knows."""
+        """Tell that one too; False where the others were sent more than it knows."""
         if self.position > subscriber.position:
             return False
         self.subscribers.add(subscriber)
@@ -109,7 +109,7 @@ class Followed:
         return self._moved or monotonic() - self._looked > STILL_SECONDS
 
     def looked_at(self, *, done: bool = True) -> None:
-        """Note that its standing was read; done: whether all is told that follows from it."""
+        """Note that its standing was read; done: whether all was sent that follows from it."""
         self._moved, self._looked = not done, monotonic()
 
     def pass_on(self, token: Token) -> None:
@@ -148,7 +148,7 @@ class Standings:
         self._due = self._rested = 0.0
 
     def news(self, connection: Connection, followed: Collection[Followed]) -> News:
-        """What there is to tell besides events. The connection has the snapshot in which events were read."""
+        """What there is to tell apart from events. The connection has the snapshot in which events were read."""
         due = [each for each in followed if each.is_due]
         questions = [each for each in due if each.subject.question is not None]
         runs = [each for each in due if each.subject.question is None and self._may_read(each)]
@@ -206,7 +206,7 @@ def _of_question(connection: Connection, question: Followed, status: str | None)
 
 
 def _is_told(connection: Connection, followed: Followed) -> bool:
-    """Whether followers know all that the snapshot has, once they are told what was just read."""
+    """Whether followers know all that the snapshot has, once they receive what was just read."""
     return not followed.has_more and is_settled(connection, followed.subject)
 
 

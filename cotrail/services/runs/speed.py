@@ -28,10 +28,10 @@ WINDOW_SECONDS = 30.0
 """The sliding window over which the rate is measured."""
 
 FINISHED = 5
-"""The number of finished questions that is told from."""
+"""The number of finished questions that an estimate is made from."""
 
 ENDED = 8
-"""The number of typical steps that a pace is told from."""
+"""The number of typical steps that a pace is estimated from."""
 
 MEASURED_SECONDS = 600.0
 """The sliding window over which the pace is measured."""

@@ -230,7 +230,7 @@ def warnings_of(record: RunRecord) -> tuple[str, ...]:
 def check_worker_keys(app: Callable[[], Any], binding: Binding) -> tuple[str, ...]:
     """Asks the workers of a deployment whether the variables of a run's keys are set; returns what is to be said of it.
 
-    The local stack's have this process's environment, so that `check_key` has told. Takes a few seconds at most, and
+    The local stack's have this process's environment, so that `check_key` has said. Takes a few seconds at most, and
     none where no model needs a key. app: makes the Celery app.
     Raises InputError where workers generate and none of them has a key.
     """

@@ -150,7 +150,7 @@ def show_workers(app: App = current_app) -> WorkerList:
 # The queues: what waits in them, who carries it out and how fast, and what holds it back, from the record alone.
 
 MOST_STOPPED = 20
-"""The most runs whose blockage is told."""
+"""The most runs whose blockage is reported."""
 
 
 class ListedQueue(KindQueue, frozen=True, kw_only=True):

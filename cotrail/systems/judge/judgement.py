@@ -28,7 +28,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
     extracted: the final answer that it read in the response, where the rubric asks for it.
     claims: of a rubric that goes claim by claim.
     consistent: of a preference, whether both orders led to it; None for other rubrics.
-    dropped: what the rubric asks for beside the verdict, and the judge said in no form that can be used; left out where
+    dropped: what the rubric asks for next to the verdict, and the judge gave in no usable form; left out where
         all can be.
     """
 
@@ -100,7 +100,7 @@ def judged_text_in(text: str) -> JudgedText:
 
 
 def dropped(rubric: Rubric, texts: Iterable[str]) -> tuple[str, ...] | UnsetType:
-    """The keys beside the verdict that a text lacks, as they could not be used; UNSET where none does."""
+    """The keys other than the verdict that a text lacks, as they could not be used; UNSET where none does."""
     read = [msgspec.json.decode(text, type=dict[str, Any]) for text in texts]
     lacking = tuple(key for key in _keys(rubric) if any(key not in said for said in read))
     return lacking or UNSET

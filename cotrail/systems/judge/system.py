@@ -36,7 +36,7 @@ from cotrail.systems.spec import Needs, SystemSpec
 
 # What others wrote in a judge's prompt: plain text between tags that occur in nothing of it.
 #
-# A judge that is shown `<response>...</response>` can be told anything by a response that holds the closing tag, and
+# A judge that is shown `<response>...</response>` can be instructed by a response that holds the closing tag, and
 # behind it other published answers. So the tags of a prompt have a mark in their names, of the SHA-256 of all that is
 # quoted in it: nobody can write a text that holds its own mark, and where one does by chance, the mark is another one.
 

@@ -152,7 +152,7 @@ def _reading(reply: Generated) -> Reading:
 
 
 def reader_engines(settings: DocumentReaderSettings) -> tuple[EngineRole, ...]:
-    """The engines that the reader asks beside the run's language model."""
+    """The engines that the reader asks in addition to the run's language model."""
     return (EXTRACTOR,) if settings.reader == "extractor" else ()
 
 

@@ -76,7 +76,7 @@ class Most(Struct, frozen=True, kw_only=True):
     """Steps of one kind that a question has at most.
 
     times: how many; in_turn: how many of these follow one another, None for all. output: the tokens that each writes at
-    most; words: those that its prompt shows at most, beside the question and the demonstrations of `form`.
+    most; words: those that its prompt shows at most, in addition to the question and the demonstrations of `form`.
     """
 
     kind: str

@@ -29,7 +29,7 @@ class Drawn(Protocol):
 
 
 def until_stop(prompt: Prompt, stop: tuple[str, ...], settings: Drawn) -> Reason:
-    """The step in which the model goes on with a prompt up to one of these strings, as the settings have it."""
+    """The step in which the model continues with a prompt up to one of these strings, as the settings have it."""
     tokens, temperature = settings.max_tokens, settings.temperature
     return Reason(prompt=prompt, max_tokens=tokens, until="stop", stop=stop, temperature=temperature)
 
@@ -118,7 +118,7 @@ def in_parallel(parts: Iterable[Part[T]], returned: dict[int, T] | None = None) 
     The next actions of all unfinished parts are yielded in one `Together`. A failure is thrown into the part whose
     action failed, with the outcomes of that part's own actions, and the other parts are sent their results. A failure
     that its part doesn't catch ends all of them. So does a limit; where none has returned by then, the first of those
-    that are left is told of it, and may end by its last step.
+    that are left learns of it, and may end by its last step.
     returned: takes what each part returns, by its place, so that it is known where the others don't come to their end.
     """
     returned = {} if returned is None else returned
@@ -157,7 +157,7 @@ def _outcomes(actions: tuple[Action, ...]) -> Part[tuple[Result | Failure, ...]]
 
 
 class _Lane(Generic[T]):
-    """A part that runs beside others: the actions that it waits for; `returned` takes what it returns."""
+    """A part that runs in parallel with others: the actions that it waits for; `returned` takes what it returns."""
 
     def __init__(self, part: Part[T], number: int, returned: dict[int, T]) -> None:
         self.part = part

@@ -151,7 +151,7 @@ class ProbTreeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The temperature; the paper has no sampling."""
 
     sources: Sources = "both"
-    """What answers are from beside the questions below: what the model knows (`closed`), paragraphs that are searched
+    """What answers are from, apart from questions below: what the model knows (`closed`), paragraphs that are searched
     for (`open`), or `both`."""
 
     @property

@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"<(\d{1,2})>")
 
 
 def has_references(question: str) -> bool:
-    """Return whether a question needs the answers to questions beside it, as in `Who founded <1>?`."""
+    """Return whether a question needs the answers to its sibling questions, as in `Who founded <1>?`."""
     return _REFERENCE.search(question) is not None
 
 
@@ -104,10 +104,10 @@ class GrowingTree:
         ]
 
     def referred(self, node: Node) -> dict[str, int]:
-        """The numbers of the questions beside a node and before it, by the references such as `<1>` that it has."""
+        """The numbers of the siblings of a node before it, by the references such as `<1>` that it has."""
         parent = self._parents.get(node.number)
-        beside = dict(enumerate(parent.children, start=1)) if parent else {}
-        found = {match[0]: beside.get(int(match[1]), node.number) for match in _REFERENCE.finditer(node.question)}
+        siblings = dict(enumerate(parent.children, start=1)) if parent else {}
+        found = {match[0]: siblings.get(int(match[1]), node.number) for match in _REFERENCE.finditer(node.question)}
         return {reference: number for reference, number in found.items() if number < node.number}
 
     def asked(self, node: Node) -> tuple[str, tuple[str, ...]]:

@@ -1,1 +1,1 @@
-"""ReAct, alone and with chains of thought beside it (Yao et al., 2023)."""
+"""ReAct, alone and with chains of thought combined with it (Yao et al., 2023)."""

@@ -25,7 +25,7 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Pages that are opened by their titles."""
 
     similar: Positive = 5
-    """The most titles that are told where there is no page of the title searched for."""
+    """The most titles that are listed where there is no page of the title searched for."""
 
     sentences: Positive = 5
     """The sentences of an opened page that are shown."""
@@ -40,13 +40,13 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Page(Struct, frozen=True, kw_only=True):
     """The open page, and how far it has been looked through.
 
-    keyword: what was looked up last, None where nothing was; told: how many sentences with it have been shown.
+    keyword: what was looked up last, None where nothing was; results_shown: how many sentences with it have been shown.
     """
 
     title: str = ""
     sentences: tuple[str, ...] = ()
     keyword: str | None = None
-    told: int = 0
+    results_shown: int = 0
 
 
 class Observation(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ def observed(name: str, argument: str, page: Page, settings: PageSettings) -> Pa
 
 
 def searched(entity: str, page: Page, settings: PageSettings) -> Part[Observation]:
-    """Open the page of this title; where there is none, the former page stays open and similar titles are told."""
+    """Open the page of this title; where there is none, the former page stays open and similar titles are listed."""
     title = query_words(entity)
     similar: tuple[str, ...] = ()
     found = yield from opened(title, settings)
@@ -133,12 +133,12 @@ def sentences_of(page: tuple[Paragraph, ...]) -> tuple[str, ...]:
 
 def looked_up(keyword: str, page: Page) -> Observation:
     """The next sentence of the open page that has the keyword, in whatever case."""
-    told = page.told if keyword == page.keyword else 0
+    results_shown = page.results_shown if keyword == page.keyword else 0
     results = [each for each in page.sentences if keyword.lower() in each.lower()]
-    looked_through = replace(page, keyword=keyword, told=min(told + 1, len(results)))
-    if told >= len(results):
+    looked_through = replace(page, keyword=keyword, results_shown=min(results_shown + 1, len(results)))
+    if results_shown >= len(results):
         return Observation(text="No more results.\n", page=looked_through)
-    text = f"(Result {told + 1} / {len(results)}) {results[told]}"
+    text = f"(Result {results_shown + 1} / {len(results)}) {results[results_shown]}"
     return Observation(text=text, page=looked_through, quoted=True)
 
 

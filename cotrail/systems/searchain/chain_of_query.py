@@ -8,7 +8,7 @@ The form that the prompts ask for, each tag at the beginning of a line:
     [Final Content]: ...
 
 Models write much else: other brackets or none, Markdown, tags in the middle of a line, other numbers or none. Whatever
-can be told apart is read, and every departure is recorded as a `FormatViolation`. The time grows linearly with the
+can be distinguished is read, and every departure is recorded as a `FormatViolation`. The time grows linearly with the
 message.
 """
 

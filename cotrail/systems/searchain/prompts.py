@@ -170,10 +170,12 @@ def own_prompt(settings: SearChainSettings) -> str:
 def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
     """The turn that corrects a node or completes it (section 3.2); of several references the oldest go first."""
     question_piece = Asked(question.text, " and continue constructing the reasoning chain for [Question]: {question}")
-    return user(told(node), question_piece, *([] if document is None else [_reference(document, node.round, settings)]))
+    return user(
+        feedback_of(node), question_piece, *([] if document is None else [_reference(document, node.round, settings)])
+    )
 
 
-def told(node: Node) -> str:
+def feedback_of(node: Node) -> str:
     """What the feedback says of the node that it corrects or completes."""
     if node.paragraph is None:
         return f'No Reference was found for "{node.query}". You can ask in another way'

@@ -52,10 +52,10 @@ _COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
 def most(question: Question, settings: SearChainSettings) -> tuple[Most, ...]:  # noqa: ARG001
     """See `SystemSpec`: every query of every chain is searched for and read, and stays in the conversation."""
     rounds = settings.rounds if settings.retrieve else 1
-    told = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(own_prompt(settings).split())
+    shown = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(own_prompt(settings).split())
     form = AnswerForm.PROMPT
-    chains = Most(kind="reason", times=rounds, output=settings.max_chain_tokens, words=told, form=form)
-    final = Most(kind="reason", times=1, output=settings.max_final_tokens, words=told, form=form)
+    chains = Most(kind="reason", times=rounds, output=settings.max_chain_tokens, words=shown, form=form)
+    final = Most(kind="reason", times=1, output=settings.max_final_tokens, words=shown, form=form)
     steps = (chains, *([final] if settings.tracing else ()))
     return (*steps, *_looked_up(rounds * settings.max_queries, settings)) if settings.retrieve else steps
 

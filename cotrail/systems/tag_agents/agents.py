@@ -53,7 +53,7 @@ class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     explores: Literal["shown", "read"] = "shown"
     """An explorer is `shown` the reasoning and the pages that it opens; or, as by the authors' code, it has an intent,
-    pages are `read` for it, it is told of what it asked for before, and it has to report in the end."""
+    pages are `read` for it, it is reminded of what it asked for before, and it has to report in the end."""
 
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
     """Only the likeliest tokens that together have this probability are drawn."""
@@ -76,7 +76,7 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them;
         none_found: what stands there where nothing was.
     answer: the answer in all that the model wrote, None where it states none.
-    retries: whether the model is told where it neither searches nor answers, and goes on; else it has ended.
+    retries: whether the model is reminded where it neither searches nor answers, and continues; else it has ended.
     reads: who reads the paragraphs, so that the agent is shown only what that finds in them: a further prompt, or an
         explorer that searches and opens pages itself; nobody where empty.
     repeats: what a query leads to that was searched for before: another search, words that say so, or the end.
@@ -322,6 +322,6 @@ class SetUp(Struct, frozen=True, kw_only=True):
         before, behind = (Text(each, tokens=self.settings.found_tokens) for each in self.agent.found)
         return (before, *pieces, behind)
 
-    def told(self, name: str) -> Text:
+    def notice(self, name: str) -> Text:
         """The words of that name, which have no places, as one piece."""
         return Text("".join(map(str, self.words(name))))

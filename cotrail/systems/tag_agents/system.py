@@ -59,7 +59,7 @@ def explored(prompt: Prompt, paragraphs: tuple[Paragraph, ...], at: SetUp) -> Pa
 def read_through(query: str, reasoning: str, paragraphs: tuple[Paragraph, ...], at: SetUp) -> Part[Observed]:
     """What an explorer reports who has an intent, for whom pages are read, and who has to report in the end.
 
-    It is that of the authors' code, where a search or a page that it asked for before is only told to be one.
+    It is that of the authors' code, where a search or a page that it asked for before is only marked as one.
     """
     intent = yield from said(at, "reading_intent", reasoning=reasoning)
     words = at.words("reading_explorer", query=query, intent=intent, documents=at.documents(paragraphs))
@@ -71,7 +71,7 @@ def read_through(query: str, reasoning: str, paragraphs: tuple[Paragraph, ...], 
         if asked is None:
             return reported(written.text, paragraphs, at)
         if (written.stop, asked) in before:
-            seen = Observed(pieces=(at.told("reading_repeated"),))
+            seen = Observed(pieces=(at.notice("reading_repeated"),))
         elif written.stop == at.agent.query[1]:
             results = yield from found(asked, at.settings.search)
             seen = Observed(pieces=at.documents(results, yields=left), paragraphs=results)
@@ -80,7 +80,7 @@ def read_through(query: str, reasoning: str, paragraphs: tuple[Paragraph, ...], 
         before += ((written.stop, asked),)
         around = at.between_tags if written.stop == at.agent.query[1] else clicked
         prompt, paragraphs = prompt.append(*around(*seen.pieces)), (*paragraphs, *seen.paragraphs)
-    asking = prompt.append(at.told("reading_last"), f"\n\n{FINAL}\n\n")
+    asking = prompt.append(at.notice("reading_last"), f"\n\n{FINAL}\n\n")
     last = replace(at.message(asking), max_tokens=LAST_TOKENS)
     return reported(FINAL + (yield from text_of(last)), paragraphs, at)
 
@@ -101,7 +101,7 @@ def page_read(title: str, explored: tuple[Piece, ...], at: SetUp) -> Part[Observ
     """What a page says for what it was opened for; explored: what the explorer wrote and was shown."""
     page = (yield from page_of(title, at.settings.search))[:PAGE_PARAGRAPHS]
     if not page:
-        return Observed(pieces=(at.told("reading_missing"),))
+        return Observed(pieces=(at.notice("reading_missing"),))
     intent = yield from said(at, "reading_click", explored=explored)
     text = yield from said(at, "reading_page", intent=intent, page=at.documents(page))
     return Observed(pieces=(Text(text),), paragraphs=page)
@@ -215,18 +215,18 @@ def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yi
     queries: those that were searched for before.
     """
     if query is None:
-        return Observed(pieces=(Text("\n"), at.told("retry"), Text("\n")))
+        return Observed(pieces=(Text("\n"), at.notice("retry"), Text("\n")))
     if not query and at.agent.queryless == "told":
-        return Observed(pieces=at.between_tags(at.told("without_query")))
+        return Observed(pieces=at.between_tags(at.notice("without_query")))
     if at.settings.searches is not None and len(queries) >= at.settings.searches:
-        return Observed(pieces=at.between_tags(at.told("too_many")))
+        return Observed(pieces=at.between_tags(at.notice("too_many")))
     if at.agent.repeats == "told" and query in queries:
-        return Observed(pieces=at.between_tags(at.told("repeated")))
+        return Observed(pieces=at.between_tags(at.notice("repeated")))
     return replace((yield from observed(query, said, at, yields)), queries=(query,))
 
 
 def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
-    """A corpus, and for a conversation a model that goes on in its own turn."""
+    """A corpus, and for a conversation a model that continues in its own turn."""
     capabilities: set[Capability] = {"turns", "continue"} if agent.layout == "turns" else set()
     if settings.top_k or settings.repetition_penalty != 1:
         capabilities.add("sampling")
@@ -238,7 +238,7 @@ def most(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tup
     found = settings.search.most_words
     words = settings.calls * (settings.max_tokens + found)
     read = {"": 0, "documents": 1, "explorer": settings.explored}[agent.reads] * (settings.calls - 1)
-    # An intent and a last report of each explorer, and beside each interaction the intent of a page and its reading.
+    # An intent and a last report of each explorer, and with each interaction the intent of a page and its reading.
     asked = 3 * read + 2 * (settings.calls - 1) if settings.explores == "read" else read
     reads = Most(kind="reason", times=asked, output=settings.max_tokens, words=words)
     return (

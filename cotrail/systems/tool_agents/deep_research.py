@@ -58,7 +58,7 @@ class DeepResearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Messages of the supervisor's, at most."""
 
     researchers: Annotated[int, Meta(ge=1, le=MOST_CALLS)] = 5
-    """Researchers that work side by side, at most; the supervisor is told which tasks weren't taken."""
+    """Researchers that work side by side, at most; the supervisor learns which tasks weren't taken."""
 
     turns: Positive = 10
     """Messages of a researcher's, at most."""
@@ -83,8 +83,8 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
         led = yield from supervised(asked, brief, shots, settings)
         end.limit = led.limit
     # Behind the first turn, what a model wrote and stands in no turn of the supervisor's is a researcher's.
-    told = [piece for turn in led.chat.turns[1:] if turn.role != "assistant" for piece in turn.pieces]
-    findings = [each for piece in told if isinstance(piece, Written) for each in (piece, "\n\n")]
+    replies = [piece for turn in led.chat.turns[1:] if turn.role != "assistant" for piece in turn.pieces]
+    findings = [each for piece in replies if isinstance(piece, Written) for each in (piece, "\n\n")]
     words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
     report = Read(prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_tokens, until="end")
     text = yield from last_text(report)
@@ -151,13 +151,13 @@ def most(question: Question, settings: DeepResearchSettings) -> tuple[Most, ...]
     researchers = settings.rounds * settings.researchers
     messages, *looked_up = most_looped(researchers * settings.turns, settings.max_tokens, settings.search)
     words = messages.words // researchers
-    told = researchers * settings.findings_tokens
+    prompt_words = researchers * settings.findings_tokens
     return (
         Most(kind="reason", times=messages.times, output=settings.max_tokens, words=words),
         *looked_up,
         Most(kind="reason", times=researchers, output=settings.findings_tokens, words=words),
-        Most(kind="reason", times=1 + settings.rounds, output=settings.max_tokens, words=told),
-        Most(kind="read", times=1, output=settings.max_tokens, words=told),
+        Most(kind="reason", times=1 + settings.rounds, output=settings.max_tokens, words=prompt_words),
+        Most(kind="read", times=1, output=settings.max_tokens, words=prompt_words),
     )
 
 

@@ -22,7 +22,7 @@ from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, in_parallel
 from cotrail.systems.tool_agents.tools import Observed, Tools, refused
 
-Told = Sequence[tuple[Call, Observed]]
+Results = Sequence[tuple[Call, Observed]]
 """Calls, each with what its tool says."""
 
 MOST_CALLS = 16
@@ -33,14 +33,14 @@ CONTEXT = "tokens of context"
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """How a model calls tools, and how it is told what they say.
+    """How a model calls tools, and how it receives what they say.
 
-    calls: those in its message; told: the conversation with what the tools say; stop: strings that end a message.
+    calls: those in its message; append: adds what the tools say to a conversation; stop: strings that end a message.
     begins: with what each of its messages begins, which it continues.
     """
 
     calls: Callable[[Generated], tuple[Call, ...]]
-    told: Callable[[Prompt, Told], Prompt]
+    append: Callable[[Prompt, Results], Prompt]
     stop: tuple[str, ...] = ()
     begins: str = ""
 
@@ -83,7 +83,7 @@ class Looped(Struct, frozen=True, kw_only=True):
     """What a loop has come to.
 
     text: of the last message; tokens: of the last turn's prompt and message. paragraphs: all that tools showed.
-    limit: the bound that ended it; empty where the model ended it, or it goes on.
+    limit: the bound that ended it; empty where the model ended it, or it continues.
     """
 
     chat: Prompt
@@ -128,7 +128,7 @@ def tool_loop(
             yields = max(bounds.turns - turns, 0) + 1
             running = (_carried_out(call, tools, search, yields) for call in calls[: bounds.calls])
             yield from in_parallel(running, observed)
-            chat = way.told(chat, told_of(calls, observed, bounds))
+            chat = way.append(chat, told_of(calls, observed, bounds))
             paragraphs += shown_by(observed)
             searches += sum(call.name in tools and tools[call.name].searches for call in calls)
             calls = ()
@@ -138,7 +138,7 @@ def tool_loop(
                 chat = yield from shorten(so_far)
     # Servers refuse a conversation in which a call has no answer.
     if calls:
-        chat = way.told(chat, told_of(calls, observed, bounds))
+        chat = way.append(chat, told_of(calls, observed, bounds))
         paragraphs += shown_by(observed)
     return Looped(chat=chat, text=text, turns=turns, tokens=tokens, paragraphs=paragraphs, limit=end.limit)
 
@@ -156,7 +156,7 @@ def message(chat: Prompt, way: Way, drawn: Drawn) -> Part[Generated]:
     return expect((yield reason), Generated)
 
 
-def told_of(calls: tuple[Call, ...], observed: Mapping[int, Observed], bounds: Bounds) -> Told:
+def told_of(calls: tuple[Call, ...], observed: Mapping[int, Observed], bounds: Bounds) -> Results:
     """Each call with what its tool says, or why it wasn't carried out: it was one too many, or a budget was used up."""
     too_many = f"At most {bounds.calls} calls are carried out at once; this one wasn't."
     return tuple(
@@ -195,11 +195,11 @@ def own_calls(written: Generated) -> tuple[Call, ...]:
     return written.calls or ((UNREADABLE,) if OPENED in written.text else ())
 
 
-def told_by_id(chat: Prompt, told: Told) -> Prompt:
+def told_by_id(chat: Prompt, results: Results) -> Prompt:
     """A turn of the tool's for each call; what wasn't a call is answered by the user."""
     if not chat.turns[-1].calls:
-        return going_on(chat, *(piece for _, each in told for piece in each.pieces))
-    return chat.add(*(tool(call.id, *each.pieces) for call, each in told))
+        return going_on(chat, *(piece for _, each in results for piece in each.pieces))
+    return chat.add(*(tool(call.id, *each.pieces) for call, each in results))
 
 
 def tagged_calls(written: Generated) -> tuple[Call, ...]:
@@ -221,19 +221,19 @@ def first_tagged_call(written: Generated) -> tuple[Call, ...]:
     return _calls_in(written.text)[:1]
 
 
-def told_together(chat: Prompt, told: Told) -> Prompt:
+def told_together(chat: Prompt, results: Results) -> Prompt:
     """One turn of the user's with a block for each call."""
-    blocks = [(f"{RESPONSE}\n", *each.pieces, f"\n{RESPONSE_CLOSED}") for _, each in told]
+    blocks = [(f"{RESPONSE}\n", *each.pieces, f"\n{RESPONSE_CLOSED}") for _, each in results]
     gapped: list[str | Piece] = [piece for block in blocks for piece in ("\n", *block)]
     return going_on(chat, *gapped[1:])
 
 
-def told_with_calls(chat: Prompt, told: Told) -> Prompt:
+def told_with_calls(chat: Prompt, results: Results) -> Prompt:
     """The same, where each block has its call as it was written, as by the code of ReCall."""
     asked = (each[len(OPENED) : -len(CLOSED)].strip() for each in _whole_calls(chat.written[-1]))
     blocks = (
         (RESPONSE, Written(call), "\n", *each.pieces, f"\n{RESPONSE_CLOSED}\n")
-        for call, (_, each) in zip(asked, told, strict=True)
+        for call, (_, each) in zip(asked, results, strict=True)
     )
     return going_on(chat, *(piece for block in blocks for piece in block))
 
@@ -261,7 +261,7 @@ def _read(text: str) -> Call:
 
 
 Calls = Literal["own", "tagged"]
-"""Whether a model calls tools in its own way, as its provider or its chat template has it, or as it is told to."""
+"""Whether a model calls tools in its own way, as its provider or its chat template has it, or as its prompt says."""
 
 
 class Calling(Struct, frozen=True, kw_only=True):
@@ -284,12 +284,12 @@ def calling_needs(calls: Calls) -> frozenset[Capability]:
     return frozenset({"turns", "tools"} if calls == "own" else {"turns"})
 
 
-NATIVE = Way(calls=own_calls, told=told_by_id)
-FIRST_TAGGED = Way(calls=first_tagged_call, told=told_together, stop=(f"\n{RESPONSE}", RESPONSE))
+NATIVE = Way(calls=own_calls, append=told_by_id)
+FIRST_TAGGED = Way(calls=first_tagged_call, append=told_together, stop=(f"\n{RESPONSE}", RESPONSE))
 
 
-TAGGED = Way(calls=tagged_calls, told=told_together)
-PAIRED = Way(calls=paired_calls, told=told_with_calls)
+TAGGED = Way(calls=tagged_calls, append=told_together)
+PAIRED = Way(calls=paired_calls, append=told_with_calls)
 
 # The most steps that loops of tool calls take.
 

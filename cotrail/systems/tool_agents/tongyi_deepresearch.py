@@ -56,7 +56,7 @@ class TongyiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The most paragraphs of a page that are read."""
 
     date: str = ""
-    """The day that the model is told it is; none unless given, since a run may go on for longer."""
+    """The day that the model is given as today; none unless given, since a run may go on for longer."""
 
     temperature: Temperature | None = 0.6
     """The temperature of messages."""

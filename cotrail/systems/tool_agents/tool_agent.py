@@ -57,7 +57,7 @@ class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     context: Literal["drop", "summarise"] = "drop"
     """What happens to a long conversation: where it doesn't fit the model's context the oldest paragraphs `drop` out of
-    the prompt, or from `context_tokens` on the model is asked to `summarise` it, and goes on from that alone."""
+    the prompt, or from `context_tokens` on the model is asked to `summarise` it, and continues from that alone."""
 
     context_tokens: Positive = 16_000
     """The tokens of a conversation from which on it is summarised."""

@@ -133,7 +133,7 @@ OPEN = AgentTool(
 
 
 def refused(call: Call, tools: Tools) -> str:
-    """Why a call can't be carried out, as the model is told it; empty where it can."""
+    """Why a call can't be carried out, as the model receives it; empty where it can."""
     if not call.name:
         return "The call can't be read. It is a JSON object with the tool's name and its arguments."
     if call.name not in tools:

@@ -44,7 +44,7 @@ _NUMBERS = {"retrieval_count": int, "max_sentences": int, "temperature": float, 
 
 @page("/ask")
 def form(question: str = "", system: str = "", corpus: str = "", model: str = "", after: str | None = None) -> Shown:
-    """The form, filled in as the address says; after: the run behind which the list of questions goes on."""
+    """The form, filled in as the address says; after: the run behind which the list of questions continues."""
     return _shown(AskForm(question=question, system=system, corpus=corpus, model=model), after=after)
 
 
@@ -106,7 +106,7 @@ def show(run: str, question: str, step: int) -> Shown:
 
 @action(PATH, Scope.SUBMIT)
 def begin_again(run: str, question: str, step: int, typed: Typed) -> Shown | GoTo:
-    """Fork from the step on, and go to the new chain beside the old one.
+    """Fork from the step on, and go to the new chain next to the old one.
 
     Where that can't be done, the form says why and keeps what was typed.
     """

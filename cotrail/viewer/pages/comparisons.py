@@ -98,7 +98,7 @@ def _offered(named: Sequence[str]) -> Mapping[str, Sequence[ListedRun]]:
 
 
 def _events(both: SideBySide) -> str:
-    """The events of the question in the run that goes on; in the second one where both do, as forks are."""
+    """The events of the question in the run that is under way; in the second one where both do, as forks are."""
     going_on = [each.run for each in (both.second, both.first) if each.status == "open"]
     return link("v1", "runs", going_on[0], "questions", both.question_id, "events") if going_on else ""
 

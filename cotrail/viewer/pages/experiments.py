@@ -19,7 +19,7 @@ ON_A_PAGE = 20
 Place = Annotated[int, Meta(ge=0)]
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class ExperimentProgress(Struct, frozen=True, kw_only=True):
     """How far an experiment is: its runs, and its questions that have ended, of all in the runs so far.
 
     unasked: those that were never asked to their end, as a rule, a budget or a person ended their runs.
@@ -72,10 +72,10 @@ def _conducted() -> set[str]:
     return {job.name for job in jobs.show_jobs(states=OPEN_JOBS).jobs if job.kind == "experiment"}
 
 
-def _standing(described: DescribedExperiment, conducted: set[str]) -> Standing:
+def _standing(described: DescribedExperiment, conducted: set[str]) -> ExperimentProgress:
     ended = sum(map(_ended, described.runs.values()))
     questions = sum(sum(run.questions.values()) for run in described.runs.values())
-    return Standing(
+    return ExperimentProgress(
         name=described.experiment,
         state=_state(described.runs, is_conducted=described.experiment in conducted),
         runs=len(described.runs),

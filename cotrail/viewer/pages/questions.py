@@ -131,7 +131,7 @@ def _labels(shown: ShownQuestion) -> _Labels:
 
 
 class _Prompt(Struct, frozen=True, kw_only=True):
-    """The exact prompt of a step, or why it can't be told."""
+    """The exact prompt of a step, or why it can't be rebuilt."""
 
     text: str = ""
     problem: str = ""

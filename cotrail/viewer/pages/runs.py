@@ -12,7 +12,7 @@ from cotrail.viewer.pages.comparisons import JUDGE
 
 ON_A_PAGE = 50
 AGAIN_SECONDS = 5
-"""After how many seconds the list is read again while one of its runs goes on."""
+"""After how many seconds the list is read again while one of its runs is under way."""
 
 GOING_ON = ("running", "paused")
 

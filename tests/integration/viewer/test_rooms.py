@@ -16,7 +16,7 @@ from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.registry import ENGINES
+from cotrail.engines.retrieval.search_engines import ENGINES
 from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import TransientStepError
 from cotrail.models.commands.control import pause

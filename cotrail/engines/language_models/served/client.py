@@ -118,7 +118,7 @@ _retried_while_away = retry(
 
 
 class Witness(Protocol):
-    """Learns what a server says beside its answers."""
+    """Learns what a server says in addition to its answers."""
 
     def answered(self, headers: Mapping[str, str]) -> None:
         """A response came, with these headers."""
@@ -227,7 +227,7 @@ class ServerClient:
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 return None
 
-    async def told(self, url: str) -> dict[str, Any]:
+    async def described(self, url: str) -> dict[str, Any]:
         """What the server says to a client that only looks there; nothing where it doesn't say."""
         try:
             async with self._http.stream("GET", url) as response:

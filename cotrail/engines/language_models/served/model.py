@@ -321,5 +321,5 @@ def _tokenized(
     begins: bool,  # noqa: FBT001 - called by position
 ) -> Tokenized | None:
     return event_loop.run(
-        partial(client.tokenize, f"{endpoint.beside}/tokenize", tokenizer_request(endpoint, text, begins=begins))
+        partial(client.tokenize, f"{endpoint.root}/tokenize", tokenizer_request(endpoint, text, begins=begins))
     )

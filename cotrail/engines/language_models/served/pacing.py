@@ -30,7 +30,7 @@ SOONEST = 0.5
 """The fewest seconds for which a step is given back."""
 
 TELLING_SECONDS = 10.0
-"""After how many seconds the others are told the limits again: Redis may have been away, or have lost them."""
+"""After how many seconds the others get the limits again: Redis may have been away, or have lost them."""
 
 SMOOTHING = 0.1
 """Weight of the latest request in the mean of what requests take."""
@@ -144,13 +144,13 @@ class Pacing:
 
         sent, received: when its request was sent and the response came, in seconds of the same clock.
         """
-        told = told_limits(headers)
-        if not any(told.values) or (told == self._told and received - self._shared < TELLING_SECONDS):
+        announced = told_limits(headers)
+        if not any(announced.values) or (announced == self._told and received - self._shared < TELLING_SECONDS):
             return
-        if told != self._told:
-            logger.info("%s: the limits a minute are now %s", self._name, told)
-        self._told, self._shared = told, received
-        self._limiter.tell(self._pool, told, received - sent)
+        if announced != self._told:
+            logger.info("%s: the limits a minute are now %s", self._name, announced)
+        self._told, self._shared = announced, received
+        self._limiter.tell(self._pool, announced, received - sent)
 
     def _limits_in_words(self) -> str:
         limits = self._set.within(self._told)

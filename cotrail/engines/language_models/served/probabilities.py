@@ -39,7 +39,7 @@ class _TokenScores(Struct, frozen=True):
 
 
 def scores_request(api: Api) -> dict[str, Any]:
-    """Fields that a request needs in addition to be told the log probability of each token."""
+    """Fields that a request needs in addition to get the log probability of each token."""
     # llama.cpp returns none unless it is asked for the likeliest tokens too.
     return {"logprobs": True, "top_logprobs": 1} if api == "chat" else {"logprobs": 1}
 
@@ -121,7 +121,7 @@ class _Logprobs(Struct, frozen=True):
 
 
 def probabilities_request(api: Api, dialect: Dialect) -> dict[str, Any]:
-    """Fields that a request needs in addition to be told the likeliest tokens."""
+    """Fields that a request needs in addition to get the likeliest tokens."""
     count = LIKELIEST[api][dialect]
     return {"logprobs": True, "top_logprobs": count} if api == "chat" else {"logprobs": count}
 

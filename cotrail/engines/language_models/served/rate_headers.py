@@ -38,14 +38,14 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def told_limits(headers: Mapping[str, str]) -> Limits:
     """The limits a minute that a response's headers tell, in their lower-case names; 0 for what they don't."""
-    told: dict[str, float] = {}
+    lowest: dict[str, float] = {}
     for name, dimension in _NAMES.items():
         found = (headers.get(f"x-ratelimit-limit-{name}"), headers.get(f"anthropic-ratelimit-{name}-limit"))
         values = [value for text in found if (value := _number(text)) is not None]
         values = [value for value in values if LEAST_A_MINUTE[dimension] <= value <= MOST_A_MINUTE]
         if values:
-            told[dimension] = min([*values, *([told[dimension]] if dimension in told else [])])
-    return Limits(**{dimension: told.get(dimension, 0.0) for dimension in DIMENSIONS})
+            lowest[dimension] = min([*values, *([lowest[dimension]] if dimension in lowest else [])])
+    return Limits(**{dimension: lowest.get(dimension, 0.0) for dimension in DIMENSIONS})
 
 
 def allows_nothing(headers: Mapping[str, str]) -> bool:

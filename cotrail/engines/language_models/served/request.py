@@ -44,7 +44,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def generation_fields(order: Order, stops: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a body beside its prompt; stops: the stop strings that the server is told.
+    """The fields of a body in addition to its prompt; stops: the stop strings that the server is given.
 
     Raises BlockedError where the dialect lacks what is asked for.
     """
@@ -78,7 +78,7 @@ def completed(endpoint: Endpoint, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def told_stops(endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-    """The stop strings that a server can be told."""
+    """The stop strings that a server can be given."""
     # Servers look for them in thoughts too. They hold back what may begin one, and llama.cpp's then leaves out log
     # probabilities.
     if endpoint.thinking.may_think or "stop" in endpoint.omits or request.scored:

@@ -29,7 +29,7 @@ class ServerStream:
     reader: of the server's protocol.
     opens: whether the text opens a chat message.
     echo: what the server may repeat before it continues, which is no part of the text either.
-    knows_stop: whether the server was told the stop strings, which then don't stand in its text.
+    knows_stop: whether the server was given the stop strings, which then don't stand in its text.
     splitter: tells thoughts from text where the model writes both into one field.
     verbatim: whether the text is as the server wrote it, also where that framed it; see `Unframed`.
     reads_on: how many more characters are read at most once the part that was asked for is complete, to learn what the
@@ -142,7 +142,7 @@ class ServerStream:
     def ending(self) -> tuple[Ended, str]:
         """Why the text ended, and before which stop string, as in `Generated`.
 
-        Servers other than vLLM's don't say whether the model ended the text or a stop string that they were told; the
+        Servers other than vLLM's don't say whether the model ended the text or a stop string that they were given; the
         latter is assumed.
         """
         if self._finish == "refused":

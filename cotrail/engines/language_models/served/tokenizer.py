@@ -8,7 +8,7 @@ from msgspec import Struct
 from cotrail.engines.language_models.token_counts import cached_count
 
 Dialect = Literal["openai", "llama.cpp", "vllm"]
-"""The server's extensions of OpenAI's protocol, told by its tokenizer's response; SGLang responds like vLLM."""
+"""The server's extensions of OpenAI's protocol, recognized by its tokenizer's response; SGLang responds like vLLM."""
 
 CHARACTERS_A_TOKEN = 3
 """ASCII characters estimated as one token; English has more than four, so that a quarter of the context stays empty."""

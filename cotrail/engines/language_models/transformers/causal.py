@@ -331,5 +331,5 @@ def _cache(model: Any, rows: int, context: int) -> tuple[RowCache, int]:
         row = sum(shape.numbers for shape in shapes) * context * like.element_size()
         rows = min(rows, int(free * MEMORY_SHARE) // row)
     if rows < 1:
-        raise InputError(f"the GPU has no room for {context} tokens beside the model: set a shorter context")
+        raise InputError(f"the GPU has no room for {context} tokens along with the model: set a shorter context")
     return RowCache(shapes, rows, context, like), rows

@@ -270,4 +270,4 @@ DETERMINISTIC_CHUNK_TOKENS = 128
 """Tokens of a chunk. On average, half a chunk of a shared prefix is read again."""
 
 DETERMINISTIC_SPARE_ROWS = 3
-"""Rows of the cache beside the active one: they keep the demonstrations of chains and of answers, and more."""
+"""Rows of the cache other than the active one: they keep the demonstrations of chains and of answers, and more."""

@@ -339,5 +339,5 @@ def _rows(model: Any, slots: int, context: int) -> int:
     free, _ = torch.cuda.mem_get_info(model.device)
     rows = int(free * MEMORY_SHARE) // bytes_a_row(model, context)
     if rows < 1:
-        raise InputError(f"the GPU has no room for {context} tokens beside the model: set a shorter context")
+        raise InputError(f"the GPU has no room for {context} tokens along with the model: set a shorter context")
     return min(slots, rows)

@@ -1,4 +1,4 @@
-"""Building an index: it is filled beside the former one, which it then replaces.
+"""Building an index: it is filled next to the former one, which it then replaces.
 
 Bulk requests are sent by threads of our own. Of the official client's helpers, `streaming_bulk` sends one at a time,
 and `parallel_bulk` reports a rejected document only after it has read and sent all others.
@@ -19,7 +19,7 @@ from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyEr
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.engines.retrieval.registry import server_engine
+from cotrail.engines.retrieval.search_engines import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
 
 DRAFT = "~draft"

@@ -53,7 +53,7 @@ MANAGERS = {"master", "cluster_manager"}
 """Roles of nodes, in Elasticsearch and in OpenSearch, that only manage the cluster and shouldn't be searched."""
 
 
-# Every failed request is raised, and told where it is handled. The library would also tell of each at each request, and
+# A failed request is raised, and reported where it is handled. The library would also report each at each request, and
 # once more at as many later requests: its pool keeps a node for every failure that it had.
 logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
 logging.getLogger("elastic_transport.transport").setLevel(logging.WARNING)
@@ -118,7 +118,7 @@ class ElasticsearchClient:
     ) -> Reply:
         """Calls a method of the official client, with retries, and decodes its response.
 
-        call: calls the method. Besides the class's errors, raises MissingError, RefusedError, and CorpusError for a
+        call: calls the method. Apart from the class's errors, raises MissingError, RefusedError, and CorpusError for a
             request that is too large.
         """
         answer = self.insist(self._once, call, seconds, attempts=attempts)

@@ -119,7 +119,7 @@ def locate_existing(client: ElasticsearchClient, existing: ExistingIndex) -> Loc
 
 
 def definition_of(client: ElasticsearchClient, name: str) -> str:
-    """The digest of what decides a search's result beside the documents, as it is now; raises MissingError."""
+    """The digest of what decides a search's result apart from the documents, as it is now; raises MissingError."""
     return _definition(client, name, _indexes(client, name))
 
 

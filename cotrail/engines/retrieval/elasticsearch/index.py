@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, MissingError
 from cotrail.engines.retrieval.manifest import IndexManifest
-from cotrail.engines.retrieval.registry import ENGINES, server_engine
+from cotrail.engines.retrieval.search_engines import ENGINES, server_engine
 from cotrail.engines.retrieval.search_server import Fields
 from cotrail.errors import CorpusError
 

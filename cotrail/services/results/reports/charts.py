@@ -224,7 +224,7 @@ def _bar(each: Measured, top: float, scale: float, canvas: _Canvas) -> NamedBar:
 class ReportedCauses(Struct, frozen=True, kw_only=True):
     """The causes that apply to any wrong answer, as rows and a figure; wrong: the number of wrong answers.
 
-    signed: whether it is known to how many answers a cause applies beside those whose cause it is.
+    signed: whether it is known to how many answers a cause applies in addition to those whose cause it is.
     """
 
     wrong: int

@@ -237,6 +237,6 @@ def _listed(comparison: Comparison, pair: ComparedPair, most: int) -> ListedPair
 
 
 def _outcome(name: str, keys: Sequence[str], shown: Sequence[DifferingQuestion]) -> ListedOutcome:
-    told = {each.key for each in shown}
-    others = tuple(key for key in keys if key not in told)
+    shown_keys = {each.key for each in shown}
+    others = tuple(key for key in keys if key not in shown_keys)
     return ListedOutcome(name=name, questions=len(keys), shown=tuple(shown), others=others[:MOST_LISTED])

@@ -39,7 +39,7 @@ own, light or dark (`figures_in_pages`)."""
 SLOT = 0.36
 """The width of a bar and its margin, in inches."""
 LETTERS, TITLE_LETTERS = 13, 8
-"""The letters of a legend that fit an inch, and those of a title that fit an inch of a panel with labels beside it."""
+"""The letters of a legend that fit an inch, and those of a title that fit an inch of a panel with labels next to it."""
 GROUP = 0.84
 """The share of the space between the centres of two groups that their bars take."""
 

@@ -184,7 +184,7 @@ def _written(values: Mapping[str, float]) -> dict[str, str]:
 
 
 MARKS: Mapping[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": ""}
-"""The words beside an answer, so that none depends on its colour; an unfinished question has its status."""
+"""The words next to an answer, so that none depends on its colour; an unfinished question has its status."""
 
 
 class ReportedQuestion(Struct, frozen=True, kw_only=True):

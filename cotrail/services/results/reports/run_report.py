@@ -258,8 +258,8 @@ def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
         yield f"Asked for: {_work(cost.asked)}."
         yield f"Adopted from {adopted_from(record)}, and not spent: {_work(cost.adopted)}."
     yield f"Made: {_work(cost.made)}."
-    if told := spent_line(cost.spent):
-        yield f"{told}."
+    if spent_text := spent_line(cost.spent):
+        yield f"{spent_text}."
     if cost.lost:
         yield f"Executions without a result: {outcomes(cost.lost)}, claimed for {duration(cost.lost_seconds)}."
     if lost := lost_requests_line(cost):

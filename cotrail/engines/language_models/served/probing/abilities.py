@@ -79,8 +79,8 @@ def _scores(probe: Probe, endpoint: Endpoint) -> Ability | None:
     outcome = probe.ask("log probabilities", replace(endpoint, thinks="no", thought_tokens=0), request)
     if outcome.status:
         return Ability(omits="logprobs", why=outcome.why)
-    told = outcome.result is not None or endpoint.thinking.may_think
-    return None if told else Ability(without="scores", why=outcome.why)
+    is_able = outcome.result is not None or endpoint.thinking.may_think
+    return None if is_able else Ability(without="scores", why=outcome.why)
 
 
 def _going_on(probe: Probe, endpoint: Endpoint, dialect: Dialect) -> Ability | None:
@@ -117,7 +117,7 @@ def _structure(probe: Probe, endpoint: Endpoint) -> Ability | None:
 
 def _sampling(probe: Probe, endpoint: Endpoint, dialect: Dialect) -> Ability | None:
     if dialect == "openai":
-        return Ability(without="sampling", why="it has no tokenizer beside it, as vLLM's and llama.cpp's servers have")
+        return Ability(without="sampling", why="it has no tokenizer with it, as vLLM's and llama.cpp's servers have")
     sampling = Sampling(temperature=0.7, top_k=20, repetition_penalty=1.1)
     request = GenerationRequest(asked(endpoint, "What is the capital of France?"), "end", TOKENS, sampling)
     outcome = probe.ask("top_k and a repetition penalty", endpoint, request)

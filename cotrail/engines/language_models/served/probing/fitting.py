@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.probing.probe import Outcome, Probe
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.refusals import Reported
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
 
@@ -49,9 +49,9 @@ def blamed(reported: Reported, sent: Collection[Field]) -> Blame | None:
 
     sent: the fields that the request had.
     """
-    told = reported.param.rpartition(".")[2]
+    parameter = reported.param.rpartition(".")[2]
     for field in _NAMES:
-        if field in sent and told in _NAMES[field]:
+        if field in sent and parameter in _NAMES[field]:
             return Blame(field=field, certain=True)
     words = set(_WORD.findall(reported.message))
     named = [field for field in _NAMES if field in sent and not words.isdisjoint(_NAMES[field])]

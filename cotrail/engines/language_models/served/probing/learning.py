@@ -30,7 +30,7 @@ from cotrail.engines.language_models.served.probing.abilities import (
 )
 from cotrail.engines.language_models.served.probing.fitting import Field, Fitted, fit
 from cotrail.engines.language_models.served.probing.probe import Probe
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import InputError
 
 # What a server says of its models: their names, and how many tokens they take.
@@ -65,14 +65,14 @@ def listed_models(endpoint: Endpoint) -> list[ListedModel]:
 
 async def _listing(endpoint: Endpoint) -> list[ListedModel]:
     async with aclosing(ServerClient(endpoint, PROTOCOLS[endpoint.api].headers)) as client:
-        told = await client.told(f"{endpoint.url}/models{_WHOLE.get(endpoint.api, '')}")
-        given = told.get("data") or told.get("models")
+        listing = await client.described(f"{endpoint.url}/models{_WHOLE.get(endpoint.api, '')}")
+        given = listing.get("data") or listing.get("models")
         models = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
         listed = [_model(each) for each in models]
         if len(models) != 1 or not isinstance(models[0].get("meta"), dict):
             return listed
         # llama.cpp lists what the model was trained with, and tells elsewhere what a slot of it has.
-        properties = await client.told(f"{endpoint.beside}/props")
+        properties = await client.described(f"{endpoint.root}/props")
         settings = properties.get("default_generation_settings")
         served = _context(settings) if isinstance(settings, dict) else 0
         return [ListedModel(name=listed[0].name, context=served or listed[0].context)]
@@ -158,8 +158,8 @@ def usage_in_words(usage: Usage) -> str:
 def limits_in_words(limits: Limits) -> str:
     """The limits that headers tell, which need no setting; empty where they tell none."""
     pairs = zip(DIMENSIONS, limits.values, strict=True)
-    told = [f"{value:,.0f} {name.replace('_', ' ')}" for name, value in pairs if value]
-    return f"Its headers tell limits of {', '.join(told)} a minute, which are kept without a setting." if told else ""
+    parts = [f"{value:,.0f} {name.replace('_', ' ')}" for name, value in pairs if value]
+    return f"Its headers tell limits of {', '.join(parts)} a minute, which are kept without a setting." if parts else ""
 
 
 QUESTION = "A train leaves at 9:40 and arrives 135 minutes later. When does it arrive? Answer with the time alone."
@@ -304,7 +304,7 @@ def _joined(before: Fitted, again: Fitted) -> Fitted:
 
 
 def _on_demand(probe: Probe, given: Endpoint, found: Fitted) -> list[str]:
-    """That a model of Anthropic's can be told to think."""
+    """That a model of Anthropic's can be asked to think."""
     endpoint = found.endpoint
     if endpoint.api != "anthropic" or endpoint.thinking.may_think or given.thinks == "no":
         return []
@@ -342,7 +342,7 @@ def _reasons(found: Fitted, place: ThoughtPlace, can: Sequence[Ability]) -> Mapp
         "continues": [each.why for each in can if each.continues],
         "without": [f"{each.without}: {each.why}" for each in can if each.without],
         "thinks": [place.why],
-        "thought_tokens": ["the most tokens of a thought, besides those of each step's text"],
+        "thought_tokens": ["the most tokens of a thought, apart from those of each step's text"],
         "omits": [f"{field}: {why}" for field, why in refused.items() if field not in ("limit", "effort")],
     }
     reasons |= {"limit_field": [refused["limit"]]} if "limit" in refused else {}

@@ -1,1 +1,1 @@
-"""Wire protocols of providers, a file each; `registry` lists them."""
+"""Wire protocols of providers, a file each; `wire_protocols` lists them."""

@@ -288,7 +288,7 @@ def _thinking(order: Order) -> dict[str, Any]:
     if budget < LEAST_BUDGET:
         raise StepError(
             f"the prompt leaves {order.request.max_tokens:,} tokens of the context, and a thought needs "
-            f"{LEAST_BUDGET:,} besides the text: take a model with a longer context, or shorter prompts"
+            f"{LEAST_BUDGET:,} in addition to the text: take a model with a longer context, or shorter prompts"
         )
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 
@@ -325,7 +325,7 @@ def _messages(said: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _mark(message: dict[str, Any]) -> None:
-    """Marks the end of a conversation that goes on, which the next request begins with."""
+    """Marks the end of a conversation that continues, which the next request begins with."""
     content = message["content"]
     if content[-1].get("type") not in THOUGHTS:
         content[-1] = content[-1] | _CACHED
@@ -342,7 +342,7 @@ def _texts(said: Message, *, marks: bool) -> list[Block]:
     """A turn's text; marks: whether what is equal for all questions is marked, so that it is cached."""
     shared, text = said.shared, said.text
     if said.role == "assistant":
-        # The API refuses white space at the end of a message that the model goes on with.
+        # The API refuses white space at the end of a message that the model continues.
         text = text.rstrip()
         shared = shared if text else shared.rstrip()
     marked = {"type": "text", "text": shared} | (_CACHED if marks else {})

@@ -57,7 +57,7 @@ def converted(content: Any, form: type[T]) -> T:
 
 
 Finish = Literal["done", "end", "stop", "length", "refused"]
-"""Why a server ended a text: the model's end (`end`), a stop string that it was told (`stop`), one of these two
+"""Why a server ended a text: the model's end (`end`), a stop string that it was given (`stop`), one of these two
 (`done`), the most tokens, or a refusal of the model or the provider."""
 
 

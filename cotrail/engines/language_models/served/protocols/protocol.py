@@ -12,7 +12,7 @@ from cotrail.engines.language_models.served.request import Order, told_stops
 class WireProtocol(ABC):
     """One API of a provider's.
 
-    has_tokenizer: whether servers that speak it may offer their tokenizer beside it.
+    has_tokenizer: whether servers that speak it may offer their tokenizer along with it.
     never_sent: fields of requests that it doesn't have, see `Omitted`.
     address: where requests are sent to, behind the URL of the endpoint.
     """
@@ -30,7 +30,7 @@ class WireProtocol(ABC):
         return bearer(key)
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """The stop strings that the server is told; all others are watched for in the text."""
+        """The stop strings that the server is given; all others are watched for in the text."""
         return told_stops(endpoint, request)
 
     @abstractmethod

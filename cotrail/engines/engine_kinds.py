@@ -1,4 +1,4 @@
-"""Registry of the engines' kinds: a line a kind, beside the language models."""
+"""Registry of the engines' kinds: a line a kind, in addition to the language models."""
 
 from pathlib import Path
 from typing import Any

@@ -9,7 +9,7 @@ from cotrail.engines.language_models.served.batches.anthropic import AnthropicBa
 from cotrail.engines.language_models.served.batches.openai import MistralBatches, OpenAIBatches
 from cotrail.engines.language_models.served.batches.requests import ProviderRequests
 from cotrail.engines.language_models.served.client import key_of
-from cotrail.engines.language_models.served.protocols.registry import PROTOCOLS
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import BlockedError
 
 _APIS: Mapping[BatchApi, Callable[[ProviderRequests, str], BatchService]] = {

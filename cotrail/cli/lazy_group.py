@@ -6,7 +6,7 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import unwrap
@@ -136,6 +136,20 @@ class LazyGroup(TyperGroup):
         self._entries = {entry.name: entry for entry in entries}
         self.commands = {name: _outline(entry) for name, entry in self._entries.items()}
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of all commands, each with its own summary."""
+        self._summarize()
+        super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the completions; those of commands have their summaries."""
+        self._summarize()
+        return super().shell_complete(ctx, incomplete)
+
+    def _summarize(self) -> None:
+        for name, summary in summaries(self._entries.values()).items():
+            self.commands[name].help = summary
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the called command's name, the command, and the arguments that are left for it."""
         name, _, rest = super().resolve_command(ctx, args)
@@ -156,7 +170,31 @@ def load(entry: Entry) -> Any:
 
 
 def _outline(entry: Entry) -> TyperCommand:
-    return TyperCommand(entry.name, help=entry.summary, rich_help_panel=entry.panel, rich_markup_mode="markdown")
+    return TyperCommand(entry.name, rich_help_panel=entry.panel, rich_markup_mode="markdown")
+
+
+def summaries(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the first paragraph of each command's docstring, or of its group's help, by name; none is imported."""
+    names: dict[str, dict[str, str]] = {}
+    for entry in entries:
+        module, name = entry.place.split(":")
+        names.setdefault(module, {})[name] = entry.name
+    return {
+        wanted[name]: " ".join(text.split("\n\n")[0].split())
+        for module, wanted in names.items()
+        for name, text in _documented(f"cotrail.cli.commands.{module}")
+        if name in wanted
+    }
+
+
+def _documented(module: str) -> Iterator[tuple[str, str]]:
+    """Yield the functions of a module with their docstrings, and its groups with their help."""
+    for statement in ast.parse(_source(module) or "").body:
+        if isinstance(statement, ast.FunctionDef):
+            yield statement.name, ast.get_docstring(statement) or ""
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            helps = (each.value for each in statement.value.keywords if each.arg == "help")
+            yield from ((ast.unparse(statement.targets[0]), str(ast.literal_eval(each))) for each in helps)
 
 
 # What a command line that can't be understood probably meant: the nearest command, option or choice.
@@ -179,7 +217,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "queue": (_RUNS,),
     "info": (_SHOW, *_LISTS),
     "log": ("`cotrail logs PROCESS`",),
-    "start": (_UP, _SUBMIT),
     "init": ("`cotrail sample` (files to start from)", _UP, "`cotrail demo`"),
     "example": ("`cotrail sample` (files to start from)", "`cotrail demo`"),
     "restart": ("`cotrail down`, then `cotrail up`",),

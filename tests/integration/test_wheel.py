@@ -73,7 +73,13 @@ def test_only_cotrail_is_installed_and_all_of_it(site: Path) -> None:
     modules = {str(path.relative_to(site / "cotrail")) for path in (site / "cotrail").rglob("*.py")}
     expected = {str(path.relative_to(ROOT)) for name in OWN for path in (ROOT / name).rglob("*.py")}
     assert expected | {str(path.relative_to(ROOT / "cotrail")) for path in (ROOT / "cotrail").rglob("*.py")} == modules
-    for data in ("py.typed", "migrations/script.py.mako", "services/results/reports/templates", "sample"):
+    for data in (
+        "py.typed",
+        "migrations/script.py.mako",
+        "tasks/shared_limits.lua",
+        "services/results/reports/templates",
+        "sample",
+    ):
         assert (site / "cotrail" / data).exists(), data
 
 

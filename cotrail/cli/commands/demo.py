@@ -206,7 +206,7 @@ def _print_what_next(screen: Console, run: str | None, *, stays: bool) -> None:
         screen.print("The stack is stopped, and the run is kept. To look further:")
         _print_commands(screen, ("up",), ("trace", str(run), "1"), ("down",))
     models = settings().catalogue_path
-    screen.print(f"To ask a model of your own, name it in {models} (README.md, “Other models”):", soft_wrap=True)
+    screen.print(f"To ask a model of your own, name it in {models} (docs/models.md):", soft_wrap=True)
     screen.print(f"  COTRAIL_MODEL=NAME {pasteable('demo')}", soft_wrap=True)
     screen.print("To start with files of your own:")
     _print_commands(screen, ("sample",))

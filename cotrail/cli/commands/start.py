@@ -35,6 +35,9 @@ RETRIEVAL_COUNT = 4
 """The number of paragraphs of each search: prompts stay short enough for small models."""
 
 
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
 class Task(Struct, frozen=True, kw_only=True):
     """What is to be tried.
 
@@ -146,7 +149,7 @@ def _documents(where: str) -> Path:
 def _name_of(where: str) -> str:
     """A name of corpora and experiments that resembles the documents'."""
     stem = where if where == BUNDLED else Path(where).resolve().name.partition(".")[0]
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40] or "mine"
+    return _OTHER.sub("-", stem.lower()).strip("-")[:40] or "mine"
 
 
 def _asked(screen: Console, what: str, meaning: str, option: str, default: str | None = None) -> str:

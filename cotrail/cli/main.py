@@ -15,7 +15,7 @@ from rich.text import Text
 from cotrail import __version__
 from cotrail.cli.command_table import COMMANDS
 from cotrail.cli.lazy_group import LazyGroup, leave_out_types
-from cotrail.cli.terminal.output import console, leave_in_order
+from cotrail.cli.terminal.output import console, leave_in_order, print_json
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented
 from cotrail.common.processes import collect_seldom
@@ -147,10 +147,7 @@ def _run() -> int:
         # A closed pipe is no error to report: `main` ends the process quietly.
         if error.errno == errno.EPIPE:
             raise BrokenPipeError from error
-        message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "; make room, or set COTRAIL_HOME to a folder on another disk" if full else ""
-        return _refuse(f"{message or type(error).__name__}{advice}", 1)
+        return _refuse(_unwritten(error), 1)
     except Exception as error:  # noqa: BLE001 - Python itself would print it as it is
         console(stderr=True).print(Text(indented("".join(traceback.format_exception(error)))), soft_wrap=True)
         return 1
@@ -167,8 +164,22 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int) -> int:
-    console(stderr=True).print(f"cotrail: {cut(_discreet(message), LONGEST_MESSAGE)}", soft_wrap=True)
+    text = cut(_discreet(message), LONGEST_MESSAGE)
+    if "--json" in sys.argv:
+        print_json({"error": text, "exit_code": code}, stderr=True)
+    else:
+        console(stderr=True).print(f"cotrail: {text}", soft_wrap=True)
     return code
+
+
+def _unwritten(error: OSError) -> str:
+    """What is wrong with a file, or with what is printed into one, and what to do."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if full and not error.filename:
+        return f"what is printed can't be written ({error.strerror}); send it elsewhere, or make room"
+    message = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+    advice = "; make room, or set COTRAIL_HOME to a folder on another disk" if full else ""
+    return f"{message or type(error).__name__}{advice}"
 
 
 def _absent(error: ModuleNotFoundError) -> str:

@@ -27,6 +27,10 @@ RunName = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel="Output")]
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that is there already.", rich_help_panel="Output")
+]
+
 Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="A tag, to filter runs by. May be repeated.", show_default=False),

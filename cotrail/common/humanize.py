@@ -9,6 +9,9 @@ from msgspec import Meta
 
 Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
+RetrievalCount = Annotated[int, Meta(ge=1, le=10_000)]
+"""Paragraphs of a search: more than these no prompt takes and no list of results is read to."""
+
 Temperature = Annotated[float, Meta(ge=0, le=10)]
 """What a text is drawn at; 0 takes the likeliest tokens."""
 

@@ -14,6 +14,25 @@ def slug(name: str) -> str:
     return words.removeprefix("-")
 
 
+USUAL = {
+    "accuracy": "answer_em",
+    "closed-book": "no-retrieval",
+    "cot": "chain-of-thought",
+    "em": "answer_em",
+    "exact_match": "answer_em",
+    "f1": "answer_f1",
+    "naive-rag": "one-step",
+    "rag": "one-step",
+    "search-in-the-chain": "searchain",
+    "squad": "jsonl",
+    "standard-rag": "one-step",
+    "vanilla-rag": "one-step",
+}
+"""What others call it, and its name here: looked at where nothing has a name that is alike."""
+
+LISTS = {"system": "systems", "dataset": "datasets", "model": "models", "corpus": "corpora"}
+"""The commands that list what there is."""
+
 LONGEST_NAME = 200
 """Characters of a name that are compared: comparing takes time quadratic in them."""
 
@@ -32,6 +51,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     by_lower_case = {each.lower(): each for each in names}
     given = name[:LONGEST_NAME].lower()
     having = [each for each in by_lower_case if len(given) >= LEAST_PART and given in each]
+    usual = USUAL.get(given.replace(" ", "-"), USUAL.get(given.replace("_", "-")))
+    if usual in by_lower_case:
+        return by_lower_case[usual]
     alike = having if len(having) == 1 else get_close_matches(given, by_lower_case, n=1)
     return by_lower_case[alike[0]] if alike else None
 
@@ -45,7 +67,8 @@ def guess(name: str, names: Iterable[str]) -> str:
 def unknown(what: str, name: str, names: Iterable[str]) -> str:
     """e.g. `there is no dataset 'hotpot' (did you mean hotpotqa?); there are: hotpotqa, musique`."""
     names = tuple(names)
-    return f"there is no {what} {cut(name, LONGEST_NAME)!r}{guess(name, names)}{_others(name, names)}"
+    listed = f"; `cotrail {LISTS[what]}` lists them" if what in LISTS and len(names) > MOST_LISTED else ""
+    return f"there is no {what} {cut(name, LONGEST_NAME)!r}{guess(name, names)}{_others(name, names)}{listed}"
 
 
 def unknown_key(key: str, keys: Iterable[str], where: str = "") -> str:

@@ -310,7 +310,7 @@ def test_an_outage_is_told_by_the_engine(
         ({"system": "needless", **dict.fromkeys(NAMED), "extractor": "reader"}, "needless needs no extractor"),
         ({"extractor": "twins"}, "there is no extractor 'twins'; there are: dpr-reader-multiset, "),
         ({"relevance_rater": "reader"}, "there is no rater 'reader'"),
-        ({"corpus": None}, "searches a corpus; name its `corpus`"),
+        ({"corpus": None}, "searches a corpus; name one with --corpus"),
     ],
 )
 def test_a_run_that_names_too_little_or_too_much_is_refused(changes: dict[str, Any], said: str, home: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
         ({"system": "ircott"}, "no system 'ircott' (did you mean ircot?)"),
         ({"dataset": "squad"}, "such as hotpotqa, 2wikimultihopqa"),
         ({"corpus": "unknown"}, "there are: ink"),
-        ({"corpus": None}, "name its `corpus`"),
+        ({"corpus": None}, "name one with --corpus"),
         ({"model": "gpt-9"}, "scripted"),
         ({"questions": "missing.jsonl"}, "missing.jsonl can't be read"),
         ({"demonstrations": "missing.txt"}, "missing.txt can't be read"),

@@ -14,9 +14,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, Overwrite, RunName
 from cotrail.cli.terminal.diagnosis import start, startable_stack
-from cotrail.cli.terminal.output import console, grid, heading, print_json, write_text
+from cotrail.cli.terminal.output import check_free, console, grid, heading, print_json, write_text
 from cotrail.cli.terminal.shown_steps import (
     SNIPPET,
     json_of,
@@ -143,6 +143,7 @@ def report(
     run: RunName,
     html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
     *,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
@@ -152,6 +153,7 @@ def report(
     Example: `cotrail report latest --html report.html`
     """
     found = labels.identify(run)
+    check_free(html, overwrite=overwrite)
     write_text(html, b"".join(run_report.show_report(found.run)).decode(), "choose another --html")
     if json:
         print_json({"run": found.run, "html": str(html), "questions": found.questions})
@@ -177,6 +179,7 @@ def export(
         Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file, or folder, instead.")
     ] = None,
     *,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a run's answers, and the chains and paragraphs behind them.
@@ -195,6 +198,7 @@ def export(
         return
     else:
         found = labels.identify(run)
+        check_free(output, overwrite=overwrite)
         _write(output, exporting.export_answers(found.run, form))
     if json:
         print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})

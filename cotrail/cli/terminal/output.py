@@ -46,6 +46,12 @@ def write_text(path: Path, text: str, advice: str) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); {advice}") from error
 
 
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raises InputError where a file would be replaced and nobody asked for it; devices and pipes can be written to."""
+    if path.is_file() and not overwrite:
+        raise InputError(f"{path} is there already; name another file, or replace it with --overwrite")
+
+
 PLAIN_WIDTH = 2**20
 """Columns where the output is no terminal: a file or another program gets whole lines."""
 
@@ -100,9 +106,9 @@ def encode_json(value: Any) -> bytes:
     return printable_json(msgspec.json.encode(value))
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, *, stderr: bool = False) -> None:
     """One JSON object in one line."""
-    typer.echo(encode_json(value))
+    typer.echo(encode_json(value), err=stderr)
 
 
 def print_exact(text: str) -> None:

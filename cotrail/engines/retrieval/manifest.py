@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.common import nearest
+from cotrail.common.printable_text import cut
 from cotrail.core.questions import Paragraph
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
@@ -57,6 +58,9 @@ class FolderManifest(IndexManifest, frozen=True, kw_only=True):
 FILE_NAME = "manifest.json"
 _NAME = re.compile("([A-Za-z0-9][A-Za-z0-9._-]*~)?[A-Za-z0-9][A-Za-z0-9._-]*")
 """The name of a corpus, behind that of a project where several share a service."""
+
+LONGEST_NAME = 200
+"""Bytes of a corpus's name: file systems take 255, and drafts of an index have longer names than the index."""
 
 
 class Revision:
@@ -116,6 +120,8 @@ def unusable(directory: Path, reason: object) -> CorpusError:
 
 def checked_name(name: str) -> str:
     """The name; raises InputError where no corpus can have it."""
+    if len(name.encode()) > LONGEST_NAME:
+        raise InputError(f"a corpus can't be named {cut(name, 40)!r}: a name has {LONGEST_NAME} bytes at most")
     if not _NAME.fullmatch(name):
         raise InputError(
             f"a corpus can't be named {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"

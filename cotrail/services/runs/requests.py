@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
 from cotrail.common import nearest
-from cotrail.common.humanize import Positive, Temperature
+from cotrail.common.humanize import Positive, RetrievalCount, Temperature
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
@@ -130,7 +130,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "its own without this. `cotrail systems NAME --words FOLDER` writes these.",
         ),
     ] = None
-    retrieval_count: Annotated[Positive | None, _how("K", "Paragraphs a search (K).")] = None
+    retrieval_count: Annotated[RetrievalCount | None, _how("K", "Paragraphs a search (K).")] = None
     max_sentences: Annotated[Positive | None, _how("N", "Sentences a chain, at most.")] = None
     task: Annotated[
         Task | None,

@@ -148,7 +148,8 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
     """The corpora that a run names, of which a system that searches must have one."""
     if system.needs.corpus and not names:
         raise InputError(
-            f"the system {system.spec.name} searches a corpus; name its `corpus` (`cotrail index` makes one)"
+            f"the system {system.spec.name} searches a corpus; name one with --corpus, or as `corpus` in a file "
+            "(`cotrail index` makes one)"
         )
     seen = seen_corpora()
     return {seen.stored(name): seen.open(name) for name in names}

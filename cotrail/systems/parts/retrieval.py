@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from cotrail.common.humanize import Positive
+from cotrail.common.humanize import Positive, RetrievalCount
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
@@ -101,7 +101,7 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     say it.
     """
 
-    retrieval_count: Positive = 4
+    retrieval_count: RetrievalCount = 4
     """Paragraphs a search (K)."""
 
     max_paragraphs: Positive = 15

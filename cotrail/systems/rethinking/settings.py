@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from cotrail.common.humanize import Positive
+from cotrail.common.humanize import RetrievalCount
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import FUNCTIONS, Function, Thresholds
 from cotrail.systems.parts.reading import ReaderSettings
@@ -49,7 +49,7 @@ Inferring = Literal["reader", "zero-shot", "unifiedqa"]
 class RethinkingSettings(SampledSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rethinking with Retrieval."""
 
-    retrieval_count: Positive = 10
+    retrieval_count: RetrievalCount = 10
     """Paragraphs a search (K)."""
 
     query: Literal["sentence", "question"] = "sentence"

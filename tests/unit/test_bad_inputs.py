@@ -73,6 +73,7 @@ RUN = 'system = "ircot"\ndataset = "jsonl"\nquestions = "q.jsonl"\ncorpus = "ink
 SERVED = '[models.m]\nengine = "openai"\nurl = "http://h/v1"\nmodel = "m"\ncontext = 9\n'
 ACCEPTED = '{"id": "1", "title": "...", "text": "..."}, a tab-separated table (.tsv)'
 COUNT = "must be a whole number from 1 to 2,147,483,647, e.g. `4`, not"
+PARAGRAPHS = "must be a whole number from 1 to 10,000, e.g. `4`, not"
 
 
 class Bad(Struct, frozen=True, kw_only=True):
@@ -168,7 +169,7 @@ CASES = (
     submitted("--questions", "c.jsonl", "c.jsonl seems to hold paragraphs of a corpus"),
     submitted("--questions", "folder", "folder can't be read (Is a directory)"),
     submitted("--questions", "", "`questions` is empty; name a file"),
-    submitted("--dataset", "squad", "there is no dataset 'squad'; there are 24, such as hotpotqa, "),
+    submitted("--dataset", "squad", "there is no dataset 'squad' (did you mean jsonl?); `cotrail datasets` lists them"),
     submitted("--dataset", "hotpotqa", "name the dataset 'jsonl' instead of 'hotpotqa'"),
     submitted("--official", "q.jsonl", "leave out q.jsonl as its official one"),
     # Options
@@ -178,7 +179,7 @@ CASES = (
     submitted("--temperature", "hot", "--temperature must be a number, e.g. 4, not 'hot'"),
     submitted("--temperature", "nan", "`temperature` must be a number from 0 to 10, e.g. `4`, not nan"),
     submitted("--temperature", "99", "`temperature` must be a number from 0 to 10", "not 99.0"),
-    submitted("--retrieval-count", "-3", f"--retrieval-count: `retrieval_count` {COUNT} -3"),
+    submitted("--retrieval-count", "-3", f"--retrieval-count: `retrieval_count` {PARAGRAPHS} -3"),
     submitted("--seed", "1099511627776", "`seed` must be a whole number from 0 to 2,147,483,647"),
     submitted("--priority", "1000000000000", "`priority` must be a whole number from -2,147,483,647"),
     submitted("--reader", "coot", "`reader` can't be 'coot' (did you mean cot?); there are: cot, direct, none"),
@@ -214,7 +215,7 @@ CASES = (
     command("submit q.jsonl", "q.jsonl can't be a run file, which is TOML", "behind --questions"),
     command("submit x.bin", "x.bin, line 1: not UTF-8 text; check that it is a TOML file"),
     command("submit d.txt", "d.txt isn't TOML", "(at line 2", '`key = "text"`'),
-    run_file('retrieval_count = "four"\n', f'run.toml: `retrieval_count` {COUNT} "four"'),
+    run_file('retrieval_count = "four"\n', f'run.toml: `retrieval_count` {PARAGRAPHS} "four"'),
     run_file("retreival_count = 3\n", "run.toml: there is no key 'retreival_count' (did you mean retrieval_count?)"),
     run_file("colour = 3\n", "run.toml: there is no key 'colour'; there are 40, such as system", "submit --help"),
     run_file("limit = 1e400\n", f"run.toml: `limit` {COUNT} inf"),

@@ -35,7 +35,7 @@ def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
     [
         ({"system": None}, "no system given"),
         ({"system": "ircott"}, "no system 'ircott' (did you mean ircot?)"),
-        ({"dataset": "squad"}, "such as hotpotqa, 2wikimultihopqa"),
+        ({"dataset": "squad"}, "did you mean jsonl?"),
         ({"corpus": "unknown"}, "there are: ink"),
         ({"corpus": None}, "name one with --corpus"),
         ({"model": "gpt-9"}, "scripted"),

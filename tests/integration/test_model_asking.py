@@ -14,10 +14,10 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, user
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.providers import PROVIDERS, Provider
+from cotrail.engines.language_models.providers import PROVIDERS, Provider, engine_at
 from cotrail.engines.language_models.served.probing.learning import ListedModel, listed_models
 from cotrail.errors import InputError
-from cotrail.services.library.models import ask_model
+from cotrail.services.library.models import add_model, ask_model
 from tests.integration.provider_answers import anthropic_events
 from tests.integration.served import Reply, Served, answer, delta, streamed
 
@@ -165,3 +165,35 @@ def test_a_model_without_a_table_gets_the_context_that_its_server_lists(
     served.listing = told({"/v1/models": {"data": [{"id": "m", "context_length": 1_000_000}]}})
     served.replies = [streamed([delta(content="11:55"), delta("stop"), "[DONE]"])]
     assert ask_model("ollama/m", lambda line: None).table["context"] == 1_000_000
+
+
+def test_a_model_is_added_behind_those_that_are_there_and_only_once(home: Path, served: Served) -> None:
+    served.replies = [opus]
+    served.listing = told(
+        {"/v1/models?limit=1000": {"data": [{"id": "claude-opus-4-7", "max_input_tokens": 1_000_000}]}}
+    )
+    (home / "models.toml").write_text('[models.other]\nengine = "scripted"\npath = "script.json"\n')
+    given = {"engine": "anthropic", "url": served.url, "key_variable": "ASKED_KEY"}
+    asked = add_model("opus", given, lambda line: None)
+    written = (home / "models.toml").read_text()
+    assert written.startswith("[models.other]")
+    assert written.endswith(asked.toml)
+    assert find_model(home / "models.toml", "opus").engine.model == "claude-opus-4-7"  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="has a table of the model opus already"):
+        add_model("opus", given, lambda line: None)
+    with pytest.raises(InputError, match="UNSET_KEY holds none"):
+        add_model("another", {**given, "key_variable": "UNSET_KEY"}, lambda line: None)
+    assert (home / "models.toml").read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("url", "engine"),
+    [
+        ("http://gpu1:8000/v1", "openai"),
+        ("https://api.anthropic.com/v1", "anthropic"),
+        ("https://generativelanguage.googleapis.com/v1beta", "gemini"),
+        ("nowhere", "openai"),
+    ],
+)
+def test_the_engine_of_an_address_is_its_providers(url: str, engine: str) -> None:
+    assert engine_at(url) == engine

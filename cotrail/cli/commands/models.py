@@ -11,19 +11,32 @@ from rich.text import Text
 from cotrail.cli.request_options import Json, completing, refuse_elsewhere
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_exact, print_json, print_rows
 from cotrail.configuration.settings import settings
-from cotrail.engines.language_models.providers import PROVIDERS
+from cotrail.engines.language_models.providers import PROVIDERS, engine_at, provided
 from cotrail.errors import InputError
 from cotrail.services.library import models as operations
-from cotrail.services.library.models import DescribedModel, ListedModel, ask_model, in_words
+from cotrail.services.library.models import AskedModel, DescribedModel, ListedModel, ask_model, in_words
 from cotrail.services.library.systems import DescribedSystem, Setting, describe_system, list_systems, write_words
 from cotrail.services.operations.operation import is_remote
 
 
 def models(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The model to describe.", show_default=False)
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME | add NAME", help="A model to describe, or to add.", show_default=False),
     ] = None,
     *,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="With `add`: where its server is.", show_default=False)
+    ] = None,
+    key_variable: Annotated[
+        str | None,
+        typer.Option(
+            "--key-variable",
+            metavar="NAME",
+            help="With `add`: the environment variable of its key.",
+            show_default=False,
+        ),
+    ] = None,
     ask: Annotated[
         bool,
         typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it."),
@@ -32,11 +45,22 @@ def models(
 ) -> None:
     """List the models, built-in ones and those of models.toml; of one, its settings and what it can do.
 
-    No model is loaded, and no server is asked, unless with `--ask`: then a served model is sent a few dozen small
-    requests at most, which cost a little where it is paid for. Its table in models.toml needs `engine` and `url` alone.
+    No model is loaded, and no server is asked, unless with `add` or `--ask`: then a served model is sent a few dozen
+    small requests at most, which cost a little where it is paid for. `add` writes the table that fits it into
+    models.toml, `--ask` prints it. Its table there needs `engine` and `url` alone.
 
-    Example: `cotrail models openai/gpt-5.1 --ask`
+    Examples: `cotrail models add mine --url http://gpu1:8000/v1` · `cotrail models openai/gpt-5.1 --ask`
     """
+    match words or []:
+        case ["add", name]:
+            _add(name, url, key_variable, json=json)
+        case [] | [_] as named if url is None and key_variable is None:
+            _describe(*named, ask=ask, json=json)
+        case _:
+            raise InputError("`cotrail models NAME` describes a model, `cotrail models add NAME --url URL` adds one")
+
+
+def _describe(name: str | None = None, *, ask: bool, json: bool) -> None:
     if ask:
         _ask(name, json=json)
     elif json:
@@ -62,12 +86,29 @@ def _ask(name: str | None, *, json: bool) -> None:
     refuse_elsewhere("`cotrail models --ask`")
     if name is None:
         raise InputError("--ask needs the NAME of the model to ask")
-    progress = console(stderr=True)
-    asked = ask_model(name, lambda line: progress.print(line, style="dim", soft_wrap=True))
+    _print_asked(ask_model(name, _print_request), json=json)
+
+
+def _add(name: str, url: str | None, key_variable: str | None, *, json: bool) -> None:
+    refuse_elsewhere("`cotrail models add`")
+    if url is None and provided(name) is None:
+        raise InputError(f"name the server of {name} with --url, or call it PROVIDER/MODEL ({', '.join(PROVIDERS)})")
+    known = provided(name) if url is None else {"engine": engine_at(url), "url": url}
+    given = {**(known or {}), **({"key_variable": key_variable} if key_variable else {})}
+    _print_asked(operations.add_model(name, given, _print_request), json=json)
+    if not json:
+        console(stderr=True).print(f"Written to {settings().catalogue_path}.", soft_wrap=True)
+
+
+def _print_request(line: str) -> None:
+    console(stderr=True).print(line, style="dim", soft_wrap=True)
+
+
+def _print_asked(asked: AskedModel, *, json: bool) -> None:
     if json:
         print_json(asked)
         return
-    progress.print(f"Asked with {in_words(asked.requests, asked.spent)}.", soft_wrap=True)
+    console(stderr=True).print(f"Asked with {in_words(asked.requests, asked.spent)}.", soft_wrap=True)
     print_exact(asked.toml)
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -208,3 +209,11 @@ def provided(name: str) -> dict[str, Any] | None:
     """The table of a model that is named PROVIDER/MODEL; None for another name."""
     provider, _, model = name.partition("/")
     return PROVIDERS[provider].of(model) if provider in PROVIDERS and model else None
+
+
+_HOSTS = {"api.anthropic.com": "anthropic", "generativelanguage.googleapis.com": "gemini"}
+
+
+def engine_at(url: str) -> str:
+    """The engine of the server at an address: that of the provider whose host it is, else one of OpenAI's API."""
+    return _HOSTS.get(urlsplit(url).hostname or "", "openai")

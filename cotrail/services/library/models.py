@@ -30,7 +30,7 @@ from cotrail.engines.language_models.catalogue import (
 )
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
-from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays
+from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays, tables_of
 from cotrail.engines.optional_packages import check_library
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
@@ -222,14 +222,35 @@ class AskedModel(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def ask_model(name: str, tell: Callable[[str], None]) -> AskedModel:
-    """Sends the model a few dozen small requests at most; tell: takes a line on each.
+def add_model(name: str, given: Mapping[str, Any], tell: Callable[[str], None]) -> AskedModel:
+    """Ask a model what it takes, and write the table that fits it into `models.toml`, behind those that are there.
 
-    Its table may lack all but `engine` and `url`. Raises InputError where it isn't behind a server, or nothing
-    answers there, and UnknownNameError.
+    given: `engine`, `url` and `key_variable` of its table, as far as they are known. Raises what `ask_model` does, and
+    InputError where there is a table of that name.
     """
     path = settings().catalogue_path
-    given = _table(path, name)
+    if name in tables_of(path, LANGUAGE_MODEL):
+        raise InputError(f"{path} has a table of the model {name} already; name it otherwise, or remove that one")
+    asked = ask_model(name, tell, given)
+    before = path.read_text("utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(before + asked.toml, "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); check the folder and its permissions") from error
+    return asked
+
+
+def ask_model(name: str, tell: Callable[[str], None], given: Mapping[str, Any] | None = None) -> AskedModel:
+    """Sends the model a few dozen small requests at most; tell: takes a line on each.
+
+    Its table, or the one that is given, may lack all but `engine` and `url`. Raises InputError where it isn't behind a
+    server, or nothing answers there, and UnknownNameError.
+    """
+    path = settings().catalogue_path
+    given = dict(given or _table(path, name))
     server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **given})
     secrets = Secrets((_key(name, server),))
     table, named = _completed(path, name, given, server)

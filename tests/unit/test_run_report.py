@@ -232,9 +232,9 @@ def test_what_was_asked_for_adopted_and_made_stands_on_the_page() -> None:
     asked = (question(),)
     lost = cost(made=MADE, adopted=ADOPTED, lost={"expired": 2}, lost_seconds=3.0)
     told = Page(run_page(record(origin="run-0"), progress(asked), lost, asked).html).text
-    assert "Asked for: 8 model calls, 4 searches, 4,000 tokens read (1,000 from the cache), 200 written" in told
+    assert "Asked for: 8 model calls, 4 searches, 4,000 tokens read (1,000, 25 %, from the cache), 200 written" in told
     assert "Adopted from run run-0, and not spent: 3 model calls, 2 searches" in told
-    assert "Made: 5 model calls, 2 searches, 2,500 tokens read (500 from the cache), 150 written" in told
+    assert "Made: 5 model calls, 2 searches, 2,500 tokens read (500, 20 %, from the cache), 150 written" in told
     assert "Executions without a result: 2 expired, " in told
     alone = cost(made=MADE, adopted=Work(), lost={}, lost_seconds=0.0)
     told = Page(run_page(record(), progress(asked), alone, asked).html).text

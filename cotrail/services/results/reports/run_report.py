@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from cotrail.common.humanize import count, duration, moment, number
+from cotrail.common.humanize import count, duration, moment, number, percent
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
@@ -267,7 +267,8 @@ def _costs(record: RunRecord, cost: Cost) -> Iterator[str]:
 
 
 def _work(work: Work) -> str:
-    cached = f" ({work.cached_prompt_tokens:,} from the cache)"
+    share = f", {percent(work.cached_prompt_tokens / work.prompt_tokens, 0)}," if work.prompt_tokens else ""
+    cached = f" ({work.cached_prompt_tokens:,}{share} from the cache)"
     return (
         f"{count(work.model_calls, 'model call')}, {work.searches:,} {'search' if work.searches == 1 else 'searches'}, "
         f"{work.prompt_tokens:,} tokens read{cached}, {work.generated_tokens:,} written, "

@@ -192,16 +192,19 @@ function change.refused()
     return 0
 end
 
+-- These two only read, and so don't write the pool, which would keep it from being forgotten.
 if ARGV[1] == 'plan' then return tostring(pool.plan) end
 if ARGV[1] == 'pause' then return tostring(math.max(0, pool.paused - now)) end
 local answer = change[ARGV[1]]()
 local written = {{}}
 for _, name in ipairs(names) do
     table.insert(written, name)
+    -- Lua's own form of a number has 14 digits, which would cut these times to tenths of a millisecond.
     table.insert(written, string.format('%.6f', pool[name]))
 end
 redis.call('HSET', KEYS[1], unpack(written))
 redis.call('EXPIRE', KEYS[1], 3600)
+-- As text: of a number that a script returns, Redis keeps the integer part.
 return tostring(answer)
 """
 
@@ -280,6 +283,7 @@ class SharedLimiter:
 
     def tell(self, pool: str, limits: Limits, age: float) -> None:
         """See `RateLimiter`."""
+        # To both: once Redis is away, this process goes by its own pools, which must know the limits by then.
         self._ask("tell", pool, limits, last=age)
         self._own.tell(pool, limits, age)
 
@@ -312,6 +316,7 @@ class SharedLimiter:
         try:
             return float(self._script([f"{PREFIX}{pool}"], [what, *limits.values, *need.values, last]))
         except RedisError as error:
+            # Otherwise each of hundreds of threads would wait for the timeout with every request that it sends.
             self._away_until = time.monotonic() + AWAY_SECONDS
             logger.warning("Redis doesn't answer, so that this process keeps to limits of its own: %s", error)
             return None

@@ -217,6 +217,7 @@ class SummaryRunner:
             return
         self._end()
         with self._engine.connect() as connection:
+            # Only tried: it is free again with this transaction, and the new process takes it for itself.
             free = connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar()
             due = free and due_runs(connection, VERSION, 1)
         if due:

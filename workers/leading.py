@@ -59,6 +59,7 @@ class Session:
 
     def lead(self) -> bool:
         """Take the lock if it is free, and return whether this session holds it; shows that the process lives."""
+        # A session's lock is lost with the session alone, whose end `stay` raises.
         if self.leads:
             self.stay()
         else:

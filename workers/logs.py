@@ -90,6 +90,7 @@ def _look_repeatedly(look: Callable[[Path], None], paths: Sequence[Path]) -> Non
 
 
 def _turn_if_long(own: Path) -> None:
+    # Only where its output still goes there; elsewhere it would be turned away from a terminal or another file.
     if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
         turn(own)
 

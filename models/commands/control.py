@@ -176,6 +176,7 @@ def prioritize(engine: Engine, run_id: str, priority: int) -> None:
 def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
     """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
+        # A cancellation that was interrupted is completed: `_change` would refuse the run, whose state is final.
         if run_id not in being_cancelled(connection):
             _change(connection, run_id, desired_state=DesiredState.CANCELLED)
     through(cancelling(engine, run_id), report)

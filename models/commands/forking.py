@@ -218,6 +218,7 @@ def fork(
 def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
     """Return the origin's questions that the fork asks, after locking the origin against removal."""
     origin = (
+        # FOR KEY SHARE: pruning, which locks FOR UPDATE, waits for the fork; commands on the run don't.
         select(runs.c.desired_state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
     )
     if connection.execute(origin).scalar() in (None, DesiredState.PRUNED):
@@ -347,6 +348,7 @@ def _first_failure(history: Sequence[RowMapping]) -> int:
 def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping[int, str]) -> None:
     """Copy steps with all rows that belong to them, and seal them."""
     copied = connection.execute(_COPY_STEPS, {"rows": pairs, "run": run_id}).all()
+    # `cotrail retry` may have opened steps again since they were replayed here, and these weren't copied.
     if len(copied) != sum(pair["count"] for pair in pairs):
         raise InputError("steps of the run were opened again meanwhile; fork it again")
     _seal(connection, copied, opened)

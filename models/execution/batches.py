@@ -129,6 +129,7 @@ def take_over(connection: Connection, key: str, sender: str) -> None:
 
 def about_to_send(connection: Connection, key: str, sender: str, lines: Sequence[BatchLine]) -> bool:
     """Note that a batch is sent right now; returns whether this process still is the one to send it."""
+    # Noted before the request leaves: after a crash, a digest says that the provider may have the batch.
     own = statements.OWN.values(checked_at=func.now(), missing_since=None, lines=len(lines), digest=_digest(lines))
     return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
 
@@ -242,6 +243,7 @@ def _update(connection: Connection, key: str, **values: Any) -> None:
 def _step_of(line: str, key: str) -> int | None:
     """Return the step that a line's id names; None where nobody gave that id."""
     batch, _, step_id = line.rpartition("-")
+    # Numbers of 18 digits are all within a bigint; a longer one would be an error of the statement.
     return int(step_id) if batch == key and step_id.isascii() and step_id.isdigit() and len(step_id) < 19 else None
 
 

@@ -123,6 +123,8 @@ class Runs:
                 for form, digest in row["demonstrations"].items()
             },
             binding=read_binding(row),
+            # Of a run whose results must be its own, such as a repeat, steps have no twins: see
+            # `cotrail.models.execution.adoption`.
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
             batched=row["batched"],

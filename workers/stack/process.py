@@ -266,6 +266,7 @@ class Processes:
         """
         # Before it loads any: what is changed meanwhile makes it count as another's.
         code = service.code() if code is None else code
+        # Children of one that was killed may still hold its port, its files or its data.
         _kill(leftovers(service))
         _remove((*service.transient, self._worked_path(service.name)))
         service.prepare()

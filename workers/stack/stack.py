@@ -103,6 +103,7 @@ class Stack:
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
             if self.address is not None:
                 readers.append(self._api(None))
+            # Before the servers: a worker that ends still records results and gives back its steps.
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
@@ -186,6 +187,7 @@ class Stack:
                 process = self.find(name)
                 if process is None or process.pid != pid:
                     return False
+                # A supervisor's children are the services that it has started again.
                 self._processes.kill(self._service(name), children=name not in SUPERVISORS)
         except BlockingIOError:
             return False

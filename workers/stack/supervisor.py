@@ -53,8 +53,10 @@ class Guard:
         if passed < self._pause:
             return {}
         self._checked += passed
+        # By process too: another one in its place begins with a count of its own.
         problems = {(name, frozen[0]): frozen[1] for name in names if (frozen := self._stack.frozen(name))}
         counted = min(passed, LONGEST_GAP)
+        # At first sight the count is 0, as nobody knows since when it has been failing.
         self._failing = {each: self._failing.get(each, -counted) + counted for each in problems}
         return {
             name: f"killed, as it didn't work for {self._failing[name, pid]:.0f} s: {problem}"

@@ -167,6 +167,7 @@ def end_unbegun(engine: Engine, stopped: Mapping[str, str] = MappingProxyType({}
 
     Returns the runs some of whose questions may still have to be ended.
     """
+    # Bounded, as this runs within maintenance's sweeps, between which steps wait to be sent.
     until = time.monotonic() + ENDING_SECONDS
     with engine.begin() as connection:
         ends = {run_id: f"{LIMIT}{limit}" for run_id, limit in exhausted(connection).items()}

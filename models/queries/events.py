@@ -197,6 +197,7 @@ def read_events(
         if subjects
         for subject, found in _places(connection, statement, subjects, after, most).items()
     }
+    # A run and a question of it may both be followed, and have events in common: each is read once.
     every = {position for found in places.values() for position in found}
     read = dict(chain(_read_steps(connection, every), _read_questions(connection, every)))
     return {subject: [(position, read[position]) for position in found] for subject, found in places.items()}
@@ -217,6 +218,7 @@ def _places(
     for place, number, rank, row in connection.execute(statement, asked):
         found.setdefault(subjects[place - 1], []).append(Position(int(number), rank, row))
     for positions in found.values():
+        # The order within the lateral part isn't one of the whole statement.
         positions.sort()
     return found
 
@@ -323,6 +325,7 @@ def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, St
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     done = select(steps.c.run_id, func.count()).where(steps.c.run_id.in_(ids), steps.c.ended_in.is_not(None), over)
     ended = _pairs(connection, done.group_by(steps.c.run_id))
+    # Asked only where it can be: the question for one cause looks at the latest ends of every live run.
     may_be_stopped = any(each[QuestionStatus.BLOCKED] >= IN_A_ROW for each in counts.values())
     stopped = stopped_runs(connection) if may_be_stopped else ()
     return {

@@ -203,6 +203,7 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
     if row["status"] != now["status"]:
         return f"it is recorded as {row['status']}, and would be {now['status']} now"
     different = [name for name in COMPARED_COLUMNS if row[name] != now[name]]
+    # Records of earlier versions have none, which is no difference.
     if row["ended_by"] not in (None, now["ended_by"]):
         different.append("ended_by")
     if not different:

@@ -74,7 +74,7 @@ class Belonging:
         if recorded is not None and found == recorded:
             self._shared = recorded
             return
-        # This process had put its own token there: whoever replaced it serves another database.
+        # This process had put its own token there: it was replaced by a process of another database.
         if self._shared is not None and found is not None:
             raise OutdatedError(
                 f"another database's processes use {self._address} with the same prefix: give each database a Redis "

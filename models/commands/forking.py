@@ -175,7 +175,7 @@ def fork(
         whatever the fork's settings would ask for. Without it, the steps are taken over for which the fork's settings
         ask for exactly the same.
     keys: the questions to fork; all of them where it is empty.
-    edit: what stands in the place of a part of the step at the point, of the only question.
+    edit: what replaces a part of the step at the point, of the only question.
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, InputError where the system can't continue from there, QuotaExceededError, and MadeBefore
     where the connection's request was carried out before.

@@ -91,7 +91,7 @@ class Subject(NamedTuple):
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
-    """Something that happened. id: the place behind which a reader goes on; empty where it is no part of the record."""
+    """Something that happened. id: the place behind which a reader continues; empty where the record hasn't it."""
 
     id: str = ""
 
@@ -140,7 +140,7 @@ class QuestionChanged(Event, frozen=True, kw_only=True, tag="question"):
 Recorded = StepEnded | QuestionChanged
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a run is: its state, its questions by status, the number of its steps that are done."""
 
     state: RunState
@@ -315,7 +315,7 @@ def present(connection: Connection) -> Position:
     return Position(read_horizon(connection) - 1, len(_KINDS) - 1, _LAST_ROW)
 
 
-def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, Standing]:
+def read_run_progress(connection: Connection, ids: Collection[str]) -> dict[str, RunProgress]:
     """Return how far these runs are, in three statements for all; a run that was removed is absent."""
     desired = _pairs(connection, select(runs.c.id, runs.c.desired_state).where(runs.c.id.in_(ids)))
     counts = {run: no_questions() for run in desired}
@@ -329,7 +329,7 @@ def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, St
     may_be_stopped = any(each[QuestionStatus.BLOCKED] >= IN_A_ROW for each in counts.values())
     stopped = stopped_runs(connection) if may_be_stopped else ()
     return {
-        run: Standing(
+        run: RunProgress(
             state=state_of(desired[run], counts[run], stopped=run in stopped),
             questions=counts[run],
             steps=ended.get(run, 0),

@@ -187,7 +187,7 @@ def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recor
     try:
         plan = runs.plan(connection, row["run_id"])
         halts, system = halts_of(row), plan.open(question_of(row), runs.find_system)
-        outcome = advance(system, halts.told(history), plan.binding, halts.halt)
+        outcome = advance(system, halts.seen_by_system(history), plan.binding, halts.halt)
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):

@@ -115,7 +115,7 @@ class ReplayCache:
         cached = self._cached.pop(question_id, None)
         known = cached is not None and cached.raised == halts.raised and _continues(cached.history, history)
         replay = cached.replay if cached is not None and known else begin()
-        following = replay.advance(halts.told(history.records), halts.halt)
+        following = replay.advance(halts.seen_by_system(history.records), halts.halt)
         if not isinstance(following, Next):
             return following
         self._keep(question_id, _Cached(history, replay, halts.raised))

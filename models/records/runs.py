@@ -25,7 +25,7 @@ PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
 STAND_INS = "instead"
-"""The key of a run's provenance under which it says what stands in for what the paper has."""
+"""The key of a run's provenance under which it says what it has in place of the paper's."""
 
 Shots = dict[AnswerForm, Demonstrations]
 

@@ -181,7 +181,7 @@ class ServedModel:
     def _order(self, request: GenerationRequest, *, streams: bool = True) -> Order:
         """The request with its prompt packed, and with the tokens of thoughts."""
         endpoint, thinking = self._endpoint, self._thinking
-        self._check_lacking(request.needs)
+        self._check_lacking(request.needed_capabilities)
         room = endpoint.context - self._reserved
         wanted = request.max_tokens + thinking.thought_tokens
         prompt = request.prompt.handing_back(thinking.hands_back)

@@ -155,6 +155,7 @@ class Batching:
         while not self._stopping.is_set():
             with self._engine.begin() as connection:
                 key = batches.form(connection, name, self._sender, most, service.most_bytes)
+            # Behind one that was too large, one at a time: its end says whether there is room for the next.
             if key is None or not self._try_to_send(key, name, service) or too_large is not None:
                 return
 

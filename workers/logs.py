@@ -105,6 +105,7 @@ def _is_long(path: Path) -> bool:
 
 
 def _opened(path: Path) -> BinaryIO:
+    # Appending, so that a file which `rotate_copied` has emptied is written from its beginning and has no hole.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "ab")

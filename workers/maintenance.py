@@ -101,6 +101,7 @@ class Maintenance:
             try:
                 self.engine.connect().close()  # raises InputError where a pooler keeps no sessions
                 with session(self.engine, self.settings.sweep_seconds) as own:
+                    # A server that has just started has leases that nobody could renew while it was away.
                     self._judge_after(self.settings.lease_seconds - own.seconds_up())
                     self._attend(own, again)
             except (InputError, OutdatedError):

@@ -37,6 +37,7 @@ SECONDS = 10.0
 """How long an endpoint may take to answer."""
 
 EXTRA = "webhooks"
+# An endpoint that answers so is there no more: trying again is of no use.
 GONE = 410
 
 

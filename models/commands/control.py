@@ -193,6 +193,7 @@ def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
         yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
+        # Maintenance then removes the run's messages from their queues.
         notify(connection, run_id)
 
 

@@ -301,6 +301,7 @@ def _prefix(
             records = records[: agreement(system, records, plan.binding)]
         outcome = advance(system, records, plan.binding)
         if isinstance(outcome, Failed):
+            # A failure that ended its question isn't taken over: the fork tries that step itself.
             records = records[: _first_failure(rows[: len(records)])]
     except ReplayMismatchError as error:
         raise InputError(

@@ -114,6 +114,7 @@ def _reopen(counts: Counter[QuestionStatus], connection: Connection, ids: Sequen
     question_ids = sorted({row.question_id for row in failed})
     if question_ids:
         amending(connection)
+        # Before the steps are emptied: their failures stay with the attempts that met them.
         connection.execute(_KEEP_FAILURES, {"ids": step_ids})
         connection.execute(_REOPEN_STEPS, {"ids": step_ids})
         connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})

@@ -104,6 +104,7 @@ def form(connection: Connection, model_name: str, sender: str, most_lines: int, 
     size = 0
     for step_id, length in connection.execute(statements.TAKE, {"model": model_name, "room": most_lines}):
         size += length
+        # One at least: a request that is too large by itself would otherwise wait for ever, and nobody would learn why.
         if ids and size > most_bytes:
             break
         ids.append(step_id)
@@ -210,6 +211,7 @@ def lose(connection: Connection, key: str, error: BaseException, *, seen: int = 
     """
     ids = connection.execute(statements.UNANSWERED_STEPS, {"batch_key": key}).scalars().all()
     lost = connection.execute(statements.LOSE, {"batch_key": key, "ids": ids}).all()
+    # The others stay in the batch, so that `_block` finds them.
     _give_back(connection, key, {step_id for step_id, times in lost if times < statements.MOST_LOST})
     _block(connection, key, error)
     end(connection, key, seen=seen, problem=str(error))

@@ -79,6 +79,7 @@ class Stack:
                 warn_of_left_out()
                 start(*self._flower(access))
                 access = read_access(self._access_path)  # with the port on which it listens
+            # Behind Flower: workers send events only where something shows them.
             start(*self._workers(events=access is not None), self._api(access))
         return access
 
@@ -304,6 +305,7 @@ class Stack:
         process = self.find(name)
         if process is not None:
             with suppress(psutil.NoSuchProcess):
+                # Where it ends while it is looked at, it counts as dead below.
                 return self._running(name, process, log, restarts)
         if self._is_external(name):
             return Status(name=name, state=State.EXTERNAL)

@@ -95,6 +95,7 @@ class Supervisor:
         Returns whether any was dead.
         """
         before = dict(self._restarts)
+        # First, so that what is killed here counts as dead in this look already.
         self._end_frozen()
         now = time.monotonic()
         running = {name: self._stack.find(name) is not None for name in self._stack.started()}
@@ -118,6 +119,7 @@ class Supervisor:
         restarts = self._restarts.get(name, Restarts())
         if runs:
             self._restarts[name] = restarts.found_running()
+        # Once for each death: from then on `due` is set, until it runs again.
         elif restarts.due is None:
             uptime, reason = self._stack.ending(name)
             self._note(name, died(restarts, now, uptime=uptime, reason=reason))

@@ -74,11 +74,14 @@ class Belonging:
         if recorded is not None and found == recorded:
             self._shared = recorded
             return
+        # This process had put its own token there: it was replaced by a process of another database.
         if self._shared is not None and found is not None:
             raise OutdatedError(
                 f"another database's processes use {self._address} with the same prefix: give each database a Redis "
                 "of its own, or another COTRAIL_BROKER_PREFIX"
             )
+        # The same one as before where Redis was emptied: the others, who compare, find it again within
+        # `REFILL_SECONDS`.
         token = self._shared or uuid.uuid4().hex
         with self._engine.begin() as connection:
             connection.execute(update(deployment).values(broker=token, broker_address=self._address))

@@ -99,6 +99,7 @@ def ask_broker(url: str, prefix: str) -> BrokerFacts:
         policy=str(info.get("maxmemory_policy", "unknown")),
         persistent=bool(info.get("aof_enabled", 0)),
         token=token,
+        # Against the middle of the round trip, when the server most likely read its clock.
         drift=seconds + microseconds / 1e6 - (before + time.time()) / 2,
     )
 

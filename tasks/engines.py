@@ -50,6 +50,7 @@ class LoadedEngines:
         # served models: one that computes may take minutes to load.
         self._opening = threading.Lock()
         self._opening_served = threading.Lock()
+        # Reentrant, as opening a role's batcher opens the role's engine within it (`_once`).
         self._opening_evidence = threading.RLock()
         self._language_models: dict[tuple[str, str], LanguageModel] = {}
         self._retrievers: dict[str, Corpus] = {}
@@ -64,6 +65,7 @@ class LoadedEngines:
         """The language model of that name in a serving profile; raises UnknownNameError."""
         if (name, profile) not in self._language_models:
             spec = find_model(self._settings.catalogue_path, name)
+            # Looked up before the lock too: it may be held for minutes while another model is loaded.
             with self._opening_served if spec.engine.served else self._opening:
                 if (name, profile) not in self._language_models:
                     slots = self._settings.generation_slots
@@ -75,6 +77,7 @@ class LoadedEngines:
     def language_model(self, run: RunPlan, role: str = MODEL) -> LanguageModel:
         """The language model that the run has for a role."""
         model = self.load(run.engine_name(role), run.binding.profile)
+        # For each run, not only as it is loaded: runs may pin former files of a model of the same name.
         check_model(model.identity, run.binding.engine(role))
         return model
 
@@ -102,6 +105,8 @@ class LoadedEngines:
     def engine(self, run: RunPlan, role: BatchedRole[Any, RequestT, ResultT]) -> MicroBatcher[RequestT, ResultT]:
         """The engine that the run has for a role; what threads hand in while it works is its next batch."""
         pinned, profile = run.binding.engine(role.name), _profile(run)
+        # With the identity, so that an engine whose files were replaced is opened again for the runs that pin the new
+        # ones.
         which = (role.kind, run.engine_name(role.name), pinned, profile)
 
         def open_() -> Any:

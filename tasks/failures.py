@@ -139,6 +139,7 @@ class CircuitBreaker:
         seconds_asked: how many seconds the engine asks to be left alone (Retry-After).
         """
         with self._lock:
+            # A new circuit begins as if under trial, so that this failure is its first and sets its first pause.
             outage = self._open.setdefault(need, _Outage(trials=0, due=self._clock(), trying=True))
             # Steps that were under way together all fail: that is one trial, or the wait would double with each.
             if outage.trying:

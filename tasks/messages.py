@@ -148,6 +148,7 @@ class Turns:
         leases: dict[Dispatch, Lease] = {}
         for kind, group in groupby(sorted(messages, key=_kind), _kind):
             of_kind = list(group)
+            # Fewer leases than messages where other workers were faster or no more steps wait.
             leases |= dict(zip(of_kind, self._claimed(kind, of_kind), strict=False))
         return [leases.pop(message, None) for message in messages]
 
@@ -162,8 +163,10 @@ class Turns:
                     yield lease
 
     def _had_turn(self, lease: Lease) -> None:
+        # What is adopted takes nothing of the model's time, and so is no turn.
         if lease.claim.adopted is None:
             model = lease.claim.run.model_name
+            # A dict as an ordered set: put in again, the model is the one whose turn was last.
             self._latest.pop(model, None)
             self._latest[model] = None
 

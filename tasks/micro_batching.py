@@ -17,7 +17,7 @@ from cotrail.core.results import Generated
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
-Told = TypeVar("Told")
+Settled = TypeVar("Settled")
 
 logger = logging.getLogger(__name__)
 
@@ -92,17 +92,17 @@ class MicroBatcher(Generic[Item, Done]):
         except BaseException as error:  # noqa: BLE001 - it is raised where the item was handed in
             if len(batch) == 1 or self._concerns_all(error):
                 for _, future in batch:
-                    _tell(future.set_exception, error)
+                    _settle(future.set_exception, error)
                 return
             logger.warning("a batch of %d failed and is tried one by one: %s", len(batch), error)
             for each in batch:
                 self._do([each])
             return
         for (_, future), result in zip(batch, results, strict=True):
-            _tell(future.set_result, result)
+            _settle(future.set_result, result)
 
 
-def _tell(say: Callable[[Told], None], what: Told) -> None:
+def _settle(say: Callable[[Settled], None], what: Settled) -> None:
     """Settles an item's future; the thread survives whatever the callbacks of the future raise."""
     try:
         say(what)

@@ -73,6 +73,8 @@ class Runtime:
             sleep=sleep_using_event(self.stopping),
             reraise=True,
         )
+        # Host and process id alone may come again, as in a container that is started again: a lease of the process
+        # before isn't this one's to give back.
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds, find_system)
         self._away = False  # whether the database was away the last time; any thread writes it, and the latest counts
@@ -115,6 +117,7 @@ class Runtime:
         """Gives back steps that were claimed ahead and won't be executed here."""
         for message in messages:
             ahead = self._ahead.pop(message, None)
+            # Waits for a claim that is under way, whose step would otherwise be held until its lease ran out.
             lease = ahead.result() if ahead and not ahead.exception() else None
             if lease is not None:
                 self.insist(self.ledger.defer, lease.claim, 0.0)
@@ -148,6 +151,7 @@ class Runtime:
         lease = self._held.get(claim.step_id)
         if lease is not None and lease.claim is claim:
             return lease.cancellation
+        # Lost, and perhaps claimed again by this process: that execution must not be cut off in place of this one.
         lost = Cancellation()
         lost.cancel()
         return lost
@@ -161,6 +165,8 @@ class Runtime:
         self._room.acquire()
         claim = completion.claim
         future = self._commits.hand_in(completion)
+        # Before the callback is added, which is called at once where the future is done already, and takes this out
+        # again.
         self._recording[future] = claim
         future.add_done_callback(self._recorded)
 
@@ -241,6 +247,7 @@ class Runtime:
             following = [self.insist(self.ledger.record, completions[0])]
         else:
             following = self.insist(self.ledger.commit, completions)
+        # Behind the commit: who is notified reads the store at once, and would find nothing new there.
         for question_id in {done.claim.question_id for done in completions if done.claim.run.asked}:
             self.telling.ended(question_id)
         send([message for messages in following for message in messages])
@@ -276,8 +283,11 @@ class Runtime:
 
     def _renew_leases(self) -> None:
         """Heartbeat: renews the leases of all steps held here, and cuts off the generations of those that are lost."""
+        # Those that are overdue are being given up. If that fails, their leases are to run out, so that others try
+        # them.
         executing = [lease for lease in list(self._held.values()) if lease not in self._overdue]
         holding = [*executing, *self._waiting()]
+        # What ended and isn't recorded yet keeps its lease too: a slow database would otherwise have it computed again.
         claims = [*(lease.claim for lease in holding), *list(self._recording.values())]
         if not claims:
             return
@@ -287,6 +297,7 @@ class Runtime:
             return time.monotonic(), self.ledger.beat(claims)
 
         began, beaten = self.insist(beat)
+        # By identity: claims hold a run's settings, which can't be hashed.
         renewed, lost = ({id(claim) for claim in each} for each in (beaten.renewed, beaten.lost))
         for lease in holding:
             if id(lease.claim) in renewed:
@@ -334,6 +345,7 @@ def current_runtime() -> Runtime:
     if process not in _runtimes:
         with _making:
             if process not in _runtimes:
+                # What a forked process finds here is its parent's, whose threads don't exist in it.
                 _runtimes.clear()
                 _runtimes[process] = Runtime(settings())
     return _runtimes[process]

@@ -5,7 +5,7 @@
 
 local now = redis.call('TIME')
 now = tonumber(now[1]) + tonumber(now[2]) / 1000000
-local names = {'free1', 'free2', 'free3', 'free4', 'told1', 'told2', 'told3', 'told4', 'told_at', 'plan', 'paused',
+local names = {'free1', 'free2', 'free3', 'free4', 'announced1', 'announced2', 'announced3', 'announced4', 'told_at', 'plan', 'paused',
     'refusals', 'refused_at', 'rate', 'changed', 'clean', 'refused', 'since', 'sent', 'seen', 'asked', 'line',
     'left'}
 local values = redis.call('HMGET', KEYS[1], unpack(names))
@@ -19,8 +19,8 @@ local last = tonumber(ARGV[10])
 local function rates()
     local found = {}
     for place = 1, 4 do
-        local told, limit = pool['told' .. place], limits[place]
-        if limit == 0 or (told > 0 and told < limit) then limit = told end
+        local announced, limit = pool['announced' .. place], limits[place]
+        if limit == 0 or (announced > 0 and announced < limit) then limit = announced end
         found[place] = limit * ${USED} / ${MINUTE}
     end
     if found[1] == 0 or pool.rate < found[1] then found[1] = pool.rate end
@@ -56,7 +56,7 @@ end
 
 local function rate_left()
     local seconds = math.max(now - pool.since, 0.1)
-    for place = 1, 4 do limits[place] = pool['told' .. place] end
+    for place = 1, 4 do limits[place] = pool['announced' .. place] end
     local asked = rates()[1]
     if pool.seen > 0 and pool.refused == 0 then
         asked = math.min(asked, pool.seen / (1 - math.exp(-seconds / ${SMOOTHING_SECONDS})))
@@ -130,7 +130,7 @@ function change.tell()
     pool.told_at = now - last
     local changed = false
     for place = 1, 4 do
-        local name = 'told' .. place
+        local name = 'announced' .. place
         changed = changed or pool[name] ~= limits[place]
         pool[name] = limits[place]
     end

@@ -93,6 +93,7 @@ class SharedLimiter:
 
     def tell(self, pool: str, limits: Limits, age: float) -> None:
         """See `RateLimiter`."""
+        # To both: once Redis is away, this process goes by its own pools, which must know the limits by then.
         self._ask("tell", pool, limits, last=age)
         self._own.tell(pool, limits, age)
 
@@ -125,6 +126,7 @@ class SharedLimiter:
         try:
             return float(self._script([f"{PREFIX}{pool}"], [what, *limits.values, *need.values, last]))
         except RedisError as error:
+            # Otherwise each of hundreds of threads would wait for the timeout with every request that it sends.
             self._away_until = time.monotonic() + AWAY_SECONDS
             logger.warning("Redis doesn't answer, so that this process keeps to limits of its own: %s", error)
             return None

@@ -42,6 +42,7 @@ def carry_out(runtime: Runtime, claim: Claim) -> Result:
     try:
         result: Result = kind_of(action).carry_out(action, engines)
     except UnusableAnswer as unusable:
+        # The answer stays with the step, so that each retry would take the same unusable one again.
         runtime.insist(runtime.ledger.forget_answers, claim)
         raise unusable.error from None
     return result
@@ -90,6 +91,7 @@ def _completion(runtime: Runtime, lease: Lease, execute: Execute) -> Completion 
         return Completion(claim=claim, outcome=claim.adopted.outcome, milliseconds=claim.adopted.milliseconds)
     if (given := claim.given) is not None:
         return Completion(claim=claim, outcome=given, milliseconds=0)
+    # Only now: what has a result already needs no engine, whether that is away or not.
     wait = runtime.breaker.wait(needed(claim))
     if wait is not None:
         runtime.insist(runtime.ledger.defer, claim, wait)
@@ -109,6 +111,7 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
         result = execute(runtime, claim)
         result.check_recordable()
     except Interrupted:
+        # This may have been the trial for whose end all others wait; the next one has to be a trial then.
         runtime.breaker.cut_off(needed(claim))
         if lease.settle():
             runtime.insist(runtime.ledger.release, [claim])
@@ -119,6 +122,7 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
         if _ends_process(error):
             raise
         return _failed(runtime, lease, error)
+    # The heartbeat has given it up as overdue and recorded that; a claim has one end only.
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
         return AttemptOutcome.RETRIED

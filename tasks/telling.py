@@ -26,7 +26,7 @@ AWAY_SECONDS = 10.0
 """How long Redis gets no messages after it didn't answer."""
 
 
-class Told(Struct, frozen=True, omit_defaults=True):
+class Notice(Struct, frozen=True, omit_defaults=True):
     """A message: a piece of what a step writes; without a step, that one of the question's has ended.
 
     step: the id of its row; thought: whether the piece is a thought, and no part of the text.
@@ -43,16 +43,16 @@ class _Written(Struct):
     question_id: int
     step_id: int
     texts: tuple[str, str] = ("", "")
-    told: tuple[str, str] = ("", "")
+    sent: tuple[str, str] = ("", "")
 
-    def pieces(self) -> list[Told]:
+    def pieces(self) -> list[Notice]:
         """What is new; nothing of a text that was cut or changed since."""
         # Read once: the generating thread replaces `texts` at any time, and what is compared has to be what is kept.
-        before, self.told = self.told, self.texts
+        before, self.sent = self.sent, self.texts
         return [
-            Told(self.step_id, text[len(told) :], thought)
-            for text, told, thought in zip(self.told, before, (False, True), strict=True)
-            if len(text) > len(told) and text.startswith(told)
+            Notice(self.step_id, text[len(sent) :], thought)
+            for text, sent, thought in zip(self.sent, before, (False, True), strict=True)
+            if len(text) > len(sent) and text.startswith(sent)
         ]
 
 
@@ -119,7 +119,7 @@ class Telling:
     def _publish(self, client: Redis, writing: dict[int, _Written], ended: list[int]) -> None:
         messages = [(each.question_id, piece) for each in writing.values() for piece in each.pieces()]
         # Ends come last: a reader that hears one has then received all pieces that were written before it.
-        messages += [(question_id, Told()) for question_id in ended]
+        messages += [(question_id, Notice()) for question_id in ended]
         with client.pipeline(transaction=False) as pipeline:
             for question_id, message in messages:
                 pipeline.publish(channel_of(self._prefix, question_id), msgspec.json.encode(message))
@@ -158,25 +158,25 @@ class Hearing:
         self._heard.close()
         self._redis.close()
 
-    def wait(self, seconds: float) -> list[Told]:
+    def wait(self, seconds: float) -> list[Notice]:
         """What is sent next, and what has come with it; nothing after so many seconds."""
         if self._away:
             time.sleep(seconds)
             return []
         until = time.monotonic() + seconds
-        told: list[Told] = []
+        heard: list[Notice] = []
         try:
-            while not told and (left := until - time.monotonic()) > 0:
-                told = self._next(left)
-            while told and (further := self._next(0.0)):
-                told += further
+            while not heard and (left := until - time.monotonic()) > 0:
+                heard = self._next(left)
+            while heard and (further := self._next(0.0)):
+                heard += further
         except RedisError as error:
             self._lost(error)
-        return told
+        return heard
 
-    def _next(self, seconds: float) -> list[Told]:
+    def _next(self, seconds: float) -> list[Notice]:
         message = self._heard.get_message(timeout=seconds)
-        return [msgspec.json.decode(message["data"], type=Told)] if message else []
+        return [msgspec.json.decode(message["data"], type=Notice)] if message else []
 
     def _lost(self, error: RedisError) -> None:
         logger.warning("Redis doesn't answer, so that tokens aren't heard: %s", error)

@@ -271,6 +271,7 @@ def _leave_when_outdated() -> None:
             belonging.check()
         except OutdatedError as error:
             logger.error("this process ends: %s", error)
+            # As `cotrail down` would: Celery ends in order, and steps are given back.
             os.kill(os.getpid(), signal.SIGTERM)
             return
         except Exception as error:

@@ -118,6 +118,7 @@ class Batching:
 
     def _is_due(self, batch: OpenBatch) -> bool:
         if batch.provider_id is None:
+            # Its sender may still be at work on it: only after a while is it looked for.
             return batch.unchecked >= min(RECOVERY_SECONDS, self._settings.batch_recovery_seconds)
         return not batch.wanted or batch.unchecked >= min(SHARE_OF_AGE * batch.age, LONGEST_POLL)
 
@@ -154,6 +155,7 @@ class Batching:
         while not self._stopping.is_set():
             with self._engine.begin() as connection:
                 key = batches.form(connection, name, self._sender, most, service.most_bytes)
+            # Behind one that was too large, one at a time: its end says whether there is room for the next.
             if key is None or not self._try_to_send(key, name, service) or too_large is not None:
                 return
 
@@ -195,6 +197,8 @@ class Batching:
     def _recover(self, batch: OpenBatch, service: BatchService) -> None:
         """Find a batch that may have been sent though nobody learned its id, and send it where it never turns up."""
         with self._engine.begin() as connection:
+            # Before the search: a process that was about to send it now finds that it isn't the one to do so
+            # (`about_to_send`).
             batches.take_over(connection, batch.key, self._sender)
             known = batches.known_ids(connection)
         since = batch.created_at - timedelta(seconds=CLOCK_SECONDS)
@@ -236,6 +240,7 @@ class Batching:
             with self._engine.begin() as connection:
                 batches.deliver(connection, batch.key, (each for each in chunk if isinstance(each, BatchAnswer)))
                 batches.give_back(connection, batch.key, [each.id for each in chunk if isinstance(each, Unanswered)])
+        # A provider may list answers late. What seems missing is asked for again before it counts as lost.
         if len(seen) < min(status.done, batch.lines):
             self._missed(batch, f"{provider_id} has {status.done} answers and gave {len(seen)}", seen=lines)
         else:

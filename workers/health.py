@@ -29,6 +29,7 @@ def announce(name: str, problem: str = "") -> None:
         temporary = Path(f"{path}.{os.getpid()}")
         try:
             temporary.write_text(f"{name} {os.getpid()}\n{problem}\n")
+            # As a whole: the check never reads half a report.
             temporary.replace(path)
         except OSError:  # as on a full disk, where the former report can still be touched: this process isn't silent
             with suppress(OSError):

@@ -51,6 +51,7 @@ class Closing:
             return
         with self._engine.begin() as connection:
             ended = runs_to_close(connection)
+        # Of runs that were closed or removed since, nothing is kept.
         self._failed = {run_id: backoff for run_id, backoff in self._failed.items() if run_id in ended}
         due = [run_id for run_id in ended if run_id not in self._failed or self._failed[run_id].due]
         if due:
@@ -160,6 +161,7 @@ class Retention:
         """Remove the next few rows of runs to be removed, if there are any."""
         try:
             if next(self._pruning, None) is None and time.monotonic() >= self._looks_at:
+                # Before the look: one that fails isn't repeated with every sweep.
                 self._looks_at = time.monotonic() + PAUSE_SECONDS
                 self._look()
         except InputError as error:
@@ -217,6 +219,7 @@ class SummaryRunner:
             return
         self._end()
         with self._engine.connect() as connection:
+            # Only tried: it is free again with this transaction, and the new process takes it for itself.
             free = connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar()
             due = free and due_runs(connection, VERSION, 1)
         if due:

@@ -100,6 +100,7 @@ class JobRunner:
     def _end(self, job: Held) -> None:
         _, process = self._processes.pop(job)
         if process.poll() is None:
+            # The whole group, which its session made: a job may have started processes of its own.
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdin is not None:

@@ -59,6 +59,7 @@ class Session:
 
     def lead(self) -> bool:
         """Take the lock if it is free, and return whether this session holds it; shows that the process lives."""
+        # A session's lock is lost with the session alone, whose end `stay` raises.
         if self.leads:
             self.stay()
         else:
@@ -115,6 +116,7 @@ def session(engine: Engine, pause: float, lock: int = LEADER, prefix: str = SESS
     _, named = engine.dialect.create_connect_args(engine.url)
     settings = {**CONNECTION_SETTINGS, **named, "application_name": session_name(prefix)}
     with psycopg.connect(**settings, autocommit=True) as connection:
+        # Several of its own pauses, so that a single late call doesn't cost the lead.
         idle = max(IDLE_SECONDS, 5 * pause)
         set_session(connection, (*SESSION_SETTINGS, f"idle_session_timeout = {idle * 1000:.0f}"))
         connection.execute(f"LISTEN {WAKE}")

@@ -90,6 +90,7 @@ def _look_repeatedly(look: Callable[[Path], None], paths: Sequence[Path]) -> Non
 
 
 def _turn_if_long(own: Path) -> None:
+    # Only where its output still goes there; elsewhere it would be turned away from a terminal or another file.
     if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
         turn(own)
 
@@ -104,6 +105,7 @@ def _is_long(path: Path) -> bool:
 
 
 def _opened(path: Path) -> BinaryIO:
+    # Appending, so that a file which `rotate_copied` has emptied is written from its beginning and has no hole.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "ab")

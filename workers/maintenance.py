@@ -101,6 +101,7 @@ class Maintenance:
             try:
                 self.engine.connect().close()  # raises InputError where a pooler keeps no sessions
                 with session(self.engine, self.settings.sweep_seconds) as own:
+                    # A server that has just started has leases that nobody could renew while it was away.
                     self._judge_after(self.settings.lease_seconds - own.seconds_up())
                     self._attend(own, again)
             except (InputError, OutdatedError):
@@ -113,12 +114,14 @@ class Maintenance:
 
         stay: called between its parts, each of which may take long, to keep the lead. Raises BrokerAwayError.
         """
+        # First, as what is taken back counts as unsent, and goes out with this same sweep.
         due = self._take_back() if time.monotonic() >= self._judging_from else []
         stay()
         due += self._take()
         stay()
         with self.engine.begin() as connection:
             suspects = take_suspects(connection, at_once=self._found_culprit)
+        # Kept for a later sweep as long as suspects are under way and none can be sent.
         self._found_culprit = self._found_culprit and not suspects
         due += suspects
         self.closing.start_due()
@@ -189,6 +192,7 @@ class Maintenance:
                 self._changed = self._wait(own)
             except BROKER_ERRORS as error:
                 logger.warning("the broker doesn't answer, another process may try: %s", error)
+                # Redis may be out of reach of this host alone; the next one to lead must be another process.
                 own.resign()
                 self._announce()
                 self.stopping.wait(LEFT_ALONE * self.settings.sweep_seconds)
@@ -237,6 +241,7 @@ class Maintenance:
         with self.engine.begin() as connection:
             kinds = ready_kinds(connection, KINDS)
         due: list[Dispatch] = []
+        # Between the two transactions, as Redis may take seconds to answer, and none is to be open meanwhile.
         queued = self._queued(kinds) if kinds else {}
         with self.engine.begin() as connection:
             for kind in kinds:

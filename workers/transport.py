@@ -95,6 +95,7 @@ class Channel(redis.Channel):
                 self.client.connection.disconnect()
                 raise
             except self.ResponseError as error:
+                # BRPOP names many keys, and its error doesn't say which of them is of another type.
                 for queue in self.active_queues:
                     self._mend(self._lists(queue), error)
                 taken = ()

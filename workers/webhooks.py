@@ -37,6 +37,7 @@ SECONDS = 10.0
 """How long an endpoint may take to answer."""
 
 EXTRA = "webhooks"
+# An endpoint that answers so is there no more: trying again is of no use.
 GONE = 410
 
 
@@ -97,8 +98,8 @@ class Webhooks:
             return
         facts = read_facts(connection, run_id)
         wanting = [name for name, endpoint in self._endpoints.items() if endpoint.wants(event, facts.project)]
-        told = {"state": event, **msgspec.to_builtins(facts)}
-        post(connection, run_id, [_addressed(name, event, told) for name in wanting])
+        data = {"state": event, **msgspec.to_builtins(facts)}
+        post(connection, run_id, [_addressed(name, event, data) for name in wanting])
 
     def _deliver(self, due: Sequence[Delivery]) -> None:
         for delivery in due:
@@ -154,15 +155,15 @@ def event_type(event: RunEvent) -> str:
     return f"dev.cotrail.run.{event}.v1"
 
 
-def _addressed(endpoint: str, event: RunEvent, told: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+def _addressed(endpoint: str, event: RunEvent, data: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """An event with its id, and the endpoint that is notified."""
     id_ = f"msg_{uuid.uuid4().hex}"
     made = CloudEvent(
         id=id_,
-        source=f"/projects/{told['project']}",
+        source=f"/projects/{data['project']}",
         type=event_type(event),
-        subject=told["run"],
+        subject=data["run"],
         time=datetime.now(UTC),
-        data=told,
+        data=data,
     )
     return id_, endpoint, msgspec.to_builtins(made, str_keys=True)

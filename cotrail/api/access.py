@@ -186,7 +186,7 @@ RESPONSE = "resp_"
 _Connection = ASGIConnection[Any, Any, Any, Any]
 
 
-def needs(scope: Scope, *, own: bool = False) -> Guard:
+def scope_guard(scope: Scope, *, own: bool = False) -> Guard:
     """A guard of routes that a token must allow this for; own: or `submit`, for what was begun with it."""
 
     async def check(connection: _Connection, _: BaseRouteHandler) -> None:

@@ -182,7 +182,7 @@ def tagged(event: Struct) -> bytes:
 
 
 async def follow(request: AnyRequest, operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> Stream:
-    """The stream of an operation that answers a `Follows`; it goes on behind `Last-Event-ID` where that is sent."""
+    """The stream of an operation that answers a `Follows`; it continues behind `Last-Event-ID` where that is sent."""
     streams_of(request).check()
     following: Follows = await asyncio.to_thread(operation.function, **arguments)
     if last := request.headers.get("Last-Event-ID"):
@@ -247,4 +247,4 @@ def _problem(request: AnyRequest, error: CotrailError) -> bytes:
 
 
 def _nothing() -> None:
-    """What goes on to its end."""
+    """What continues to its end."""

@@ -7,7 +7,7 @@ from litestar import HttpMethod, Response, route
 from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
 
-from cotrail.api.access import idempotency_key, needs
+from cotrail.api.access import idempotency_key, scope_guard
 from cotrail.api.activities import note_made
 from cotrail.api.event_streams import follow, tell
 from cotrail.api.origins import AnyRequest
@@ -40,7 +40,7 @@ def handler(operation: Operation[Any, Any]) -> HTTPRouteHandler:
         route_path(operation),
         http_method=HttpMethod(operation.method),
         status_code=operation.status,
-        guards=[needs(operation.scope, own=operation.own)],
+        guards=[scope_guard(operation.scope, own=operation.own)],
         opt={"operation": operation.name, "scope": operation.scope},
         operation_id=operation.name,
         include_in_schema=False,

@@ -9,7 +9,7 @@ from litestar.concurrency import sync_to_thread
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from cotrail.api.access import PUBLIC, needs
+from cotrail.api.access import PUBLIC, scope_guard
 from cotrail.api.origins import AnyRequest
 from cotrail.api.requests import beside_type, fields_of, from_path, is_list, record_fields, typed, used
 from cotrail.common.printable_text import storable
@@ -120,7 +120,7 @@ def _handler(page: Page[..., Any]) -> HTTPRouteHandler:
         page.path.replace("}", ":str}"),
         http_method=HttpMethod(page.method),
         status_code=200,
-        guards=[needs(page.scope)],
+        guards=[scope_guard(page.scope)],
         opt={"operation": f"{VIEWER}.{page.name}", "scope": page.scope},
         include_in_schema=False,
     )(answer)

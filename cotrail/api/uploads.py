@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody
 from litestar.params import FromPath, FromQuery, HeaderParameter
 
-from cotrail.api.access import needs
+from cotrail.api.access import scope_guard
 from cotrail.services.actor import Scope
 from cotrail.services.library.file_references import Upload
 from cotrail.services.library.uploaded_files import Cleaning, Room, UploadedFile, uploaded_file
@@ -36,7 +36,7 @@ class TakesBytes(Operation):
 @put(
     "/files/{digest:str}",
     status_code=200,
-    guards=[needs(Scope.SUBMIT)],
+    guards=[scope_guard(Scope.SUBMIT)],
     opt={"operation": "uploads.put", "scope": Scope.SUBMIT},
     operation_id="uploads.put",
     operation_class=TakesBytes,
@@ -59,7 +59,7 @@ async def put_file(request: AnyRequest, digest: FromPath[str], name: FromQuery[s
 
 @head(
     "/files/{digest:str}",
-    guards=[needs(Scope.READ)],
+    guards=[scope_guard(Scope.READ)],
     opt={"operation": "uploads.head", "scope": Scope.READ},
     operation_id="uploads.head",
     summary="Say whether a file is there.",
@@ -73,7 +73,7 @@ async def head_file(digest: FromPath[str], name: FromQuery[str | None] = None) -
 @patch(
     "/uploads/{upload:str}",
     status_code=200,
-    guards=[needs(Scope.SUBMIT)],
+    guards=[scope_guard(Scope.SUBMIT)],
     opt={"operation": "uploads.piece", "scope": Scope.SUBMIT},
     operation_id="uploads.piece",
     operation_class=TakesBytes,

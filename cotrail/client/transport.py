@@ -234,7 +234,7 @@ class RemoteTransport:
 
 
 class AsyncRemoteTransport:
-    """The same for a program with an event loop, which goes on while a server is waited for.
+    """The same for a program with an event loop, which continues while a server is waited for.
 
     Files are read and sent from a thread.
     """

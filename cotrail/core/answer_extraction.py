@@ -39,7 +39,7 @@ def stated_answer(sentence: str, *, empty: bool = False) -> str | None:
 def released_answer(text: str, *, chain: bool) -> str:
     r"""The answer in a reader's text, as the released code of IRCoT extracts it.
 
-    A text that is JSON is decoded: of what stands in quotation marks that is the inside, of a list of one span that
+    A text that is JSON is decoded: of what is in quotation marks that is the inside, of a list of one span that
     span; a list of several stays a list, and numbers are written as JSON has them. chain: whether the answer is what
     the text states, or all of it, in either case without a full stop at its end. It is looked for in the text's JSON,
     where quotation marks and letters beyond ASCII are escaped, and what isn't JSON itself stays so: `Jos\u00e9`.

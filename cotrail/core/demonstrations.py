@@ -104,7 +104,7 @@ class Demonstration(Struct, frozen=True, kw_only=True):
     answer: str
 
     def render(self, layout: Layout = "ircot") -> str:
-        """The demonstration as it stands in a prompt."""
+        """The demonstration as it is in a prompt."""
         return solved(layout, self.paragraphs, self.question, self.answer)
 
 

@@ -156,7 +156,7 @@ PARTS = ("text", "query", "prompt")
 
 
 class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What stands in the place of a part of a step: exactly one of these.
+    """What replaces a part of a step: exactly one of these.
 
     text: of what a generation writes. query: of what a search is for. prompt: of what a generation is shown, as
         `cotrail audit prompt` prints it.

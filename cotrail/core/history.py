@@ -85,7 +85,7 @@ class Halts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Where a budget ends it, among the steps that its system sees."""
         return None if self.after is None else Halt(after=self.after - self.passed, limit=self.limit)
 
-    def told(self, records: Sequence[Recorded]) -> Sequence[Recorded]:
+    def seen_by_system(self, records: Sequence[Recorded]) -> Sequence[Recorded]:
         """The records that its system sees."""
         for each in reversed(self.raised):
             if each.took:

@@ -16,7 +16,7 @@ from cotrail.core.results import Json
 from cotrail.core.stored_parts import Stored
 
 LONGEST_INLINE = 200
-"""Characters of a text that stands in the record itself; a longer one is stored once, however often it is shown."""
+"""Characters of a text that the record itself has; a longer one is stored once, however often it is shown."""
 
 Inline = str | int
 """A text, or its place among the record's `texts`."""

@@ -1,6 +1,6 @@
 """Repeats: of whole runs with other seeds, and of single steps of a run.
 
-What a run says of either stands in its sealed provenance, so that it can't be claimed afterwards.
+What a run says of either is in its sealed provenance, so that it can't be claimed afterwards.
 """
 
 from collections.abc import Mapping

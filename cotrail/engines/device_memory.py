@@ -28,6 +28,7 @@ def halving(work: Callable[[list[Item]], None], items: list[Item]) -> list[Item]
     if _fits(work, items):
         return []
     if torch.cuda.is_available():
+        # Freed blocks of other sizes stay with PyTorch otherwise, and the halves might not fit into them.
         torch.cuda.empty_cache()
     if len(items) == 1:
         return items

@@ -25,7 +25,7 @@ OpenModel = Callable[[], LanguageModel]
 
 
 def no_model() -> LanguageModel:
-    """Stands in for `OpenModel` outside of runs; raises InputError."""
+    """Takes the place of `OpenModel` outside of runs; raises InputError."""
     raise InputError("this engine asks the language model of a run, and there is none")
 
 

@@ -142,6 +142,7 @@ def line_up(pool: Pool, now: float, need: Need, limits: Limits) -> float:
 
 def leave(pool: Pool, now: float, plan: int, limits: Limits) -> float:
     """See `RateLimiter`; now: the time."""
+    # Reserved before a refusal or other limits: its place in line is none any more, and it reserves again.
     if pool.plan != plan:
         return OUTDATED
     rate = _rates(pool, limits)[0]
@@ -161,6 +162,7 @@ def settle(pool: Pool, more: Need, limits: Limits) -> None:
 
 def tell(pool: Pool, now: float, limits: Limits, age: float) -> None:
     """See `RateLimiter`; now: the time."""
+    # Responses come in another order than requests were sent: what an older one says is outdated.
     if now - age < pool.told_at:
         return
     pool.told_at = now - age
@@ -230,6 +232,7 @@ def _rate_left(pool: Pool, now: float) -> float:
     seconds = max(now - pool.since, 0.1)
     asked = _rates(pool, pool.announced)[0]
     if pool.seen and not pool.refused:
+        # The average begins at 0. Divided by this, it is that of the seconds that have passed.
         asked = min(asked, pool.seen / (1 - exp(-seconds / SMOOTHING_SECONDS)))
     # A single refusal behind few requests may be due to one that was late.
     least = asked * (BELOW if pool.refusals == 1 and pool.sent < FEW else DECREASE)

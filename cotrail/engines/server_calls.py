@@ -80,6 +80,7 @@ class ServerCalls:
         need = Need(input_tokens=sum(map(estimated_tokens, texts)))
         content, reserved = self._pacing.send(need, self._sleep, send)
         answer = self._read(content, form)
+        # Without a count of the server's, the estimate that was reserved stays as it is.
         usage = answer.usage if isinstance(answer, Metered) else None
         if usage and usage.total_tokens is not None:
             self._pacing.settle(need, reserved, Need(input_tokens=usage.total_tokens))

@@ -1,7 +1,7 @@
 """`python -m cotrail.services.summarizing`: summarizes the questions of all runs that have ended, until none is left.
 
 Maintenance starts it where some are due. When its standard input closes, maintenance is gone, and this process ends at
-once: what it has written by then counts, and another one goes on from there.
+once: what it has written by then counts, and another one continues from there.
 """
 
 import logging

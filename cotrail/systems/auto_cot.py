@@ -15,7 +15,7 @@ from cotrail.core.system import Answer, System
 from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.prompting import PromptSettings, instructed
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -47,14 +47,14 @@ def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> Sys
     return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain))
 
 
-def needs(_: AutoCoTSettings) -> Needs:
+def run_needs(_: AutoCoTSettings) -> Needs:
     """Demonstrations of chains."""
     return Needs(forms=frozenset({AnswerForm.COT}))
 
 
-def most(question: Question, settings: AutoCoTSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: AutoCoTSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return (Most(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
+    return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
 
 
 SPECS = (
@@ -65,7 +65,7 @@ SPECS = (
         paper="Zhang et al., 2022, https://arxiv.org/abs/2210.03493",
         settings=AutoCoTSettings,
         open=auto_cot,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

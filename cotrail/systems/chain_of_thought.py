@@ -7,7 +7,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import prediction
-from cotrail.systems.parts.rules import Most, released_chains
+from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import BaselineSettings, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -22,14 +22,14 @@ def chain_of_thought(question: Question, shots: Shots, settings: BaselineSetting
     return Answer(text=text.strip(), sentences=sentences(chain))
 
 
-def needs(_: BaselineSettings) -> Needs:
+def run_needs(_: BaselineSettings) -> Needs:
     """Demonstrations of chains."""
     return Needs(forms=frozenset({AnswerForm.COT}))
 
 
-def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: BaselineSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return (Most(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
+    return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
 
 
 SPEC = SystemSpec(
@@ -39,8 +39,8 @@ SPEC = SystemSpec(
     paper="Wei et al., 2022, https://arxiv.org/abs/2201.11903",
     settings=BaselineSettings,
     open=chain_of_thought,
-    needs=needs,
+    needs=run_needs,
     released=released_chains,
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -14,7 +14,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -164,12 +164,12 @@ def shown_round(asking: Asking) -> str:
     return f"{asking.query} {asking.answer}".strip()
 
 
-def needs(_: CoragSettings) -> Needs:
+def run_needs(_: CoragSettings) -> Needs:
     """Conversations and a corpus; a sub-query that was asked before is drawn again."""
     return Needs(words=OWN, corpus=True, samples=True, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: CoragSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: CoragSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: four draws of each sub-query, a search and an answer for it, and the final answer."""
     queries, asked, answered = settings.queries, settings.max_query_tokens, settings.max_intermediate_tokens
     own = {name: len(words.split()) for name, words in OWN.items()}
@@ -177,10 +177,10 @@ def most(question: Question, settings: CoragSettings) -> tuple[Most, ...]:  # no
     read, documents = (each * settings.search.paragraph_words for each in (settings.search.count, settings.documents))
     form = AnswerForm.PROMPT
     return (
-        Most(kind="retrieve", times=1 + queries),
-        Most(kind="reason", times=DRAWS * queries, output=asked, words=own["query"] + path, form=form),
-        Most(kind="reason", times=queries, output=answered, words=own["intermediate"] + asked + read, form=form),
-        Most(
+        StepBound(kind="retrieve", times=1 + queries),
+        StepBound(kind="reason", times=DRAWS * queries, output=asked, words=own["query"] + path, form=form),
+        StepBound(kind="reason", times=queries, output=answered, words=own["intermediate"] + asked + read, form=form),
+        StepBound(
             kind="read",
             times=1,
             output=settings.max_answer_tokens,
@@ -198,7 +198,7 @@ SPECS = (
         paper="Wang et al., 2025, https://arxiv.org/abs/2501.14342",
         settings=CoragSettings,
         open=corag,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

@@ -10,7 +10,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import stated_or_all
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Most, words_in
+from cotrail.systems.parts.rules import StepBound, words_in
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -35,14 +35,14 @@ def direct(question: Question, shots: Shots, settings: DirectSettings) -> System
     return Answer(text=stated_or_all(said))
 
 
-def needs(_: DirectSettings) -> Needs:
+def run_needs(_: DirectSettings) -> Needs:
     """A model that takes conversations."""
     return Needs(words=OWN, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: DirectSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: DirectSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return (Most(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),)
+    return (StepBound(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),)
 
 
 SPECS = (
@@ -53,7 +53,7 @@ SPECS = (
         paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
         settings=DirectSettings,
         open=direct,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

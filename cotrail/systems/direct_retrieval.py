@@ -11,7 +11,7 @@ from cotrail.core.system import Answer, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import stated_or_all
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec
@@ -46,16 +46,16 @@ def direct_retrieval(question: Question, shots: Shots, settings: DirectRetrieval
     return Answer(text=stated_or_all(said), paragraphs=paragraphs, limit=end.limit)
 
 
-def needs(_: DirectRetrievalSettings) -> Needs:
+def run_needs(_: DirectRetrievalSettings) -> Needs:
     """A corpus, and a model that takes conversations."""
     return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: DirectRetrievalSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: DirectRetrievalSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     words = settings.search.most_words + words_in(OWN)
-    reading = Most(kind="read", times=1, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
-    return (Most(kind="retrieve", times=1), reading)
+    reading = StepBound(kind="read", times=1, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
+    return (StepBound(kind="retrieve", times=1), reading)
 
 
 SPECS = (
@@ -66,7 +66,7 @@ SPECS = (
         paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
         settings=DirectRetrievalSettings,
         open=direct_retrieval,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

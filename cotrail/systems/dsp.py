@@ -18,7 +18,7 @@ from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
 from cotrail.systems.parts.steps import all_of, last_text, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
@@ -140,20 +140,20 @@ def probabilities(hits: Sequence[Hit]) -> tuple[float, ...]:
     return tuple(each / math.fsum(weights) for each in weights)
 
 
-def needs(_: DSPSettings) -> Needs:
+def run_needs(_: DSPSettings) -> Needs:
     """A corpus, and several samples."""
     return Needs(words=OWN, corpus=True, samples=True)
 
 
-def most(question: Question, settings: DSPSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: DSPSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: the samples of a hop are written side by side, as are its searches."""
     hops, queries = settings.hops, settings.queries
     words = words_in(OWN) + settings.search.most_words + settings.max_tokens
     output, form = settings.max_tokens, AnswerForm.PROMPT
     return (
-        Most(kind="reason", times=hops * queries, in_turn=hops, output=output, words=words, form=form),
-        Most(kind="retrieve", times=hops * (queries + 1), in_turn=hops),
-        Most(kind="reason", times=settings.predictions, in_turn=1, output=output, words=words, form=form),
+        StepBound(kind="reason", times=hops * queries, in_turn=hops, output=output, words=words, form=form),
+        StepBound(kind="retrieve", times=hops * (queries + 1), in_turn=hops),
+        StepBound(kind="reason", times=settings.predictions, in_turn=1, output=output, words=words, form=form),
     )
 
 
@@ -165,8 +165,8 @@ SPECS = (
         paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
         settings=DSPSettings,
         open=dsp,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
         details=Votes,
     ),
 )

@@ -5,7 +5,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
-from cotrail.systems.parts.rules import Most, released_chains
+from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -18,14 +18,14 @@ def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> Sy
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 
 
-def needs(_: BaselineSettings) -> Needs:
+def run_needs(_: BaselineSettings) -> Needs:
     """Demonstrations of answers."""
     return Needs(forms=frozenset({AnswerForm.DIRECT}))
 
 
-def most(question: Question, settings: BaselineSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: BaselineSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return (Most(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
+    return (StepBound(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
 
 
 SPEC = SystemSpec(
@@ -35,8 +35,8 @@ SPEC = SystemSpec(
     paper="Brown et al., 2020, https://arxiv.org/abs/2005.14165",
     settings=BaselineSettings,
     open=few_shot,
-    needs=needs,
+    needs=run_needs,
     released=released_chains,
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

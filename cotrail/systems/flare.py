@@ -15,7 +15,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -136,20 +136,20 @@ def answer_of(sentences: tuple[str, ...], settings: FlareSettings) -> str:
     return (stated_answer(sentences[-1]) or "") if sentences else ""
 
 
-def needs(_: FlareSettings) -> Needs:
+def run_needs(_: FlareSettings) -> Needs:
     """A corpus, and the probabilities of what the model writes."""
     return Needs(words=OWN, corpus=True, capabilities=frozenset({"scores"}))
 
 
-def most(question: Question, settings: FlareSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: FlareSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a sentence has a token at least, and is searched for and written twice at most."""
     sentences = settings.max_tokens
     words = settings.search.most_words + settings.max_tokens
     words += sum(len(each.split()) for each in OWN.values())
     output = settings.max_sentence_tokens
     return (
-        Most(kind="retrieve", times=1 + sentences),
-        Most(kind="reason", times=2 * sentences, output=output, words=words, form=AnswerForm.PROMPT),
+        StepBound(kind="retrieve", times=1 + sentences),
+        StepBound(kind="reason", times=2 * sentences, output=output, words=words, form=AnswerForm.PROMPT),
     )
 
 
@@ -170,8 +170,8 @@ SPECS = (
         },
         settings=FlareSettings,
         open=flare,
-        needs=needs,
+        needs=run_needs,
         released=released,
-        most=most,
+        step_bounds=step_bounds,
     ),
 )

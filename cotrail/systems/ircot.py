@@ -31,7 +31,7 @@ from cotrail.systems.parts.retrieval import (
     search,
     shown_to_reader,
 )
-from cotrail.systems.parts.rules import Limited, Most, released_reading, released_retrieval, released_tokens
+from cotrail.systems.parts.rules import Limited, StepBound, released_reading, released_retrieval, released_tokens
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -150,24 +150,24 @@ def chain_answer(sentences: tuple[str, ...], *, empty: bool) -> str:
     return chain if stated is None else stated
 
 
-def needs(settings: IRCoTSettings) -> Needs:
+def run_needs(settings: IRCoTSettings) -> Needs:
     """Chains, a reader and a corpus."""
     return Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True)
 
 
-def most(question: Question, settings: IRCoTSettings) -> tuple[Most, ...]:
+def step_bounds(question: Question, settings: IRCoTSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`: a search before each sentence."""
     sentences, words = settings.max_sentences, settings.retrieval.most_words
-    chain = Most(
+    chain = StepBound(
         kind="reason",
         times=sentences,
         output=settings.max_sentence_tokens,
         words=words + (sentences - 1) * settings.max_sentence_tokens,
         form=AnswerForm.COT,
     )
-    searches = Most(kind="retrieve", times=sentences)
+    searches = StepBound(kind="retrieve", times=sentences)
     pages = most_pages(question, settings.pages, settings.retrieval.max_paragraph_words)
-    return (*pages, searches, chain, *settings.reading.most(words))
+    return (*pages, searches, chain, *settings.reading.step_bounds(words))
 
 
 def released(*, instructed: bool) -> dict[str, Any]:
@@ -188,11 +188,11 @@ SPEC = SystemSpec(
     ablations={"without reader (appendix F)": {"reading.reader": "none"}},
     settings=IRCoTSettings,
     open=ircot,
-    needs=needs,
+    needs=run_needs,
     released=released,
     readerless=True,
     counts="interleaved",
     states_answer=True,
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -12,7 +12,7 @@ from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
@@ -66,17 +66,17 @@ def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, se
     return until_stop(Prompt(turns=(plain(*words),)), (FURTHER_EXAMPLE,), settings)
 
 
-def needs(_: IterRetGenSettings) -> Needs:
+def run_needs(_: IterRetGenSettings) -> Needs:
     """A corpus; prompts are plain text."""
     return Needs(words=OWN, corpus=True)
 
 
-def most(question: Question, settings: IterRetGenSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: IterRetGenSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every round has a search and a chain."""
     rounds = settings.rounds
     words = settings.search.most_words + words_in(OWN)
-    chains = Most(kind="reason", times=rounds, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
-    return (Most(kind="retrieve", times=rounds), chains)
+    chains = StepBound(kind="reason", times=rounds, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT)
+    return (StepBound(kind="retrieve", times=rounds), chains)
 
 
 SPECS = (
@@ -88,7 +88,7 @@ SPECS = (
         ablations={"one round, which is retrieval by the question (T = 1)": {"rounds": 1}},
         settings=IterRetGenSettings,
         open=iter_retgen,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

@@ -11,7 +11,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import stated_or_all, sub_questions
 from cotrail.systems.parts.prompting import own_words, pinned_paragraph, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -91,21 +91,21 @@ def answering(prompt: Prompt, settings: LeastToMostSettings) -> Reason:
     return Reason(prompt=prompt, max_tokens=settings.max_answer_tokens, until="line", temperature=settings.temperature)
 
 
-def needs(settings: LeastToMostSettings) -> Needs:
+def run_needs(settings: LeastToMostSettings) -> Needs:
     """Prompts are plain text; a corpus where it searches."""
     return Needs(words=OWN, corpus=settings.retrieve)
 
 
-def most(question: Question, settings: LeastToMostSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: LeastToMostSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a plan, and an answer to each sub-question and to the question."""
     asked, answer = settings.sub_questions + 1, settings.max_answer_tokens
     # Each prompt has the sub-questions, which the plan holds, and the answers so far.
     words = words_in(OWN) + settings.max_plan_tokens + asked * answer
     words += asked * settings.search.most_words if settings.retrieve else 0
     return (
-        *([Most(kind="retrieve", times=asked)] if settings.retrieve else []),
-        Most(kind="reason", times=1, output=settings.max_plan_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),
-        Most(kind="reason", times=asked, output=answer, words=words, form=AnswerForm.PROMPT),
+        *([StepBound(kind="retrieve", times=asked)] if settings.retrieve else []),
+        StepBound(kind="reason", times=1, output=settings.max_plan_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),
+        StepBound(kind="reason", times=asked, output=answer, words=words, form=AnswerForm.PROMPT),
     )
 
 
@@ -117,7 +117,7 @@ SPECS = (
         paper="Zhou et al., 2022, https://arxiv.org/abs/2205.10625",
         settings=LeastToMostSettings,
         open=least_to_most,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

@@ -7,7 +7,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
-from cotrail.systems.parts.rules import Most, released_reading
+from cotrail.systems.parts.rules import StepBound, released_reading
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -24,14 +24,14 @@ def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings
     return Answer(text=answer)
 
 
-def needs(settings: NoRetrievalSettings) -> Needs:
+def run_needs(settings: NoRetrievalSettings) -> Needs:
     """A reader."""
     return Needs(forms=settings.reading.forms)
 
 
-def most(question: Question, settings: NoRetrievalSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: NoRetrievalSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return settings.reading.most()
+    return settings.reading.step_bounds()
 
 
 SPECS = (
@@ -42,8 +42,8 @@ SPECS = (
         paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
         settings=NoRetrievalSettings,
         open=no_retrieval,
-        needs=needs,
+        needs=run_needs,
         released=released_reading,
-        most=most,
+        step_bounds=step_bounds,
     ),
 )

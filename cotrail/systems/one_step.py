@@ -19,7 +19,7 @@ from cotrail.systems.parts.retrieval import (
     search,
     shown_to_reader,
 )
-from cotrail.systems.parts.rules import Limited, Most, released_reading, released_retrieval
+from cotrail.systems.parts.rules import Limited, StepBound, released_reading, released_retrieval
 from cotrail.systems.spec import Needs, SystemSpec
 
 
@@ -52,17 +52,17 @@ def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> Sys
     return Answer(text=answer, paragraphs=paragraphs)
 
 
-def needs(settings: OneStepSettings) -> Needs:
+def run_needs(settings: OneStepSettings) -> Needs:
     """A reader and a corpus."""
     return Needs(forms=settings.reading.forms, corpus=True)
 
 
-def most(question: Question, settings: OneStepSettings) -> tuple[Most, ...]:
+def step_bounds(question: Question, settings: OneStepSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`."""
     return (
         *most_pages(question, settings.pages, settings.retrieval.max_paragraph_words),
-        Most(kind="retrieve", times=1),
-        *settings.reading.most(settings.retrieval.most_words),
+        StepBound(kind="retrieve", times=1),
+        *settings.reading.step_bounds(settings.retrieval.most_words),
     )
 
 
@@ -78,10 +78,10 @@ SPEC = SystemSpec(
     paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
     settings=OneStepSettings,
     open=one_step,
-    needs=needs,
+    needs=run_needs,
     released=released,
     readerless=True,
     counts="one-step",
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -17,7 +17,7 @@ from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import behind_answer_is, stated_or_all, sub_questions
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -99,19 +99,19 @@ def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolv
     return stated_or_all((yield from last_text(reading)))
 
 
-def needs(settings: PlanAndSolveSettings) -> Needs:
+def run_needs(settings: PlanAndSolveSettings) -> Needs:
     """A model that takes conversations, and a corpus where it searches."""
     return Needs(words=OWN, corpus=settings.retrieve, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: PlanAndSolveSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: PlanAndSolveSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a plan, a round of searches, a solution and an answer."""
     texts, count = (2, settings.sub_questions) if settings.retrieve else (1, 0)
     words = words_in(OWN) + texts * settings.max_tokens + count * settings.search.most_words
     return (
-        *([Most(kind="retrieve", times=count, in_turn=1)] if settings.retrieve else []),
-        Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
-        Most(kind="read", times=1, output=settings.max_answer_tokens, words=words, form=AnswerForm.PROMPT),
+        *([StepBound(kind="retrieve", times=count, in_turn=1)] if settings.retrieve else []),
+        StepBound(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
+        StepBound(kind="read", times=1, output=settings.max_answer_tokens, words=words, form=AnswerForm.PROMPT),
     )
 
 
@@ -124,7 +124,7 @@ SPECS = (
         ablations={"without retrieval": {"retrieve": False}},
         settings=PlanAndSolveSettings,
         open=plan_and_solve,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

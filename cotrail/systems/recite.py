@@ -15,7 +15,7 @@ from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import stated_or_all
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import all_of, last_text, texts_before
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -90,18 +90,18 @@ def answering(question: Question, passages: tuple[str, ...], shots: Shots, setti
     return Read(prompt=prompt, max_tokens=settings.max_answer_tokens, temperature=0.0)
 
 
-def needs(_: ReciteSettings) -> Needs:
+def run_needs(_: ReciteSettings) -> Needs:
     """Several samples; prompts are plain text."""
     return Needs(words=OWN, samples=True)
 
 
-def most(question: Question, settings: ReciteSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ReciteSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a recitation and an answer each time."""
     samples, passage, answer = settings.samples, settings.max_passage_tokens, settings.max_answer_tokens
     words, form = words_in(OWN), AnswerForm.PROMPT
     return (
-        Most(kind="reason", times=samples, in_turn=1, output=passage, words=words, form=form),
-        Most(kind="read", times=samples, in_turn=1, output=answer, words=words + passage, form=form),
+        StepBound(kind="reason", times=samples, in_turn=1, output=passage, words=words, form=form),
+        StepBound(kind="read", times=samples, in_turn=1, output=answer, words=words + passage, form=form),
     )
 
 
@@ -112,8 +112,8 @@ SPEC = SystemSpec(
     paper="Sun et al., 2023, https://arxiv.org/abs/2210.01296",
     settings=ReciteSettings,
     open=recite,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
     details=Votes,
 )
 SPECS = (SPEC,)

@@ -13,7 +13,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import behind, lines
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
@@ -116,24 +116,26 @@ def intermediate_answer(
     return (f" {text}.",) if text else ()
 
 
-def needs(settings: SelfAskSettings) -> Needs:
+def run_needs(settings: SelfAskSettings) -> Needs:
     """A corpus, unless the model answers itself."""
     return Needs(words=OWN, corpus=settings.retrieve)
 
 
-def most(question: Question, settings: SelfAskSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: SelfAskSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: each follow-up question is asked, searched for, and answered by the model at worst."""
     asked = settings.follow_ups if settings.retrieve else 0
     found_words = settings.search.most_words
     texts = 2 * asked + 2
     words = words_in(OWN) + asked * found_words + texts * settings.max_tokens
     form = AnswerForm.PROMPT
-    steps: tuple[Most, ...] = (Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=form),)
+    steps: tuple[StepBound, ...] = (
+        StepBound(kind="reason", times=texts, output=settings.max_tokens, words=words, form=form),
+    )
     if settings.retrieve:
-        steps += (Most(kind="retrieve", times=asked),)
+        steps += (StepBound(kind="retrieve", times=asked),)
     if settings.retrieve and settings.answers == "reader":
         output = settings.max_answer_tokens
-        steps += (Most(kind="read", times=asked, output=output, words=words_in(OWN) + found_words, form=form),)
+        steps += (StepBound(kind="read", times=asked, output=output, words=words_in(OWN) + found_words, form=form),)
     return steps
 
 
@@ -146,7 +148,7 @@ SPECS = (
         ablations={"without retrieval": {"retrieve": False}},
         settings=SelfAskSettings,
         open=self_ask,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

@@ -5,7 +5,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.parts.chains import most_chains, sample_chains, voted
-from cotrail.systems.parts.rules import Limited, Most, released_chains
+from cotrail.systems.parts.rules import Limited, StepBound, released_chains
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.parts.tasks import SampledSettings
 from cotrail.systems.spec import Needs, SystemSpec
@@ -19,12 +19,12 @@ def self_consistency(question: Question, shots: Shots, settings: SampledSettings
     return voted(texts_before(end), settings)
 
 
-def needs(_: SampledSettings) -> Needs:
+def run_needs(_: SampledSettings) -> Needs:
     """Demonstrations of chains, of which it samples several."""
     return Needs(forms=frozenset({AnswerForm.COT}), samples=True)
 
 
-def most(question: Question, settings: SampledSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: SampledSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return most_chains(settings)
 
@@ -36,9 +36,9 @@ SPEC = SystemSpec(
     paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
     settings=SampledSettings,
     open=self_consistency,
-    needs=needs,
+    needs=run_needs,
     released=released_chains,
-    most=most,
+    step_bounds=step_bounds,
     details=Weighing,
 )
 SPECS = (SPEC,)

@@ -14,7 +14,7 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems.parts.rules import Most, Released, Rules, as_the_paper
+from cotrail.systems.parts.rules import Released, Rules, StepBound, as_the_paper
 
 
 class Needs(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
     judges: whether it grades the answers of other runs, whose questions then have them (`Question.judged`); only
         `cotrail judge` submits its runs, and metrics of answers don't score them.
-    most: the steps that a question has at most with these settings; None where they set no bound.
+    step_bounds: the steps that a question has at most with these settings; None where they set no bound.
     authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
     spelled_out: settings with everything in them that a run pins; InputError where they can't be followed.
     """
@@ -90,7 +90,7 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     meaning: str = ""
     ablations: Mapping[str, Mapping[str, Any]] = {}
     authors_words: Mapping[str, str] = {}
-    most: Callable[[Question, Any], tuple[Most, ...] | None] = unbounded
+    step_bounds: Callable[[Question, Any], tuple[StepBound, ...] | None] = unbounded
     spelled_out: Callable[[Any], Any] = as_given
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import until_stop
 from cotrail.systems.spec import Needs, SystemSpec
@@ -95,18 +95,18 @@ def answer_of(texts: tuple[str, ...], limit: str) -> str:
     return answer
 
 
-def needs(_: ToolformerSettings) -> Needs:
+def run_needs(_: ToolformerSettings) -> Needs:
     """A corpus."""
     return Needs(words=OWN, corpus=True)
 
 
-def most(question: Question, settings: ToolformerSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ToolformerSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a text before each search, and one behind the last."""
     texts, found_words = settings.searches + 1, settings.search.most_words
     words = words_in(OWN) + texts * settings.max_tokens + settings.searches * found_words
     return (
-        Most(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
-        Most(kind="retrieve", times=settings.searches),
+        StepBound(kind="reason", times=texts, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
+        StepBound(kind="retrieve", times=settings.searches),
     )
 
 
@@ -117,7 +117,7 @@ SPEC = SystemSpec(
     paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
     settings=ToolformerSettings,
     open=toolformer,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

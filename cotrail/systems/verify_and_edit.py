@@ -18,7 +18,7 @@ from cotrail.faithfulness.paper import all_sentences, sentences
 from cotrail.systems.parts.answers import behind, mean_score
 from cotrail.systems.parts.majority import Votes, majority, same_answer
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found
 from cotrail.systems.parts.steps import all_of, in_parallel, text_of, texts_before
 from cotrail.systems.spec import Needs, SystemSpec
@@ -168,22 +168,22 @@ def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
     return (yield from text_of(reason)).strip()
 
 
-def needs(_: VerifyAndEditSettings) -> Needs:
+def run_needs(_: VerifyAndEditSettings) -> Needs:
     """A corpus, an embedder, and several chains with the probabilities of their tokens."""
     return Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))
 
 
-def most(question: Question, settings: VerifyAndEditSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: VerifyAndEditSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a sentence has a token at least, and all are edited side by side."""
     edits, output, form = settings.max_chain_tokens, settings.max_tokens, AnswerForm.PROMPT
     words = words_in(OWN) + settings.evidence * settings.sentence_words
-    chain = Most(kind="reason", times=settings.chains, in_turn=1, output=edits, words=words_in(OWN), form=form)
-    final = Most(kind="reason", times=1, output=output, words=words_in(OWN) + edits * output, form=form)
+    chain = StepBound(kind="reason", times=settings.chains, in_turn=1, output=edits, words=words_in(OWN), form=form)
+    final = StepBound(kind="reason", times=1, output=output, words=words_in(OWN) + edits * output, form=form)
     return (
         chain,
-        Most(kind="reason", times=2 * edits, in_turn=2, output=output, words=words, form=form),
-        Most(kind="retrieve", times=edits, in_turn=1),
-        Most(kind="embed", times=edits, in_turn=1),
+        StepBound(kind="reason", times=2 * edits, in_turn=2, output=output, words=words, form=form),
+        StepBound(kind="retrieve", times=edits, in_turn=1),
+        StepBound(kind="embed", times=edits, in_turn=1),
         final,
     )
 
@@ -201,9 +201,9 @@ SPECS = (
         paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
         settings=VerifyAndEditSettings,
         open=verify_and_edit,
-        needs=needs,
+        needs=run_needs,
         released=released,
-        most=most,
+        step_bounds=step_bounds,
         details=Votes,
     ),
 )

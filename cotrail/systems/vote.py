@@ -16,7 +16,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError
 from cotrail.systems.parts.majority import Votes, majority, sampled
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.steps import in_parallel
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 
@@ -47,7 +47,7 @@ class Inner(Struct, frozen=True):
     settings: Struct
 
     @property
-    def needs(self) -> Needs:
+    def run_needs(self) -> Needs:
         """What it needs itself."""
         return self.spec.needs(self.settings)
 
@@ -99,15 +99,17 @@ def spelled_out(systems: Sequence[SystemSpec], settings: VoteSettings) -> VoteSe
     return replace(settings, of=f"{inner.spec.name}@{inner.spec.version}", settings=own)
 
 
-def needs(systems: Sequence[SystemSpec], settings: VoteSettings) -> Needs:
+def run_needs(systems: Sequence[SystemSpec], settings: VoteSettings) -> Needs:
     """What the system that is asked needs, several times."""
-    return replace(inner_of(systems, settings).needs, samples=True)
+    return replace(inner_of(systems, settings).run_needs, samples=True)
 
 
-def most(systems: Sequence[SystemSpec], question: Question, settings: VoteSettings) -> tuple[Most, ...] | None:
+def step_bounds(
+    systems: Sequence[SystemSpec], question: Question, settings: VoteSettings
+) -> tuple[StepBound, ...] | None:
     """See `SystemSpec`: samples take their steps side by side."""
     inner = inner_of(systems, settings)
-    bounds = inner.spec.most(question, inner.settings)
+    bounds = inner.spec.step_bounds(question, inner.settings)
     if bounds is None:
         return None
     samples = settings.samples
@@ -123,8 +125,8 @@ def over(systems: Sequence[SystemSpec]) -> SystemSpec:
         paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
         settings=VoteSettings,
         open=update_wrapper(partial(vote, systems), vote),
-        needs=partial(needs, systems),
-        most=partial(most, systems),
+        needs=partial(run_needs, systems),
+        step_bounds=partial(step_bounds, systems),
         spelled_out=partial(spelled_out, systems),
         details=Votes,
     )

@@ -5,7 +5,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
-from cotrail.systems.parts.rules import Most, released_chains
+from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import OPENINGS, BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -32,14 +32,14 @@ def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> S
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 
 
-def needs(_: ZeroShotSettings) -> Needs:
+def run_needs(_: ZeroShotSettings) -> Needs:
     """No demonstrations; that there are none is stored like any others."""
     return Needs(brought={AnswerForm.DIRECT: Demonstrations()})
 
 
-def most(question: Question, settings: ZeroShotSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ZeroShotSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    return (Most(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
+    return (StepBound(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
 
 
 SPEC = SystemSpec(
@@ -49,8 +49,8 @@ SPEC = SystemSpec(
     paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
     settings=ZeroShotSettings,
     open=zero_shot,
-    needs=needs,
+    needs=run_needs,
     released=released_chains,
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -10,7 +10,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import lines, stated_or_all
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
 
@@ -48,17 +48,17 @@ def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroS
     return Answer(text=stated_or_all(said), sentences=lines(chain), limit=end.limit)
 
 
-def needs(_: ZeroShotChainSettings) -> Needs:
+def run_needs(_: ZeroShotChainSettings) -> Needs:
     """A model that takes conversations."""
     return Needs(words=OWN, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: ZeroShotChainSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ZeroShotChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     chain, answer, words = settings.max_chain_tokens, settings.max_answer_tokens, words_in(OWN)
     return (
-        Most(kind="reason", times=1, output=chain, words=words, form=AnswerForm.PROMPT),
-        Most(kind="read", times=1, output=answer, words=words + chain, form=AnswerForm.PROMPT),
+        StepBound(kind="reason", times=1, output=chain, words=words, form=AnswerForm.PROMPT),
+        StepBound(kind="read", times=1, output=answer, words=words + chain, form=AnswerForm.PROMPT),
     )
 
 
@@ -70,7 +70,7 @@ SPECS = (
         paper="Kojima et al., 2022, https://arxiv.org/abs/2205.11916",
         settings=ZeroShotChainSettings,
         open=zero_shot_chain_of_thought,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

@@ -96,7 +96,7 @@ def _query(query: Mapping[str, object]) -> str:
     return f"?{urlencode(pairs, doseq=True)}" if pairs else ""
 
 
-# What stands in forms, as operations take it.
+# What is in forms, as operations take it.
 
 
 def changes(text: str) -> dict[str, Any]:

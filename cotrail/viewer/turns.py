@@ -240,7 +240,7 @@ def _groups(steps: Sequence[ShownStep], batches: Mapping[int, int]) -> Iterator[
         yield tuple(group)
 
 
-# Turns of a question by a text that stands in them.
+# Turns of a question by a text that they contain.
 
 
 def turns_with(text: str, turns: Iterable[Turn]) -> list[Turn]:

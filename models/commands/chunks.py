@@ -87,6 +87,7 @@ def by_chunks(
         stop=stop_after_attempt(tries),
         reraise=True,
     )
+    # By id and not by status alone: a chunk may leave questions as they were, and would be chosen again and again.
     after: int | None = 0
     while after is not None:
         done, after = insisting(_next, engine, run_id, status, do, final, after)

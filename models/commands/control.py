@@ -176,6 +176,7 @@ def prioritize(engine: Engine, run_id: str, priority: int) -> None:
 def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
     """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
+        # A cancellation that was interrupted is completed: `_change` would refuse the run, whose state is final.
         if run_id not in being_cancelled(connection):
             _change(connection, run_id, desired_state=DesiredState.CANCELLED)
     through(cancelling(engine, run_id), report)
@@ -192,6 +193,7 @@ def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator
     for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
         yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
+        # Maintenance then removes the run's messages from their queues.
         notify(connection, run_id)
 
 

@@ -175,7 +175,7 @@ def fork(
         whatever the fork's settings would ask for. Without it, the steps are taken over for which the fork's settings
         ask for exactly the same.
     keys: the questions to fork; all of them where it is empty.
-    edit: what stands in the place of a part of the step at the point, of the only question.
+    edit: what replaces a part of the step at the point, of the only question.
     Only steps that have ended are taken over, and none whose failure ended its question.
     Raises UnknownNameError, InputError where the system can't continue from there, QuotaExceededError, and MadeBefore
     where the connection's request was carried out before.
@@ -218,6 +218,7 @@ def fork(
 def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
     """Return the origin's questions that the fork asks, after locking the origin against removal."""
     origin = (
+        # FOR KEY SHARE: pruning, which locks FOR UPDATE, waits for the fork; commands on the run don't.
         select(runs.c.desired_state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
     )
     if connection.execute(origin).scalar() in (None, DesiredState.PRUNED):
@@ -300,6 +301,7 @@ def _prefix(
             records = records[: agreement(system, records, plan.binding)]
         outcome = advance(system, records, plan.binding)
         if isinstance(outcome, Failed):
+            # A failure that ended its question isn't taken over: the fork tries that step itself.
             records = records[: _first_failure(rows[: len(records)])]
     except ReplayMismatchError as error:
         raise InputError(
@@ -347,6 +349,7 @@ def _first_failure(history: Sequence[RowMapping]) -> int:
 def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping[int, str]) -> None:
     """Copy steps with all rows that belong to them, and seal them."""
     copied = connection.execute(_COPY_STEPS, {"rows": pairs, "run": run_id}).all()
+    # `cotrail retry` may have opened steps again since they were replayed here, and these weren't copied.
     if len(copied) != sum(pair["count"] for pair in pairs):
         raise InputError("steps of the run were opened again meanwhile; fork it again")
     _seal(connection, copied, opened)

@@ -114,6 +114,7 @@ def _reopen(counts: Counter[QuestionStatus], connection: Connection, ids: Sequen
     question_ids = sorted({row.question_id for row in failed})
     if question_ids:
         amending(connection)
+        # Before the steps are emptied: their failures stay with the attempts that met them.
         connection.execute(_KEEP_FAILURES, {"ids": step_ids})
         connection.execute(_REOPEN_STEPS, {"ids": step_ids})
         connection.execute(_REOPEN_QUESTIONS, {"ids": question_ids})
@@ -167,6 +168,7 @@ def end_unbegun(engine: Engine, stopped: Mapping[str, str] = MappingProxyType({}
 
     Returns the runs some of whose questions may still have to be ended.
     """
+    # Bounded, as this runs within maintenance's sweeps, between which steps wait to be sent.
     until = time.monotonic() + ENDING_SECONDS
     with engine.begin() as connection:
         ends = {run_id: f"{LIMIT}{limit}" for run_id, limit in exhausted(connection).items()}

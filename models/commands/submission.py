@@ -95,6 +95,7 @@ def _chunks(run_id: str, asked_questions: Sequence[Question]) -> Iterator[Rows]:
     characters = 0
     for position, question in enumerate(asked_questions):
         rows.append(_question_row(run_id, position, question))
+        # Of a question's texts, only documents behind judged answers fill a statement before its rows do.
         characters += _judged_characters(question)
         if len(rows) == CHUNK_ROWS or characters > CHUNK_CHARACTERS:
             yield rows

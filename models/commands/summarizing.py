@@ -107,6 +107,7 @@ _LOCK = (
         .render_derived("seen"),
         literal_column("seen.id") == questions.c.id,
     )
+    # The same end as was seen, and FOR SHARE: `cotrail retry` waits, and then removes what is written here.
     .where(questions.c.finished_at == literal_column("seen.at"), questions.c.status.in_(ENDED))
     .order_by(questions.c.id)
     .with_for_update(read=True, of=questions)

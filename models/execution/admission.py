@@ -153,6 +153,7 @@ _taken = (
 _LARGEST = select(func.max(_taken.c.steps), func.max(_taken.c.tokens), func.max(_taken.c.milliseconds))
 _all_parts = union_all(*_parts, _begun.where(steps.c.state == StepState.BATCHED)).subquery("parts")
 _QUESTIONS_UNDER_WAY = select(_all_parts.c.question_id).where(_all_parts.c.run_id == _run).distinct()
+# Only looked at, to count: `_ADMIT` chooses again, under its locks.
 _NEXT = _next(_run, bindparam("room", type_=BigInteger), lock=False)
 
 

@@ -135,6 +135,7 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: st
             if (adoption := results.get(key)) is not None:
                 adopted |= {row["id"]: adoption for row in rows}
             elif key in free and (twin is None or twin["state"] != StepState.RUNNING):
+                # Of equal steps in one claim the first is computed, and the others adopt its result later.
                 awaited += rows[1:]
             else:
                 awaited += rows
@@ -168,6 +169,7 @@ def _key(row: RowMapping) -> Key:
 
 def _try_locks(connection: Connection, keys: Iterable[Key]) -> set[Key]:
     """Take the locks of these keys as far as they are free; returns the keys whose locks this transaction now holds."""
+    # Keys that have the same number by chance put each other off for a second, and do no other harm.
     locks = {int.from_bytes(sha256("\0".join(key).encode()).digest()[:8], signed=True): key for key in keys}
     return {locks[lock] for lock in connection.execute(_TRY_LOCKS, {"locks": list(locks)}).scalars()}
 

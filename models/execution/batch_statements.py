@@ -134,6 +134,7 @@ _made_ready = (
     update(steps)
     .where(steps.c.id == _in_batch.c.id)
     .values(
+        # While this step waited, another one may have blocked their question.
         state=case((QUESTION_OPEN, literal(StepState.READY)), else_=literal(StepState.BLOCKED)),
         sent_at=null(),
         not_before=null(),

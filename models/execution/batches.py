@@ -104,6 +104,7 @@ def form(connection: Connection, model_name: str, sender: str, most_lines: int, 
     size = 0
     for step_id, length in connection.execute(statements.TAKE, {"model": model_name, "room": most_lines}):
         size += length
+        # One at least: a request that is too large by itself would otherwise wait for ever, and nobody would learn why.
         if ids and size > most_bytes:
             break
         ids.append(step_id)
@@ -129,6 +130,7 @@ def take_over(connection: Connection, key: str, sender: str) -> None:
 
 def about_to_send(connection: Connection, key: str, sender: str, lines: Sequence[BatchLine]) -> bool:
     """Note that a batch is sent right now; returns whether this process still is the one to send it."""
+    # Noted before the request leaves: after a crash, a digest says that the provider may have the batch.
     own = statements.OWN.values(checked_at=func.now(), missing_since=None, lines=len(lines), digest=_digest(lines))
     return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
 
@@ -209,6 +211,7 @@ def lose(connection: Connection, key: str, error: BaseException, *, seen: int = 
     """
     ids = connection.execute(statements.UNANSWERED_STEPS, {"batch_key": key}).scalars().all()
     lost = connection.execute(statements.LOSE, {"batch_key": key, "ids": ids}).all()
+    # The others stay in the batch, so that `_block` finds them.
     _give_back(connection, key, {step_id for step_id, times in lost if times < statements.MOST_LOST})
     _block(connection, key, error)
     end(connection, key, seen=seen, problem=str(error))
@@ -242,6 +245,7 @@ def _update(connection: Connection, key: str, **values: Any) -> None:
 def _step_of(line: str, key: str) -> int | None:
     """Return the step that a line's id names; None where nobody gave that id."""
     batch, _, step_id = line.rpartition("-")
+    # Numbers of 18 digits are all within a bigint; a longer one would be an error of the statement.
     return int(step_id) if batch == key and step_id.isascii() and step_id.isdigit() and len(step_id) < 19 else None
 
 

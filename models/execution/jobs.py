@@ -34,6 +34,7 @@ ENDED = "its process ended {times} times without a result or any progress; the l
 Held = tuple[str, int]
 """A job that is held: its id and the epoch of the claim."""
 
+# Of a queued job, the lease is the pause until it may be claimed again (`release_job`).
 _due = or_(
     and_(jobs.c.state == JobState.QUEUED, or_(jobs.c.lease_until.is_(None), jobs.c.lease_until < func.now())),
     and_(jobs.c.state == JobState.RUNNING, jobs.c.lease_until < func.now()),
@@ -68,6 +69,7 @@ def claim_job(connection: Connection, kinds: Collection[str], worker: str, lease
         return job
     message = ENDED.format(times=job.failures)
     fail_job(connection, (job.id, job.epoch), {"type": "CotrailError", "message": message})
+    # This one has failed within this transaction, so that the same statement finds the next one.
     return claim_job(connection, kinds, worker, lease)
 
 

@@ -97,10 +97,13 @@ class Ledger(Leases):
             parameters = {"rows": wanted, "worker": self.worker, "lease_seconds": self.lease_seconds}
             taken = connection.execute(statements.CLAIM, parameters).mappings().all()
             if len(taken) < len(wanted):
+                # `CLAIM` finds nothing in a database of another version. That is asked for only where something is
+                # missing.
                 check_version(connection)
             twins = find_twins(connection, taken, self.worker, self._paragraphs)
             kept = [row for row in taken if row["id"] not in twins.awaited]
             claims, damaged = self._read(connection, kept, twins.adopted)
+        # Behind the transaction: blocking names the epoch of the claim, which has to be committed by then.
         for held, error in damaged:
             logger.warning("step %d blocks its question: %s", held.step_id, error)
             self.block(held, error)
@@ -180,6 +183,7 @@ class Ledger(Leases):
             waiting = take_waiting(connection, [claim.step_id for claim in computed if claim.run.shared_in is not None])
             touched = {done.claim.question_id for done in counting} - waiting_questions
             rows = [row for row in locked if row["id"] in touched]
+            # What was adopted has been paid for by the run that computed it.
             add_consumed(connection, map(_ended, (done for done in counting if done.claim.adopted is None)))
             following: dict[int, list[Dispatch]] = {}
             if blocked is None:
@@ -188,6 +192,7 @@ class Ledger(Leases):
                 block_questions(connection, [row["id"] for row in rows], blocked)
             if batched := [done.claim.step_id for done in counting if done.claim.run.batched]:
                 batched_steps.clear(connection, batched)
+        # Taken out: of several completions of one question only the first has its messages, which are sent once.
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 
     def give_up(self, step_ids: Sequence[int], failure: Failure) -> list[list[Dispatch]]:
@@ -249,6 +254,7 @@ class Ledger(Leases):
         finished = connection.execute(statements.FINISH, {"rows": rows}).all()
         ids = {row.id for row in finished}
         ended = Counter(row.question_id for row in finished)
+        # `open` still counts the steps that this statement ended.
         waiting = {row.question_id for row in finished if row.open > ended[row.question_id]}
         return [done for done in completions if done.claim.step_id in ids], waiting
 
@@ -266,6 +272,8 @@ class Ledger(Leases):
             return
         new = {hit.paragraph.digest: hit.paragraph for _, _, hit in hits if hit.paragraph.digest not in stored}
         save_paragraphs(connection, new)
+        # Though the transaction may still be rolled back: a foreign key would miss them then, and `_commit_portion`
+        # stores them.
         self._paragraphs.add(new)
         sets: Rows = [
             {

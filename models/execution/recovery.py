@@ -43,6 +43,7 @@ _ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
 
 _deaths = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
 _died: Any = select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+# The epoch bounds the attempts and is in the row itself: most steps are no suspects by that alone.
 _suspect = and_(steps.c.epoch >= SUSPECT_EXPIRIES, _died >= SUSPECT_EXPIRIES)
 _at_large = select(
     or_(
@@ -183,6 +184,7 @@ def take_lost(
     """
     parameters = {"wanted": kind, "patience": -patience_seconds, "served": [*served]}
     waiting = connection.execute(_WAITING, parameters).one()
+    # Never more than the queue lacks: in one that is only long, all the messages are there.
     room = min(waiting.overdue, waiting.waiting - queued)
     if room <= 0:
         return []

@@ -87,6 +87,7 @@ _ending: dict[str, Any] = {
     "finished_at": func.now(),
     "lease_until": null(),
 }
+# A step that was given back is ready too, but without such an attempt: its worker may not end it any more.
 _ran_out = (
     exists()
     .where(
@@ -135,6 +136,7 @@ _held = and_(
     steps.c.state == StepState.RUNNING,
     steps.c.worker == bindparam("holder", type_=String),
 )
+# Its message is used up, so it counts as unsent: maintenance sends another one.
 _given_back: dict[str, Any] = {
     "state": StepState.READY,
     "sent_at": None,
@@ -224,6 +226,7 @@ def _of_attempt_before(name: str) -> ColumnElement[Any]:
     return select(attempts.c[name]).where(*before).order_by(attempts.c.epoch.desc()).limit(1).scalar_subquery()
 
 
+# As the row was before the claim: a step that nobody has executed names no worker and no start.
 _deferred = (
     update(steps)
     .where(_held)

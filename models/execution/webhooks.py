@@ -69,6 +69,7 @@ _COUNTS = select(questions.c.status, func.count()).where(questions.c.run_id == _
 _of_run = questions.c.run_id == runs.c.id
 _is_blocked = questions.c.status == QuestionStatus.BLOCKED
 _blocked_at = select(func.max(questions.c.finished_at)).where(_of_run, _is_blocked).scalar_subquery()
+# Since the latest block only: a run that is resumed and blocked again is news again.
 _told = exists().where(
     webhook_deliveries.c.run_id == runs.c.id,
     webhook_deliveries.c.event["type"].astext == bindparam("type", type_=Text),

@@ -91,7 +91,7 @@ class Subject(NamedTuple):
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event"):
-    """Something that happened. id: the place behind which a reader goes on; empty where it is no part of the record."""
+    """Something that happened. id: the place behind which a reader continues; empty where the record hasn't it."""
 
     id: str = ""
 
@@ -140,7 +140,7 @@ class QuestionChanged(Event, frozen=True, kw_only=True, tag="question"):
 Recorded = StepEnded | QuestionChanged
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a run is: its state, its questions by status, the number of its steps that are done."""
 
     state: RunState
@@ -197,6 +197,7 @@ def read_events(
         if subjects
         for subject, found in _places(connection, statement, subjects, after, most).items()
     }
+    # A run and a question of it may both be followed, and have events in common: each is read once.
     every = {position for found in places.values() for position in found}
     read = dict(chain(_read_steps(connection, every), _read_questions(connection, every)))
     return {subject: [(position, read[position]) for position in found] for subject, found in places.items()}
@@ -217,6 +218,7 @@ def _places(
     for place, number, rank, row in connection.execute(statement, asked):
         found.setdefault(subjects[place - 1], []).append(Position(int(number), rank, row))
     for positions in found.values():
+        # The order within the lateral part isn't one of the whole statement.
         positions.sort()
     return found
 
@@ -313,7 +315,7 @@ def present(connection: Connection) -> Position:
     return Position(read_horizon(connection) - 1, len(_KINDS) - 1, _LAST_ROW)
 
 
-def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, Standing]:
+def read_run_progress(connection: Connection, ids: Collection[str]) -> dict[str, RunProgress]:
     """Return how far these runs are, in three statements for all; a run that was removed is absent."""
     desired = _pairs(connection, select(runs.c.id, runs.c.desired_state).where(runs.c.id.in_(ids)))
     counts = {run: no_questions() for run in desired}
@@ -323,10 +325,11 @@ def read_standings(connection: Connection, ids: Collection[str]) -> dict[str, St
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
     done = select(steps.c.run_id, func.count()).where(steps.c.run_id.in_(ids), steps.c.ended_in.is_not(None), over)
     ended = _pairs(connection, done.group_by(steps.c.run_id))
+    # Asked only where it can be: the question for one cause looks at the latest ends of every live run.
     may_be_stopped = any(each[QuestionStatus.BLOCKED] >= IN_A_ROW for each in counts.values())
     stopped = stopped_runs(connection) if may_be_stopped else ()
     return {
-        run: Standing(
+        run: RunProgress(
             state=state_of(desired[run], counts[run], stopped=run in stopped),
             questions=counts[run],
             steps=ended.get(run, 0),

@@ -115,6 +115,7 @@ _of_questions = paragraph_sets.c.question_id == func.any(_ids)
 _FOUND = (
     select(paragraph_sets.c.question_id, paragraph_sets.c.digest, paragraph_sets.c.paragraph_id)
     .where(_of_questions)
+    # Backwards, since of equal keys the last one stays in a dict: the first time that a paragraph was found.
     .order_by(paragraph_sets.c.step_id.desc(), paragraph_sets.c.rank.desc())
 )
 _SEARCHED = select(paragraph_sets.c.question_id).where(_of_questions).distinct()
@@ -157,6 +158,7 @@ def _read(connection: Connection, ids: Sequence[int], cache: ParagraphCache) -> 
 
 def _collected_so_far(connection: Connection, ids: Sequence[int]) -> dict[str, tuple[Paragraph, ...]]:
     """What questions that haven't finished have collected, by their keys; only their steps tell."""
+    # Most open questions haven't searched yet, and reading the steps of all would take long.
     searched = connection.execute(_SEARCHED, {"ids": ids}).scalars().all() if ids else ()
     return {each.key: each.paragraphs for each in read_traced(connection, searched)} if searched else {}
 
@@ -200,6 +202,7 @@ class Prefix:
         while asked := self._ids[self.questions : self.questions + PREFIX_QUESTIONS].tolist():
             ended = set(connection.execute(_ENDED, {"ids": asked}).scalars())
             self._add(connection, list(takewhile(ended.__contains__, asked)))
+            # The prefix ends at the first question without an end, whatever stands behind it.
             if len(ended) < len(asked) or time.monotonic() >= until:
                 return
 

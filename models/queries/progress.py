@@ -328,7 +328,9 @@ def _needed(kind: str) -> str:
 
 def _outage(what: str, held: list[Any], kinds: list[Any]) -> Outage | None:
     answered = max((row.answered for row in kinds if row.answered), default=None)
+    # What was found away before the latest answer is back.
     met = [row for row in held if answered is None or row.ended_at > answered]
+    # Limits hold back single steps while others are answered: those that weren't tried again since.
     at_limits = [row for row in held if row.busy and row.given_back]
     if not met and not at_limits:
         return None

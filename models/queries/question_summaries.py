@@ -85,7 +85,7 @@ class ScoredOutcome(Struct, frozen=True, kw_only=True):
 class Chosen(Struct, frozen=True, kw_only=True):
     """Which questions of a run are listed: all conditions hold; those by which nothing is chosen are empty.
 
-    text: stands in the question, its id or its answer.
+    text: that the question, its id or its answer contains.
     """
 
     outcomes: Sequence[Outcome] = ()

@@ -118,6 +118,7 @@ def _under_way(*columns: Any) -> Select[Any]:
 def read_queues(connection: Connection) -> tuple[KindQueue, ...]:
     """Return the queues of kinds of which steps are under way, by kind."""
     active, ready = ~_PAUSED, func.count().filter(_READY, _DUE, ~_PAUSED)
+    # What was put off waits for a worker only since it was due again.
     waiting_since = func.greatest(steps.c.created_at, steps.c.not_before)
     oldest = func.min(waiting_since).filter(_READY, _DUE, active)
     statement = _under_way(
@@ -142,6 +143,7 @@ def count_waiting(connection: Connection) -> int:
 
 def _recently_ended(connection: Connection, seconds: float) -> Any:
     """Select the steps that ended in so many seconds, of runs that may have some."""
+    # Bounded by runs, and below by steps of each, as no index leads to the steps of a time.
     newest = select(runs.c.id).where(*in_project(connection, runs)).order_by(runs.c.created_at.desc(), runs.c.id.desc())
     chosen = union_all(newest.where(runs.c.digest.is_(None)).limit(MOST_RUNS), newest.limit(MOST_RUNS)).subquery()
     of = select(chosen.c.id).distinct().subquery("of")

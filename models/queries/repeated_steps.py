@@ -187,7 +187,7 @@ def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recor
     try:
         plan = runs.plan(connection, row["run_id"])
         halts, system = halts_of(row), plan.open(question_of(row), runs.find_system)
-        outcome = advance(system, halts.told(history), plan.binding, halts.halt)
+        outcome = advance(system, halts.seen_by_system(history), plan.binding, halts.halt)
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):
@@ -203,6 +203,7 @@ def _difference(row: RowMapping, now: dict[str, Any]) -> str:
     if row["status"] != now["status"]:
         return f"it is recorded as {row['status']}, and would be {now['status']} now"
     different = [name for name in COMPARED_COLUMNS if row[name] != now[name]]
+    # Records of earlier versions have none, which is no difference.
     if row["ended_by"] not in (None, now["ended_by"]):
         different.append("ended_by")
     if not different:

@@ -12,7 +12,7 @@ from cotrail.models.schema.tables import questions, run_labels, runs
 
 
 class RunFilter(Struct, frozen=True):
-    """A condition of runs: a key of `KEYS` with its value, or a text without a key, which stands in id or labels."""
+    """A condition of runs: a key of `KEYS` with its value, or a text without a key, which id or labels contain."""
 
     key: str | None
     value: str

@@ -202,6 +202,7 @@ def find_step(connection: Connection, step_id: int) -> tuple[str, str, int]:
 def find_question(connection: Connection, run_id: str, key: str) -> int:
     """Return the id of a question given by its key or its number in the run, from 1; raises UnknownNameError."""
     of_run = select(questions.c.id).where(questions.c.run_id == run_id)
+    # By the id first, as ids of a dataset may be numbers themselves.
     question_id = connection.execute(of_run.where(questions.c.key == key)).scalar()
     if question_id is None and key.isascii() and key.isdigit() and len(key) < 10:
         question_id = connection.execute(of_run.where(questions.c.position == int(key) - 1)).scalar()
@@ -231,6 +232,7 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
     collected: dict[str, Collected] = {}
     for step in traced:
         for hit in step.hits:
+            # Of several searches that found a paragraph, the first one counts.
             collected.setdefault(hit.paragraph.digest, _collected(hit, step))
     digests = row["collected"] if row["collected"] is not None else _collected_so_far(traced)
     reason = msgspec.convert(row["reason"], Failure | None)

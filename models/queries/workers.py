@@ -50,6 +50,7 @@ _UNDER_WAY = (
     .order_by(steps.c.started_at, steps.c.id)
 )
 
+# `pg_locks` shows an advisory lock of one number as its halves, of which the first is 0 here.
 _MAINTENANCE = text(
     "SELECT application_name AS name, EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted"
     " AND pg_locks.pid = session.pid AND classid = 0 AND objid = :leader) AS leads"

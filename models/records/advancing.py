@@ -115,7 +115,7 @@ class ReplayCache:
         cached = self._cached.pop(question_id, None)
         known = cached is not None and cached.raised == halts.raised and _continues(cached.history, history)
         replay = cached.replay if cached is not None and known else begin()
-        following = replay.advance(halts.told(history.records), halts.halt)
+        following = replay.advance(halts.seen_by_system(history.records), halts.halt)
         if not isinstance(following, Next):
             return following
         self._keep(question_id, _Cached(history, replay, halts.raised))
@@ -137,6 +137,7 @@ def begin_questions(connection: Connection, runs: Runs, question_ids: Iterable[i
     """
     ids = list(question_ids)
     try:
+        # A savepoint: what the database refuses is undone for these questions, and not for the whole submission.
         with connection.begin_nested():
             locked = lock_questions(connection, ids)
             advance_questions(connection, runs, locked, send=False, state=StepState.WAITING)
@@ -187,11 +188,13 @@ def advance_questions(
             plan = runs.plan(connection, row["run_id"])
             begin, halts = partial(_replay, plan, row, runs), halts_of(row)
             outcome = cache.advance(row["id"], history, begin, halts)
+            # A question that a budget has ended already is on its way to its answer, and isn't ended again.
             if isinstance(outcome, Next) and halts.after is None:
                 halted = budgets.halted(plan, row["id"], halts, len(history.records), outcome)
                 if halted is not None:
                     outcome = cache.advance(row["id"], history, begin, halted)
                 else:
+                    # Of actions yielded together, a budget of steps lets as many begin as it has room for.
                     outcome = Next(outcome.steps[: budgets.of(plan).room(len(history.records))])
         except BlockedError as error:
             ended.append(blocking(row["id"], error))
@@ -206,6 +209,7 @@ def advance_questions(
             ended.append(ending(row["id"], outcome) | {"head": head})
     budgets.record()
     record_endings(connection, ended)
+    # Before the steps that refer to them: pruning then finds the reference, or waits for this transaction.
     contents.save(connection)
     return record_steps(connection, following, send=send, state=state)
 

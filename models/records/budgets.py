@@ -116,6 +116,7 @@ def read_budgets(connection: Connection, run_id: str) -> Budgets:
 
 def raise_budgets(connection: Connection, run_id: str, budgets: Budgets) -> None:
     """Give a run other budgets from now on."""
+    # The zeros are for a run of which nothing is recorded so far; sums that are there stay.
     connection.execute(_RAISE, {"run_id": run_id, "raised": budgets, **dict.fromkeys(Consumed.__struct_fields__, 0)})
 
 

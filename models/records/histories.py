@@ -80,6 +80,7 @@ def read_histories(
     rows: dict[int, list[RowMapping]] = {question_id: [] for question_id in question_ids}
     for row in connection.execute(_HISTORY, {"rows": query_rows}).mappings():
         rows[row["question_id"]].append(row)
+    # Only what is read with the rows shows whether the known steps still hold; where not, all is read once more.
     outdated = [each for each, history in beginnings.items() if not _continues(history, rows[each])]
     current = [each for each in question_ids if each not in outdated]
     records = iter(read_records(connection, [row for each in current for row in rows[each]], paragraphs))

@@ -69,6 +69,7 @@ def claim_key(connection: Connection, made: Sequence[str]) -> None:
     _remove_old(connection)
     row: dict[str, Any] = {"project": own_project(connection), "key": request.key, "request": request.digest}
     new = insert(idempotency_keys).values(**row, made=list(made)).on_conflict_do_nothing()
+    # DO NOTHING waits for a transaction that inserts the same key. What that commits is seen by the query behind it.
     if not connection.execute(new.returning(idempotency_keys.c.key)).first():
         raise MadeBefore(made_before(connection, request) or [])
 

@@ -8,6 +8,8 @@ from sqlalchemy import Connection, func, select
 WAKE = "cotrail_wake"
 """The channel on which maintenance processes listen."""
 
+# This number and the two below are four letters each, `cotr`, `batc` and `summ`, which no other program is likely to
+# lock.
 LEADER = 0x636F7472
 """The advisory lock of the active one."""
 

@@ -35,6 +35,7 @@ def lock_quota(connection: Connection) -> Quota:
     if not quota.limits:
         return quota
     # Runs refer to the row, so it is locked no more than they let it be.
+    # Read again: the quota may have changed while this waited for the lock.
     return _quota(connection.execute(of_project.with_for_update(key_share=True)).one_or_none())
 
 

@@ -25,7 +25,7 @@ PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
 STAND_INS = "instead"
-"""The key of a run's provenance under which it says what stands in for what the paper has."""
+"""The key of a run's provenance under which it says what it has in place of the paper's."""
 
 Shots = dict[AnswerForm, Demonstrations]
 
@@ -123,6 +123,8 @@ class Runs:
                 for form, digest in row["demonstrations"].items()
             },
             binding=read_binding(row),
+            # Of a run whose results must be its own, such as a repeat, steps have no twins: see
+            # `cotrail.models.execution.adoption`.
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
             batched=row["batched"],

@@ -94,6 +94,7 @@ def record_steps(
 
     send: the caller sends the messages as soon as this is committed; without it, maintenance sends or admits the steps.
     """
+    # As where questions end, or where further steps that were yielded together are still under way.
     if not following:
         return {}
     rows = [_row(new) | {"state": state} for new in following]

@@ -191,6 +191,7 @@ def _keeps_sessions(connection: Psycopg) -> bool:
     if own == connection.info.backend_pid:  # no pooler: one tells its clients an invented process id
         return True
     try:
+        # `dsn` leaves the password out.
         with psycopg.connect(connection.info.dsn, password=connection.info.password or None) as other:
             return own != _backend(other) and own == _backend(connection)
     except ProtocolViolation:  # a pooler in statement mode refuses transactions
@@ -203,6 +204,7 @@ def _backend(connection: Psycopg) -> int:
     return int(pid)
 
 
+# Classes: 08 connection, 40 rollback, 53 resources, 55 state (a lock), 57 operator, 58 system.
 OUTAGES = ("08", "40", "53", "55", "57", "58", "25006", "25P03")
 """SQLSTATEs, or their beginnings, of a database that is away, starting, shutting down, full or in a conflict, or where
 somebody cancelled the statement.

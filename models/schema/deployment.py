@@ -74,6 +74,7 @@ class Version(Struct, frozen=True, kw_only=True):
 @cache
 def own_version() -> Version:
     """Return the version of this code."""
+    # The name of the last migration, without asking Alembic, which is slow to import.
     last = max(path.stem for path in (MIGRATIONS / "versions").glob("v*.py"))
     return Version(release=__version__, revision=last[1:].partition("_")[0], format=FORMAT)
 

@@ -58,6 +58,7 @@ def provide_reader(connection: Connection) -> None:
         _execute(driver, f"COMMENT ON ROLE {{role}} IS '{MADE_BY_COTRAIL}'", role)
     elif comment != MADE_BY_COTRAIL:
         return
+    # Each time, as the owner's own password may have changed, from which this one follows.
     if password := reader_password(driver):
         # What is sent to the server, and may be in its log, isn't the password itself.
         sealed = driver.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()

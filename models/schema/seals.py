@@ -100,6 +100,7 @@ def _root(run: ColumnElement[str]) -> ColumnElement[str]:
     with the run: hashing all digests at once would need them in one text, and PostgreSQL's texts end at 1 GB.
     """
     place = func.row_number().over(order_by=(questions.c.position, questions.c.id)) - 1
+    # Leaves begin with 0 and nodes with 1, so that no node can be passed off as a leaf.
     leaf = _hash(literal(b"\0").concat(_utf8(func.coalesce(questions.c.digest, ""))))
     leaves = select(literal(0).label("level"), place.label("place"), leaf.label("hash"))
     tree = leaves.where(questions.c.run_id == run).cte("tree", recursive=True)

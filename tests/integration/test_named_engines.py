@@ -82,7 +82,7 @@ def page_reading(question: Question, _: Any, settings: PageSettings) -> System:
     return Answer(text=read.text, paragraphs=(best,))
 
 
-def needs(settings: PageSettings) -> Needs:
+def run_needs(settings: PageSettings) -> Needs:
     compared = (DUPLICATE_RATER,) if settings.compares else ()
     return Needs(corpus=True, engines=(EXTRACTOR, *compared, RELEVANCE_RATER))
 
@@ -93,7 +93,7 @@ SPEC = SystemSpec(
     title="Pages",
     settings=PageSettings,
     open=page_reading,
-    needs=needs,
+    needs=run_needs,
 )
 NEEDLESS = SystemSpec(
     name="needless", version=1, title="-", settings=PageSettings, open=page_reading, needs=lambda _: Needs(corpus=True)

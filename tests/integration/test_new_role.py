@@ -162,13 +162,13 @@ def judged_translation(question: Question, _: Any, settings: JudgedSettings) -> 
     return Answer(text=f"{summary} ({verdict})")
 
 
-def needs(settings: JudgedSettings) -> Needs:
+def run_needs(settings: JudgedSettings) -> Needs:
     judges = (JUDGE,) if settings.judged else ()
     return Needs(engines=(TRANSLATOR, SUMMARIZER, *judges), capabilities=frozenset({"turns"}))
 
 
 SPEC = SystemSpec(
-    name="judged-translation", version=1, title="-", settings=JudgedSettings, open=judged_translation, needs=needs
+    name="judged-translation", version=1, title="-", settings=JudgedSettings, open=judged_translation, needs=run_needs
 )
 find = partial(find_spec, (SPEC,))
 

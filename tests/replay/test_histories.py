@@ -177,7 +177,7 @@ def test_a_system_declares_what_its_steps_need(name: str) -> None:
     recorded = history(name)
     for action in recorded.asked():
         if isinstance(action, Prompted):
-            assert generation_request(action, recorded.binding).needs <= recorded.needs.capabilities
+            assert generation_request(action, recorded.binding).needed_capabilities <= recorded.needs.capabilities
             assert action.sample is None or recorded.needs.samples
         if isinstance(action, Retrieve | Open):
             assert recorded.needs.corpus

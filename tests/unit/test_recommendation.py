@@ -39,7 +39,7 @@ def test_that_no_difference_is_shown_decides_nothing() -> None:
     """Seven of eight against six: each may be far behind the other."""
     found = recommend([candidate("dear", "+++++++-", 9.0), candidate("cheap", "++++++--", 1.0)])
     assert (found.chosen, found.taken, found.front) == (None, None, ("cheap", "dear"))
-    assert [(each.is_worse, each.is_as_good) for each in found.standings] == [(False, False)] * 2
+    assert [(each.is_worse, each.is_as_good) for each in found.ranking] == [(False, False)] * 2
 
 
 @each_case(("questions", "chosen"), [(150, None), (200, "cheap")])
@@ -53,7 +53,7 @@ def test_equal_answers_are_taken_for_rare_others(questions: int, chosen: str | N
 def test_where_few_questions_or_no_right_answers_tell_nothing_is_decided(right: str, candidates: int) -> None:
     found = recommend([candidate(f"{number}", right, float(number)) for number in range(candidates)])
     assert found.chosen is None
-    assert not any(each.is_worse for each in found.standings)
+    assert not any(each.is_worse for each in found.ranking)
 
 
 def test_of_equal_ones_the_cheapest_stands_first() -> None:
@@ -66,17 +66,17 @@ def test_rounding_makes_nothing_the_highest_and_no_number_of_questions_shows_it(
     dear = Candidate(name="dear", scores={"a": 1.0, "b": 0.0, "c": 0.0, "d": 0.0}, costs=[9.0] * 4)
     cheap = Candidate(name="cheap", scores={"a": 0.0, "b": 2 / 3, "c": 1 / 3, "d": 0.0}, costs=[1.0] * 4)
     found = recommend([dear, cheap])
-    assert [each.name for each in found.standings] == ["cheap", "dear"]
-    behind = found.standings[1].behind
+    assert [each.name for each in found.ranking] == ["cheap", "dear"]
+    behind = found.ranking[1].behind
     assert behind is not None
     assert (behind.mean, behind.needed) == (0.0, None)
 
 
 def test_the_best_where_the_cheaper_is_shown_to_be_worse() -> None:
     found = recommend([candidate("cheap", "+" * 5 + "-" * 15, 1.0), candidate("dear", "+" * 20, 9.0)])
-    assert [(each.name, each.is_worse) for each in found.standings] == [("dear", False), ("cheap", True)]
+    assert [(each.name, each.is_worse) for each in found.ranking] == [("dear", False), ("cheap", True)]
     assert found.chosen == "dear"
-    behind = found.standings[1].behind
+    behind = found.ranking[1].behind
     assert behind is not None
     assert behind.corrected == pytest.approx(2 / 2**15)
 
@@ -91,7 +91,7 @@ def test_every_pair_counts_as_a_comparison() -> None:
     candidates = [candidate("a", "+" * 12, 1.0), candidate("b", "+" * 5 + "-" * 7, 1.0), candidate("c", "-" * 12, 1.0)]
     found = recommend(candidates)
     for place, wins in ((1, 7), (2, 12)):
-        behind = found.standings[place].behind
+        behind = found.ranking[place].behind
         assert behind is not None
         assert behind.interval is not None
         assert behind.corrected == pytest.approx(3 * 2 / 2**wins)
@@ -106,7 +106,7 @@ def test_the_order_of_the_candidates_decides_nothing(rights: list[str], chance: 
     chance.shuffle(mixed)
     assert recommend(candidates) == recommend(mixed)
     found = recommend(candidates)
-    assert {each.name for each in found.standings} == {each.name for each in candidates}
+    assert {each.name for each in found.ranking} == {each.name for each in candidates}
     assert set(found.front) <= {each.name for each in candidates}
     if found.taken:
         assert not found.taken.is_worse
@@ -120,7 +120,7 @@ def test_of_equal_systems_the_highest_is_seldom_called_better() -> None:
         rights = chance.random((4, 40)) < 0.5
         texts = ("".join("+" if each else "-" for each in row) for row in rights)
         found = recommend([candidate(f"{number}", text, 1.0) for number, text in enumerate(texts)])
-        wrong += any(each.is_worse for each in found.standings)
+        wrong += any(each.is_worse for each in found.ranking)
     assert wrong <= 3
 
 
@@ -157,13 +157,13 @@ def test_what_a_budget_left_over_counts_nowhere() -> None:
         " Compared are the first 20 questions that were asked in every run, as not all were asked to their end: the "
         "intervals hold wherever a run ends. Never asked: 130 of hotpotqa/tiny/ircot."
     )
-    behind = choice.recommendation.standings[1].behind
+    behind = choice.recommendation.ranking[1].behind
     assert behind is not None
     assert (behind.mean, behind.verdict) == (0.0, "undecided")
     assert (behind.test, behind.corrected) == (None, None)
     assert behind.interval is not None
     assert behind.interval.method == "empirical-bernstein"
-    assert {each.name: each.cost for each in choice.recommendation.standings}["hotpotqa/tiny/ircot"] == 2000
+    assert {each.name: each.cost for each in choice.recommendation.ranking}["hotpotqa/tiny/ircot"] == 2000
     scores = next(table for table in report([whole, cut]).tables if table.name == "scores")
     assert [(row.values["questions"], row.values["unasked"]) for row in scores.rows] == [(150, None), (150, 130)]
 
@@ -176,7 +176,7 @@ def test_costs_are_those_of_the_questions_that_are_compared_and_one_in_all_table
     longer = replace(longer, costs=costs)
     shorter = finished(run("ircot", "+-" * 4, corpus="c"), tokens=8 * 200)
     (choice,) = choices([longer, shorter])
-    cost = {each.name: each.cost for each in choice.recommendation.standings}
+    cost = {each.name: each.cost for each in choice.recommendation.ranking}
     assert cost == {"hotpotqa/tiny/direct": 100, "hotpotqa/tiny/ircot": 200}
     assert choice.recommendation.front == ("hotpotqa/tiny/direct",)
     found = {table.name: table for table in report([shorter, shorter]).tables}

@@ -15,7 +15,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import System
-from cotrail.systems.dsp import DSPSettings, completions, dsp, fused, most, probabilities
+from cotrail.systems.dsp import DSPSettings, completions, dsp, fused, probabilities, step_bounds
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.parts.searching import SearchSettings
 from tests.cases import each_case
@@ -153,6 +153,6 @@ def test_any_texts_end_within_the_limits(lines: list[str]) -> None:
     world = MadeUp(ToldModel(lines * 8), FOUND)
     asked, answer = driven(lambda: dsp(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
     for kind, name in ((Reason, "reason"), (Retrieve, "retrieve")):
-        bound = sum(each.times for each in most(QUESTION, settings) if each.kind == name)
+        bound = sum(each.times for each in step_bounds(QUESTION, settings) if each.kind == name)
         assert sum(isinstance(each, kind) for each in asked) <= bound
     assert not answer.text or any(answer.text in line for line in lines)

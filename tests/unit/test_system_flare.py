@@ -14,7 +14,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
-from cotrail.systems.flare import OWN, FlareSettings, flare, most, released, unsure_query
+from cotrail.systems.flare import OWN, FlareSettings, flare, released, step_bounds, unsure_query
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
@@ -143,6 +143,6 @@ def test_any_texts_end_within_the_limits(lines: list[tuple[str, float]], tokens:
     settings = FlareSettings(max_tokens=tokens)
     world = MadeUp(ToldModel([*lines * 2 * tokens, ""]), FOUND)
     asked, answer = driven(lambda: flare(QUESTION, {}, settings), None, world)  # type: ignore[arg-type]
-    bounds = {each.kind: each.times for each in most(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
     assert sum(isinstance(each, Reason) for each in asked) <= bounds["reason"]
     assert answer.text == "" or answer.text in answer.sentences[-1]

@@ -16,7 +16,7 @@ from cotrail.core.history import Failed
 from cotrail.core.questions import JudgedAnswer, Paragraph, Question
 from cotrail.systems.judge.judgement import ClaimVerdict, Judgement, judged_text_in, verdict_schema
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
-from cotrail.systems.judge.system import JudgeSettings, judge, most
+from cotrail.systems.judge.system import JudgeSettings, judge, step_bounds
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran
@@ -269,7 +269,7 @@ def test_no_judge_takes_more_than_its_bounds(rubric: str) -> None:
         "browsecomp-plus": [said("correct", confidence=1, extracted="")],
     }.get(rubric, [said("correct", confidence=1)])
     done = judged(rubric, lines, question, max_claims=3)
-    bounds = most(question, settings)
+    bounds = step_bounds(question, settings)
     assert {bound.kind for bound in bounds} == {"judge"}
     assert len(done.actions) == sum(bound.times for bound in bounds)
     longest = max(bound.words for bound in bounds) + len(question.text.split())

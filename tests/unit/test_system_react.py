@@ -27,10 +27,10 @@ from cotrail.systems.react.react import (
     PageSettings,
     ReActSettings,
     looked_up,
-    most,
     parsed,
     react,
     sentences_of,
+    step_bounds,
 )
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, found_paragraphs, live
@@ -239,7 +239,7 @@ def test_any_texts_end_within_the_limits(lines: list[str], steps: int) -> None:
     settings = ReActSettings(steps=steps)
     world = Pages(ToldModel(lines * 6), FOUND)
     asked, answer = driven(lambda: react(QUESTION, SHOTS, settings), None, world)
-    bounds = {each.kind: each.times for each in most(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
     for kind, name in ((Reason, "reason"), (Open, "open"), (Retrieve, "retrieve")):
         assert sum(isinstance(each, kind) for each in asked) <= bounds[name]
     assert not answer.text or any(answer.text in line for line in lines)
@@ -329,5 +329,5 @@ def test_a_budget_before_the_chains_leaves_no_answer(after: int) -> None:
 def test_any_texts_end_the_back_offs_within_the_limits(system: Any, lines: list[str]) -> None:
     world = Pages(ToldModel(lines * 6), FOUND)
     asked, _ = driven(lambda: system(QUESTION, SHOTS, BOTH), None, world)
-    bounds = [each.times for each in back_off.most(QUESTION, BOTH) if each.kind == "reason"]
+    bounds = [each.times for each in back_off.step_bounds(QUESTION, BOTH) if each.kind == "reason"]
     assert sum(isinstance(each, Reason) for each in asked) <= sum(bounds)

@@ -11,7 +11,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.self_ask import FINAL, INTERMEDIATE, OWN, SelfAskSettings, most, needs, self_ask
+from cotrail.systems.self_ask import FINAL, INTERMEDIATE, OWN, SelfAskSettings, run_needs, self_ask, step_bounds
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -73,7 +73,7 @@ def test_without_retrieval_the_model_writes_one_text() -> None:
     done = told(f"{whole}\n\nQuestion: Who?", retrieve=False)
     assert done.prompts == [FIRST]
     assert (done.answer.text, done.answer.paragraphs) == ("the Black Sea", ())
-    assert not needs(SelfAskSettings(retrieve=False)).corpus
+    assert not run_needs(SelfAskSettings(retrieve=False)).corpus
 
 
 @each_case("said", ["", "  \n", " No.", "Follow up:", '{"final": "Am'])
@@ -121,7 +121,7 @@ def test_any_texts_end_within_the_limits(lines: list[str], answers: Any, follow_
     settings = SelfAskSettings(answers=answers, follow_ups=follow_ups)
     world = MadeUp(ToldModel(lines * 20), FOUND)
     asked, answer = driven(lambda: self_ask(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
-    bounds = {each.kind: each.times for each in most(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
     assert sum(type(each) is Reason for each in asked) <= bounds["reason"]
     assert sum(isinstance(each, Retrieve) for each in asked) <= bounds["retrieve"]
     assert all(each.max_tokens <= 256 for each in asked if isinstance(each, Prompted))

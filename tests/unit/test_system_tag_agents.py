@@ -331,7 +331,7 @@ def test_an_explorer_for_whom_pages_are_read_asks_no_more_than_is_estimated(line
     settings = spec.settings(calls=3, explored=3, **READ_FOR)
     trace, end = live(spec.open(QUESTION, {}, settings), MadeUp(ToldModel(lines), FOUND))
     assert isinstance(end, Finished)
-    most = spec.most(QUESTION, settings) or ()
+    most = spec.step_bounds(QUESTION, settings) or ()
     assert sum(isinstance(action, Reason) for action, _ in trace) <= sum(
         each.times for each in most if each.kind == "reason"
     )

@@ -11,7 +11,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.toolformer import OWN, ToolformerSettings, most, toolformer
+from cotrail.systems.toolformer import OWN, ToolformerSettings, step_bounds, toolformer
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -112,7 +112,7 @@ def test_any_texts_end_within_the_limits(lines: list[str], searches: int) -> Non
     settings = ToolformerSettings(searches=searches)
     world = MadeUp(ToldModel(lines * 5), FOUND)
     asked, answer = driven(lambda: toolformer(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
-    bounds = {each.kind: each.times for each in most(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
     assert sum(isinstance(each, Reason) for each in asked) <= bounds["reason"]
     assert sum(isinstance(each, Retrieve) for each in asked) <= bounds["retrieve"]
     assert not answer.text or any(answer.text in line for line in lines)

@@ -16,9 +16,9 @@ from cotrail.systems.parts.majority import Votes
 from cotrail.systems.verify_and_edit import (
     OWN,
     VerifyAndEditSettings,
-    most,
     rationale_of,
     released,
+    step_bounds,
     verify_and_edit,
 )
 from tests.cases import each_case
@@ -166,7 +166,7 @@ def test_any_texts_end_within_the_limits(lines: list[str]) -> None:
     world = MadeUp(ToldModel(lines * 200), FOUND)
     asked, answer = driven(lambda: verify_and_edit(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
     for kind, name in ((Reason, "reason"), (Retrieve, "retrieve"), (Embed, "embed")):
-        bound = sum(each.times for each in most(QUESTION, settings) if each.kind == name)
+        bound = sum(each.times for each in step_bounds(QUESTION, settings) if each.kind == name)
         assert sum(isinstance(each, kind) for each in asked) <= bound
     written = " ".join(" ".join(lines).split())
     assert " ".join(answer.text.split()) in written

@@ -114,8 +114,8 @@ def test_an_unknown_system_is_answered_with_the_nearest_one() -> None:
 
 
 def test_there_is_no_bound_where_the_inner_system_has_none() -> None:
-    assert SPEC.most(QUESTION, VoteSettings(of="rethinking")) is None
-    bounds = SPEC.most(QUESTION, VoteSettings(of="direct-retrieval", samples=4))
+    assert SPEC.step_bounds(QUESTION, VoteSettings(of="rethinking")) is None
+    bounds = SPEC.step_bounds(QUESTION, VoteSettings(of="direct-retrieval", samples=4))
     assert bounds is not None
     assert [(each.kind, each.times, each.in_turn) for each in bounds] == [("retrieve", 4, 1), ("read", 4, 1)]
 

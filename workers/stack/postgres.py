@@ -112,6 +112,7 @@ def copy_programs(programs: Path) -> None:
             shutil.copytree(folder, copy / folder.name)
     for path in (copy, *copy.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
+    # At last: a folder of this name is complete, whatever interrupted an earlier copy.
     copy.rename(target)
 
 

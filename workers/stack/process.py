@@ -170,6 +170,7 @@ class Processes:
         child, record = self._children.get(name), self._read(name)
         if child is None or record is None or child.pid != record.pid:
             return None
+        # It is dead: this waits for nothing but the thread that reaps it.
         code = child.wait(KILL_SECONDS)
         if code < 0:
             return signal.Signals(-code).name
@@ -215,6 +216,7 @@ class Processes:
         try:
             yield start
         except BaseException:
+            # In reverse order: what needs others ends before them.
             for service in reversed(new):
                 self.stop(service)
             raise
@@ -266,6 +268,7 @@ class Processes:
         """
         # Before it loads any: what is changed meanwhile makes it count as another's.
         code = service.code() if code is None else code
+        # Children of one that was killed may still hold its port, its files or its data.
         _kill(leftovers(service))
         _remove((*service.transient, self._worked_path(service.name)))
         service.prepare()
@@ -283,6 +286,7 @@ class Processes:
             )
             write_json(self._record_path(service.name), record)
         except (psutil.Error, OSError) as error:
+            # Without its record nobody would find it again, neither to stop it nor to see that it runs.
             child.kill()
             raise UnavailableError(f"{service.name} can't be started: {error}") from error
         return process
@@ -426,6 +430,7 @@ def _spawn(service: Service, log: Any, sockets: tuple[int, ...]) -> "subprocess.
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            # Ctrl-C in the terminal of `cotrail up` is to end the command alone.
             start_new_session=True,
             umask=0o077,
             **credentials(service.user),

@@ -79,6 +79,7 @@ class Stack:
                 warn_of_left_out()
                 start(*self._flower(access))
                 access = read_access(self._access_path)  # with the port on which it listens
+            # Behind Flower: workers send events only where something shows them.
             start(*self._workers(events=access is not None), self._api(access))
         return access
 
@@ -103,6 +104,7 @@ class Stack:
             readers = [*self._flower(read_access(self._access_path)), *self._workers(events=False)]
             if self.address is not None:
                 readers.append(self._api(None))
+            # Before the servers: a worker that ends still records results and gives back its steps.
             workers_ran = self._processes.stop(*readers)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
@@ -186,6 +188,7 @@ class Stack:
                 process = self.find(name)
                 if process is None or process.pid != pid:
                     return False
+                # A supervisor's children are the services that it has started again.
                 self._processes.kill(self._service(name), children=name not in SUPERVISORS)
         except BlockingIOError:
             return False
@@ -302,6 +305,7 @@ class Stack:
         process = self.find(name)
         if process is not None:
             with suppress(psutil.NoSuchProcess):
+                # Where it ends while it is looked at, it counts as dead below.
                 return self._running(name, process, log, restarts)
         if self._is_external(name):
             return Status(name=name, state=State.EXTERNAL)

@@ -53,8 +53,10 @@ class Guard:
         if passed < self._pause:
             return {}
         self._checked += passed
+        # By process too: another one in its place begins with a count of its own.
         problems = {(name, frozen[0]): frozen[1] for name in names if (frozen := self._stack.frozen(name))}
         counted = min(passed, LONGEST_GAP)
+        # At first sight the count is 0, as nobody knows since when it has been failing.
         self._failing = {each: self._failing.get(each, -counted) + counted for each in problems}
         return {
             name: f"killed, as it didn't work for {self._failing[name, pid]:.0f} s: {problem}"
@@ -93,6 +95,7 @@ class Supervisor:
         Returns whether any was dead.
         """
         before = dict(self._restarts)
+        # First, so that what is killed here counts as dead in this look already.
         self._end_frozen()
         now = time.monotonic()
         running = {name: self._stack.find(name) is not None for name in self._stack.started()}
@@ -116,6 +119,7 @@ class Supervisor:
         restarts = self._restarts.get(name, Restarts())
         if runs:
             self._restarts[name] = restarts.found_running()
+        # Once for each death: from then on `due` is set, until it runs again.
         elif restarts.due is None:
             uptime, reason = self._stack.ending(name)
             self._note(name, died(restarts, now, uptime=uptime, reason=reason))

@@ -33,6 +33,7 @@ def listening(*wanted: int) -> socket.socket:
     """
     for port in (*wanted, 0):
         listener = socket.socket()
+        # Without it, a port couldn't be taken again for a minute after the last server's connections were closed.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, port))
@@ -174,6 +175,7 @@ def access_on(port: int, kept: Access | None = None) -> Access:
 def new_access(path: Path, port: int = PORT) -> Access:
     """Return the access, and keep it in the file, for its owner only, so that the next start has it."""
     access = access_on(port, read_access(path))
+    # A new file each time, which is its owner's alone from the start; an older one may have other permissions.
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(access))

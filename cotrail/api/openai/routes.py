@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
-from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, needs
+from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, scope_guard
 from cotrail.api.activities import note_made
 from cotrail.api.event_streams import each_of, frame, in_threads, sent, streams_of, while_allowed
 from cotrail.api.openai import requests
@@ -36,7 +36,7 @@ Events = AsyncIterator[AnyAskEvent | None]
 
 
 def _route(name: str, scope: Scope, *, own: bool = False) -> dict[str, Any]:
-    return {"guards": [needs(scope, own=own)], "opt": {"operation": name, "scope": scope}, "operation_id": name}
+    return {"guards": [scope_guard(scope, own=own)], "opt": {"operation": name, "scope": scope}, "operation_id": name}
 
 
 @get("/models", **_route("openai.models", Scope.READ), sync_to_thread=True)
@@ -126,7 +126,7 @@ def router() -> Router:
 async def _ask(
     request: AnyRequest, question: AskRequest, *, keep: bool = False
 ) -> tuple[Asked, AsyncIterator[AnyAskEvent | None]]:
-    """The run of a question, and what happens to it; keep: whether it goes on when nobody listens."""
+    """The run of a question, and what happens to it; keep: whether it continues when nobody listens."""
     streams_of(request).check()
     events = iter(asking.ask.function(question, keep=keep))
     asked = await in_threads(next, events)

@@ -47,7 +47,7 @@ class GenerationRequest(Struct, frozen=True):
         return Form(schema=self.schema, choices=self.choices)
 
     @property
-    def needs(self) -> frozenset[Capability]:
+    def needed_capabilities(self) -> frozenset[Capability]:
         """The capabilities that a model needs for it."""
         prompt, sampling = self.prompt, self.sampling
         needed: dict[Capability, bool] = {

@@ -49,7 +49,7 @@ class ReaderInput(Struct, frozen=True, kw_only=True):
     """A question and a paragraph as a reader sees them.
 
     tokens: the model's inputs. first: where the paragraph's text begins among them; characters: where each of its
-    tokens stands in it. null: the token by which a model trained on SQuAD 2.0 says that there is no answer.
+    tokens is in it. null: the token by which a model trained on SQuAD 2.0 says that there is no answer.
     """
 
     tokens: dict[str, list[int]]

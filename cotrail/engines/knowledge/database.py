@@ -220,6 +220,7 @@ def is_built(folder: Path) -> bool:
 
 def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
     if extends and is_built(folder):
+        # A copy, as the file itself is mapped by processes that read it and may never change.
         shutil.copyfile(folder / FILE_NAME, folder / DRAFT_NAME)
     connection = sqlite3.connect(folder / DRAFT_NAME)
     # A draft that fails is deleted, so that it needs no journal.

@@ -368,7 +368,7 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
 
 def served_table(path: Path, name: str) -> dict[str, Any] | None:
-    """The table of a served model as it stands in the file, or that of PROVIDER/MODEL; it may lack fields.
+    """The table of a served model as it is in the file, or that of PROVIDER/MODEL; it may lack fields.
 
     None where there is none, or it is of another engine. Raises InputError where the file isn't TOML.
     """

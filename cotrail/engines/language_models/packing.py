@@ -69,6 +69,7 @@ def _most_characters(text: str, limit: int, count_tokens: CountTokens, *, from_e
 
     if tokens(len(text)) <= limit:
         return len(text)
+    # By bisection: each count is a call of the tokenizer, for a served model perhaps a request.
     number = max(bisect_right(range(len(text) + 1), limit, key=tokens) - 1, 0)
     # A longer piece of a text has hardly ever fewer tokens, but the search may have met one that has.
     while tokens(number) > limit:
@@ -132,6 +133,7 @@ def pack(
     # The authors' code requires one token less than the context.
     reserved = max_tokens if prompt.drop == "last" else max_tokens + 1
     room = _Room(count_tokens, tokens or (lambda shown: count_tokens(shown.render())), context, reserved)
+    # Demonstrations go before paragraphs: some are kept only where all paragraphs fit without any.
     whole = room.fits(prompt.keep(0, len(prompt.yielding)))
     packed = _with_demonstrations(prompt, room) if whole else _with_pieces(prompt, room)
     # A few-shot run would silently become a zero-shot one.

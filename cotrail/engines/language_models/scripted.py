@@ -214,6 +214,7 @@ class ScriptedModel:
         if question_text := titles[1] if titles else prompt.question:
             return self._without_instruction(question_text)
         own_words = "\n".join(piece.text for piece in prompt.pieces if isinstance(piece, Text))
+        # The longest, since a short question may be a part of another one.
         candidates = [question for question in self._script.questions if question in own_words]
         return max(candidates, key=lambda question: (len(question), question), default="")
 

@@ -69,6 +69,7 @@ class ThinkingText:
     @property
     def is_overdue(self) -> bool:
         """Return whether an open thought has reached its most tokens, so that `close` is to be called."""
+        # In the middle of a mark nothing is closed: it may be the very mark that ends the thought.
         if self._splitter is None or self._splitter.is_undecided:
             return False
         return self._splitter.thinks and self.thought_tokens >= self._most
@@ -148,6 +149,7 @@ class WorkerThoughts(Struct, frozen=True, kw_only=True):
         """
         if not self.marks:
             return ThinkingText()
+        # Closing marks, written in the model's place, take tokens of the context too.
         room -= CLOSING_TOKENS
         inside = begins_inside(rendered, self.marks) or (bool(rendered) and self.thinking.thinks == "inside")
         # The mark that the prompt ends in is the one that closes the thought.

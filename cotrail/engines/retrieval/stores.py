@@ -107,6 +107,7 @@ def _replace(directory: Path, build: Callable[[Path], FolderManifest]) -> Folder
         with suppress(OSError):  # it isn't empty where there is a former index
             directory.rmdir()
         raise
+    # Only now: until the manifest is replaced, processes that open the corpus are led to the former index.
     for other in directory.glob("index-*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)

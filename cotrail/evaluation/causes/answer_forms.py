@@ -252,7 +252,7 @@ def _says(answer: str, span: str, scene: Scene, also: frozenset[str]) -> bool:
 
 
 def _names(span: str) -> Iterator[str]:
-    """A published answer as it is, without what stands in brackets behind it, and as it is also called."""
+    """A published answer as it is, without what is in brackets behind it, and as it is also called."""
     yield span
     yield span.partition(" (")[0]
     for same in _SAME:

@@ -84,7 +84,7 @@ class _Telling(Struct, frozen=True, kw_only=True):
 
 
 def title_of(paragraph: Paragraph) -> str:
-    """The title in plain words, without what stands in brackets at its end to tell it from others."""
+    """The title in plain words, without what is in brackets at its end to tell it from others."""
     return plain(paragraph.title.partition(" (")[0])
 
 

@@ -1,4 +1,4 @@
-"""Whether a text means what stands in it: names have their ends, clauses their negations, and lists are guesses."""
+"""Whether a text means what it contains: names have their ends, clauses their negations, and lists are guesses."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -52,7 +52,7 @@ _STEM = 5
 def means(text: str, span: str, scene: Scene, also: frozenset[str] = frozenset()) -> bool:
     """Return whether a text has a span's words and means them, at one place at least.
 
-    It doesn't where they are a part of another name, as that stands in the text or in the paragraphs; where their
+    It doesn't where they are a part of another name, as that is found in the text or in the paragraphs; where their
     clause is negated; where they say what else it has to do with ("near Marl", "the sister of Ada Lund"); and where
     they are one of several guesses. If the question names the span, only the beginning of the text counts.
 

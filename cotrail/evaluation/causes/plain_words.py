@@ -103,7 +103,7 @@ _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 
 
 class Word(NamedTuple):
-    """A word in its plain form, and where it stands in the text that was read."""
+    """A word in its plain form, and where it is in the text that was read."""
 
     plain: str
     start: int

@@ -64,8 +64,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return fmean(self.costs) if self.costs else None
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """Where a candidate stands.
+class RankedCandidate(Struct, frozen=True, kw_only=True):
+    """A candidate at its place in a ranking.
 
     cost: of a question on average; cost_interval: its 95 % interval, of Student's t as costs have no bound.
     behind: how much less it scores than the candidate with the highest mean; None of that one itself.
@@ -94,19 +94,19 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     first; empty where a cost isn't known.
     """
 
-    standings: tuple[Standing, ...]
+    ranking: tuple[RankedCandidate, ...]
     chosen: str | None
     front: tuple[str, ...]
 
     @property
-    def highest(self) -> Standing:
+    def highest(self) -> RankedCandidate:
         """The candidate with the highest mean."""
-        return self.standings[0]
+        return self.ranking[0]
 
     @property
-    def taken(self) -> Standing | None:
+    def taken(self) -> RankedCandidate | None:
         """The candidate to take; None where nothing is decided."""
-        return next((each for each in self.standings if each.name == self.chosen), None)
+        return next((each for each in self.ranking if each.name == self.chosen), None)
 
 
 def recommend(
@@ -123,21 +123,21 @@ def recommend(
     places = list(combinations(range(len(ranked)), 2))
     family = [_less(ranked[a], ranked[b]) for a, b in places]
     pairs = dict(zip(places, differences_of(family, span, is_fixed=is_fixed), strict=True))
-    standings = tuple(_standing(ranked, place, pairs, span) for place in range(len(ranked)))
-    good = [each for each in standings if each.is_as_good and ranked[0].mean > lowest]
-    known = all(each.cost is not None for each in standings)
-    chosen = min(good, key=_costs if all(each.cost is not None for each in good) else standings.index, default=None)
-    front = pareto_front({each.name: (_costs(each), each.mean) for each in standings}) if known else ()
-    return Recommendation(standings=standings, chosen=chosen.name if chosen else None, front=front)
+    ranking = tuple(_placed(ranked, place, pairs, span) for place in range(len(ranked)))
+    good = [each for each in ranking if each.is_as_good and ranked[0].mean > lowest]
+    known = all(each.cost is not None for each in ranking)
+    chosen = min(good, key=_costs if all(each.cost is not None for each in good) else ranking.index, default=None)
+    front = pareto_front({each.name: (_costs(each), each.mean) for each in ranking}) if known else ()
+    return Recommendation(ranking=ranking, chosen=chosen.name if chosen else None, front=front)
 
 
-def _standing(
+def _placed(
     ranked: Sequence[Candidate], place: int, pairs: Mapping[tuple[int, int], Difference], span: float
-) -> Standing:
-    """Where the candidate at a place stands; pairs: how much more the first of two scores, by their places."""
+) -> RankedCandidate:
+    """The candidate at a place; pairs: how much more the first of two scores, by their places."""
     ends = [_most(difference, place, pair, span) for pair, difference in pairs.items() if place in pair]
     most, own = max(ends, default=0.0), ranked[place]
-    return Standing(
+    return RankedCandidate(
         name=own.name,
         mean=own.mean,
         cost=own.cost,
@@ -159,7 +159,7 @@ def _less(one: Candidate, other: Candidate) -> list[float]:
     return [score - other.scores[key] for key, score in one.scores.items()]
 
 
-def _costs(candidate: Candidate | Standing) -> float:
+def _costs(candidate: Candidate | RankedCandidate) -> float:
     return 0.0 if candidate.cost is None else candidate.cost
 
 

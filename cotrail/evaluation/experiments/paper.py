@@ -272,7 +272,7 @@ class Paper(Struct, Generic[E, C, R], frozen=True, kw_only=True):
     select: the cells of a stage that are run, given what the run of each needs; all if there is no such function.
         Raises InputError for what no run has a use for.
     repeat: which of several runs that differ only in their seeds a run is.
-    inputs: questions and demonstrations. pinned: what a plan pins besides files, corpora and language models.
+    inputs: questions and demonstrations. pinned: what a plan pins in addition to files, corpora and language models.
     """
 
     file: type[E]

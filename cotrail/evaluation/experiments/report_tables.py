@@ -278,7 +278,7 @@ class ReportedRun(Struct, frozen=True, kw_only=True):
 
 
 class ExperimentReport(Struct, frozen=True, kw_only=True):
-    """The results of an experiment beside the published ones.
+    """The results of an experiment next to the published ones.
 
     subject: the protocol, models, datasets, and when it began; empty for runs that are only compared.
     summary: how far it is, what the numbers are, and the source of the published ones.

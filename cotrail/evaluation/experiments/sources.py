@@ -56,7 +56,7 @@ class Method(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PublishedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A row as printed.
 
-    methods: the systems whose runs stand beside it; without: what they are compared with, where retrieval is left out.
+    methods: the systems whose runs are next to it; without: what they are compared with, where retrieval is left out.
     where: its place, if it isn't the table's. backbone: the language model. corpus: with the search engine.
     k: paragraphs a search. questions: how many, and which. points: what stands for 1.
     scores: by dataset, from 0 to 1.
@@ -74,7 +74,7 @@ class PublishedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scores: Mapping[str, float]
 
     def is_of(self, system: str, settings: Mapping[str, Any]) -> bool:
-        """Return whether a run of that system with these settings belongs beside it."""
+        """Return whether a run of that system with these settings is compared with it."""
         return any(method.is_of(system, settings) for method in self.methods)
 
 
@@ -201,7 +201,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         """The table with own rows before the paper's of the same `label`, in the paper's order; None without own rows.
 
         Labels that the paper lacks come first; rows of the paper that have none of the values are left out.
-        notes: besides those that it always has. across: see `ACROSS`. order: of all rows, if it isn't that by labels.
+        notes: more than it always has. across: see `ACROSS`. order: of all rows, if it isn't that by labels.
         """
         columns = [each for column in self.columns for each in (across if column.name == ACROSS else (column,))]
         values = {column.name for column in across or columns} - {"label", "model"}

@@ -296,7 +296,7 @@ def _stands_in(span: str, paragraphs: Sequence[Paragraph]) -> bool:
 
 
 def _has(plain: str, words: str, needed: Sequence[bytes], text: str) -> bool:
-    # Normalizing takes long, and where either is found, each word stands in the text without case and punctuation.
+    # Normalizing takes long, and where either is found, the text has each word without case and punctuation.
     bare = text.lower().encode(errors="surrogatepass").translate(None, _PUNCTUATION)
     return all(word in bare for word in needed) and (plain in _plain(text) or words in normalized(text))
 

@@ -67,7 +67,7 @@ class Route(Generic[P, R]):
 
     @property
     def takes_body(self) -> bool:
-        """Whether what isn't in the path stands in a body, rather than in the query."""
+        """Whether what isn't in the path is in a body, rather than in the query."""
         return self.method in ("POST", "PUT", "PATCH")
 
     @cached_property

@@ -160,7 +160,7 @@ def summarize_annotations(run: str, *, annotator: str, questions: Sequence[str])
 def fill_in(run: str, *, annotator: str, rows: Mapping[str, SentenceRow]) -> AnnotationSummary:
     """Store the marks of a file's rows that are filled in, all or none.
 
-    rows: by where each stands in its file, for what is said of those that can't be used.
+    rows: by the place of each in its file, for what is said of those that can't be used.
     """
     with open_store() as engine:
         with engine.connect() as connection:

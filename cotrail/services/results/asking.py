@@ -64,7 +64,7 @@ def ask_choices() -> AskChoices:
 
 
 Keep = Annotated[bool, LOCAL_ONLY]
-"""Whether the run goes on when nobody listens any more."""
+"""Whether the run continues when nobody listens any more."""
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]
 

@@ -89,7 +89,7 @@ def summary_findings(connection: Connection, run_id: str) -> Iterator[Finding]:
     row = read_summarized(connection, [run_id]).get(run_id)
     is_complete = row is not None and row["complete"] and is_current(row, record.digest)
     yield from _of_questions(connection, record, is_complete=is_complete)
-    # Of a run that goes on they lag behind its questions.
+    # Of a run that is under way they lag behind its questions.
     if row is not None and is_complete:
         yield from _of_run(connection, record, row)
 

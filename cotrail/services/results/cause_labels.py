@@ -232,7 +232,7 @@ def forget(run: str, *, question: str, annotator: str) -> None:
 def fill_in(run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: Follow = unseen) -> LabellingSummary:
     """Store the labels of a file's rows that are filled in, all or none.
 
-    rows: by where each stands in its file, for what is said of those that can't be used.
+    rows: by the place of each in its file, for what is said of those that can't be used.
     """
     with open_store() as engine:
         with reading() as connection:

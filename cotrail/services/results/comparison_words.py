@@ -147,7 +147,7 @@ def _of_an_open_number(comparison: Comparison, at_most: str, levels: str) -> Ite
 
 
 def _how_far(run: ComparedRun) -> str:
-    """What ended a run before all its questions were asked, or that it goes on."""
+    """What ended a run before all its questions were asked, or that it is under way."""
     standing = run.standing
     of_all = f"of {count(standing.questions, 'question')}"
     unasked = f"{standing.unasked:,} {of_all} {'was' if standing.unasked == 1 else 'were'} never asked"

@@ -1,4 +1,4 @@
-"""Reports of experiments, and of runs of Rethinking with Retrieval beside what the paper reports."""
+"""Reports of experiments, and of runs of Rethinking with Retrieval next to what the paper reports."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def _subject(record: ExperimentRecord) -> str:
 
 
 class ReportedExperiment(Struct, frozen=True, kw_only=True):
-    """An experiment's results beside the published figures; see `ExperimentReport`.
+    """An experiment's results next to the published figures; see `ExperimentReport`.
 
     tables: their values; sheets: the same as texts to lay out.
     """
@@ -74,7 +74,7 @@ class ReportedExperiment(Struct, frozen=True, kw_only=True):
 
 @operation("experiments.report", "GET", "/experiments/{experiment}/report", Scope.READ)
 def report_experiment(experiment: str) -> ReportedExperiment:
-    """Report an experiment's results so far, beside the published figures."""
+    """Report an experiment's results so far, next to the published figures."""
     with reading() as connection:
         name = resolve_experiment(connection, experiment)
         found = read_report(connection, name)
@@ -90,7 +90,7 @@ def report_experiment(experiment: str) -> ReportedExperiment:
     )
 
 
-# Runs of Rethinking with Retrieval and its baselines beside what the paper reports.
+# Runs of Rethinking with Retrieval and its baselines next to what the paper reports.
 
 
 def compare(connection: Connection, ids: Iterable[str]) -> ExperimentReport:
@@ -146,7 +146,7 @@ def _rethinking(connection: Connection, runs: Sequence[str]) -> ExperimentReport
 
 
 class SampleAnswer(Struct, frozen=True, kw_only=True):
-    """A question's answer, or its status where it has none, beside the gold one."""
+    """A question's answer, or its status where it has none, next to the gold one."""
 
     answer: str
     gold: str

@@ -30,7 +30,7 @@ from cotrail.services.results.compared_questions import (
 )
 from cotrail.services.results.comparing import check_names, compared_metrics, summarized_columns
 from cotrail.services.results.comparison import Outcome, by_outcome, counts_of, paired_scores
-from cotrail.services.results.question_records import Verdict as Standing
+from cotrail.services.results.question_records import Verdict as QuestionVerdict
 from cotrail.services.results.question_records import details_of, verdict_of
 from cotrail.services.results.reasoning import turns
 from cotrail.services.results.reports.pages import ReportedStep, anchor_of, reported_step
@@ -223,7 +223,7 @@ class SideAnswer(Struct, frozen=True, kw_only=True):
     model: str
     status: str
     answer: str | None
-    verdict: Standing
+    verdict: QuestionVerdict
     reason: Failure | None
     ended_by: str
     judged: tuple[Verdict, ...]

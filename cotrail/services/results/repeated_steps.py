@@ -128,7 +128,7 @@ def _differs(recorded: Side, again: Side) -> bool:
 
 
 def said(kind: str, result: Mapping[str, Any]) -> object:
-    """What of a stored result a system goes on with: a model's text and calls; all of it of other kinds of steps."""
+    """What of a stored result a system continues with: a model's text and calls; all of it of other kinds of steps."""
     if not has_prompt(kind):
         return result
     calls = [(call.get("name"), call.get("arguments")) for call in result.get("calls", ())]

@@ -222,9 +222,9 @@ COMPUTING_SECONDS = 0.3
 class RunStanding(Struct, frozen=True, kw_only=True):
     """How a run stands.
 
-    scores: its main metrics, the first one first; of a run that goes on, over its first questions.
+    scores: its main metrics, the first one first; of a run that is under way, over its first questions.
     rate: questions that ended in a second, over the last ten minutes; seconds_left: what the open ones take at that
-        rate. Both are None where nothing goes on, or nothing has ended yet.
+        rate. Both are None where nothing is under way, or nothing has ended yet.
     counts: of its summarized questions, and what they took.
     asked_by: who submitted it through the service; empty where nobody did.
     """

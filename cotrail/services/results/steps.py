@@ -77,7 +77,7 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
 
 
 def _edit(step: StepFacts) -> Iterator[Note]:
-    """What stands in the place of a part of what the system asked for; a text shows as what came out of the step."""
+    """What replaces a part of what the system asked for; a text shows as what came out of the step."""
     if step.edit and step.edit.query is not None:
         yield Note(text=f"searched for “{step.edit.query}” instead, as {step.edit.by} wrote")
     elif step.edit and step.edit.prompt is not None:

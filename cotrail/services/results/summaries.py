@@ -151,9 +151,10 @@ def list_summaries(
 ) -> QuestionSummaries:
     """List a run's questions by how they came out, with the numbers of each sort.
 
-    outcome, cause, status: those of any of these; trait: those with all of these; text: stands in the question, its id
-    or its answer. order: that of their places, or by F1, steps, time or cost, the largest first with a minus: then the
-    list has those alone that have ended. after: the question behind which the page begins, by its id or number.
+    outcome, cause, status: those of any of these; trait: those with all of these; text: that the question, its id or
+    its answer contains. order: that of their places, or by F1, steps, time or cost, the largest first with a minus:
+    then the list has those alone that have ended. after: the question behind which the page begins, by its id or
+    number.
     """
     chosen = Chosen(outcomes=outcome, causes=cause, traits=trait, statuses=status, text=text)
     with open_store() as engine:

@@ -41,7 +41,7 @@ class MeanScore(Struct, frozen=True, kw_only=True):
     """A mean with its 95 % interval, None where there is none.
 
     title, meaning: of the metric; counted: whether it is a number without a bound, rather than a share.
-    partial: whether it is of the first questions of a run that goes on.
+    partial: whether it is of the first questions of a run that is under way.
     """
 
     metric: str
@@ -70,7 +70,7 @@ def mean_score(name: str, mean: float, interval: ConfidenceInterval | None, *, p
 
 
 def partial_means(scores: tuple[PartialScore, ...]) -> tuple[MeanScore, ...]:
-    """The scores so far of a run that goes on."""
+    """The scores so far of a run that is under way."""
     return tuple(mean_score(each.metric, each.mean, each.interval, partial=True) for each in scores)
 
 

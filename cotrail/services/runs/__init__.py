@@ -5,7 +5,7 @@ is certain to be blocked, `planning` seals its plan, `labels` names it, `estimat
 for one question alone. Other ways to a run are `forking`, `repeating`, `judging` and, for experiments (`experiments`),
 `conducting`.
 
-A run goes on under `control`, is followed by `watching`, with its `progress` and `speed`, and event by event by
+A run is steered by `control`, is followed by `watching`, with its `progress` and `speed`, and event by event by
 `following` (`live_hub`, `live_events`); `workers` carry it out. What it came to is read by `scores` and, for papers,
 `recorded`. Work that isn't a run's are `jobs`, each carried out by a process (`job_process`).
 """

@@ -156,7 +156,7 @@ def _git(root: Path, *arguments: str) -> str | None:
 class RunEngine(Struct, frozen=True, kw_only=True):
     """The engine that a run has for a role: its name and identity.
 
-    note: why it stands in for the paper's; empty where it doesn't.
+    note: why it replaces the paper's; empty where it doesn't.
     served: whether it doesn't compute in the worker, if it is a language model; model: that one.
     """
 

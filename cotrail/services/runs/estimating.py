@@ -25,7 +25,7 @@ from cotrail.services.runs.composing import prices_of
 from cotrail.services.runs.planning import PreparedRun
 from cotrail.services.runs.requests import RunRequest
 from cotrail.services.store import reading
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.registry import find_system
 
 WORD_TOKENS = Decimal("1.5")
@@ -114,10 +114,10 @@ def _most(run: Submission, questions: Iterable[Question], priced: _Priced) -> Es
     """The work by the limits of the run's system; None where it has none."""
     spec = find_system(run.system, run.system_version)
     read: Any = msgspec.convert(run.settings, spec.settings)
-    counted: Counter[Most] = Counter()
+    counted: Counter[StepBound] = Counter()
     longest = 0
     for question in questions:
-        bounds = spec.most(question, read)
+        bounds = spec.step_bounds(question, read)
         if bounds is None:
             return None
         longest = max(longest, len(question.text.split()))
@@ -126,7 +126,7 @@ def _most(run: Submission, questions: Iterable[Question], priced: _Priced) -> Es
     return priced.work(counted.total(), (call for call in calls if call))
 
 
-def _call(each: Most, times: int, question: int, run: Submission, priced: _Priced) -> tuple[int, Usage] | None:
+def _call(each: StepBound, times: int, question: int, run: Submission, priced: _Priced) -> tuple[int, Usage] | None:
     """The usage of so many steps with the length of each prompt; None for a kind without a prompt."""
     if not has_prompt(each.kind):
         return None

@@ -60,10 +60,10 @@ def _versioned(settings: dict[str, Any]) -> dict[str, Any]:
     return versioned
 
 
-# Experiments that are sent elsewhere: what their file says, with the files that it names beside it.
+# Experiments that are sent elsewhere: what their file says, with the files that it names in the same folder.
 
 MANY = "{M}"
-"""Stands in the names of IRCoT's demonstration files for a number."""
+"""What IRCoT's demonstration files have in their names in place of a number."""
 
 OUTSIDE = "outside"
 """The folder in which files stand that the experiment's file names above its own folder."""
@@ -92,7 +92,7 @@ def check_stays_inside(described: Mapping[str, Any]) -> None:
     for text in _texts(described):
         path = PurePosixPath(text)
         if path.is_absolute() or ".." in path.parts or text.startswith("~"):
-            raise InputError(f"{cut(text, 200)!r} leads out of the experiment's folder: name files beside each other")
+            raise InputError(f"{cut(text, 200)!r} leads out of the experiment's folder: name files next to each other")
 
 
 def _inside(folder: Path, text: str) -> str | None:

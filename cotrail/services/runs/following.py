@@ -98,7 +98,7 @@ class Following:
         self._position = read_position(event)
 
     def close(self) -> None:
-        """End it where it is, from whichever thread; what comes is left to the next reader, who goes on behind it."""
+        """End it where it is, from whichever thread; what comes is left to the next reader, who continues behind it."""
         self._closed = True
         self._ring()
 

@@ -62,7 +62,7 @@ class ForkRequest(ForkFiles, Struct, frozen=True, kw_only=True):
     questions: the ids of those to fork; all of them where none is named.
     name, tags: labels of the fork; it takes over none of the origin's.
     plan: the file of what is stated of the fork's evaluation beforehand; it takes over nothing of the origin's plan.
-    edit: what stands in the place of a part of the step at `at`, of the one question that is named.
+    edit: what replaces a part of the step at `at`, of the one question that is named.
     """
 
     run: str

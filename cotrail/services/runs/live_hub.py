@@ -16,11 +16,11 @@ from cotrail.errors import CotrailError
 from cotrail.models.queries.events import (
     Position,
     Recorded,
-    Standing,
+    RunProgress,
     Subject,
     is_settled,
     read_events,
-    read_standings,
+    read_run_progress,
     read_statuses,
 )
 from cotrail.models.schema.states import QuestionStatus, RunState
@@ -105,11 +105,11 @@ class Followed:
 
     @property
     def is_due(self) -> bool:
-        """Whether its standing may have changed."""
+        """Whether how far it is may have changed."""
         return self._moved or monotonic() - self._looked > STILL_SECONDS
 
     def looked_at(self, *, done: bool = True) -> None:
-        """Note that its standing was read; done: whether all was sent that follows from it."""
+        """Note that it was read how far it is; done: whether all was sent that follows from it."""
         self._moved, self._looked = not done, monotonic()
 
     def pass_on(self, token: Token) -> None:
@@ -118,7 +118,7 @@ class Followed:
             subscriber.offer((), (token,))
 
     def tell(self, further: Sequence[LiveEvent]) -> None:
-        """Hand out what was read, and what follows from its standing."""
+        """Hand out what was read, and what follows from how far it is."""
         for subscriber in tuple(self.subscribers):
             subscriber.offer(self.page, further)
             if subscriber.overtaken:
@@ -141,8 +141,8 @@ SHARE = 10
 News = Mapping[Subject, tuple[LiveEvent, ...]]
 
 
-class Standings:
-    """Reads them as often as their cost allows."""
+class ProgressReader:
+    """Reads how far runs are, as often as the cost of that allows."""
 
     def __init__(self) -> None:
         self._due = self._rested = 0.0
@@ -169,21 +169,21 @@ class Standings:
 
 
 def _of_runs(connection: Connection, runs: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
-    standings = read_standings(connection, {each.subject.run for each in runs})
-    return {each.subject: tuple(_of_run(connection, each, standings.get(each.subject.run))) for each in runs}
+    by_run = read_run_progress(connection, {each.subject.run for each in runs})
+    return {each.subject: tuple(_of_run(connection, each, by_run.get(each.subject.run))) for each in runs}
 
 
-def _of_run(connection: Connection, run: Followed, standing: Standing | None) -> Iterator[LiveEvent]:
-    if standing is None:
+def _of_run(connection: Connection, run: Followed, reached: RunProgress | None) -> Iterator[LiveEvent]:
+    if reached is None:
         yield Ended(state=RunState.PRUNED)
         return
-    progress = Progressed(run=run.subject.run, state=standing.state, questions=standing.questions, steps=standing.steps)
+    progress = Progressed(run=run.subject.run, state=reached.state, questions=reached.questions, steps=reached.steps)
     if progress != run.progress:
         yield progress
-    ends = standing.ended and _is_told(connection, run)
-    run.looked_at(done=ends or not standing.ended)
+    ends = reached.ended and _is_all_sent(connection, run)
+    run.looked_at(done=ends or not reached.ended)
     if ends:
-        yield Ended(state=standing.state)
+        yield Ended(state=reached.state)
 
 
 def _of_questions(connection: Connection, questions: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
@@ -199,13 +199,13 @@ def _of_question(connection: Connection, question: Followed, status: str | None)
         yield Ended(state=RunState.PRUNED)
         return
     ended = status != QuestionStatus.OPEN
-    ends = ended and _is_told(connection, question)
+    ends = ended and _is_all_sent(connection, question)
     question.looked_at(done=ends or not ended)
     if ends:
         yield Ended(state=status)
 
 
-def _is_told(connection: Connection, followed: Followed) -> bool:
+def _is_all_sent(connection: Connection, followed: Followed) -> bool:
     """Whether followers know all that the snapshot has, once they receive what was just read."""
     return not followed.has_more and is_settled(connection, followed.subject)
 
@@ -223,7 +223,7 @@ class Hub:
         self._changed = Condition()
         self._followed: dict[Subject, Followed] = {}
         self._thread: Thread | None = None
-        self._standings = Standings()
+        self._progress = ProgressReader()
         self._tokens = Tokens(self._tell_token)
 
     def attach(self, subject: Subject, subscriber: Subscriber) -> bool:
@@ -299,7 +299,7 @@ class Hub:
             pages = read_events(connection, {each.subject: each.position for each in followed}, PAGE)
             for each in followed:
                 each.read(pages.get(each.subject, ()))
-            news = self._standings.news(connection, followed)
+            news = self._progress.news(connection, followed)
         more = any(each.has_more for each in followed)
         with self._changed:
             for each in followed:

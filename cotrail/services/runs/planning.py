@@ -128,7 +128,7 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where something stands in for what the paper has, and why; and where repeats are in vain."""
+        """Where something replaces what the paper has, and why; and where repeats are in vain."""
         stand_ins = tuple(self.submission.provenance.get(STAND_INS, ()))
         return (*stand_ins, ALIKE) if self.alike else stand_ins
 

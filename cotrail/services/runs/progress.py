@@ -33,7 +33,7 @@ from cotrail.models.schema.states import RunState as RunState
 from cotrail.services.runs.labels import find_run
 from cotrail.systems.registry import find_system, recorded_system
 
-# Scores of a run while it goes on, of the questions that have ended so far.
+# Scores of a run that is under way: of the questions that have ended so far.
 
 
 class PartialScore(Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ def most_waves(system: str, version: int, settings: Mapping[str, Any]) -> int | 
     Raises UnknownNameError, UnknownVersionError.
     """
     spec = find_system(system, version)
-    bounds = spec.most(Question(id="", text=""), msgspec.convert(settings, spec.settings))
+    bounds = spec.step_bounds(Question(id="", text=""), msgspec.convert(settings, spec.settings))
     if bounds is None:
         return None
     prompted = (each for each in bounds if has_prompt(each.kind))

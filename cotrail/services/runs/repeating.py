@@ -1,4 +1,4 @@
-"""Repeating steps: a run that takes over what another recorded before each of some steps, and goes on from there.
+"""Repeating steps: a run that takes over what another recorded before each of some steps, and continues from there.
 
 Nothing else is adopted: the drawn step and all that follow are computed again, with the same models, seed and settings.
 """

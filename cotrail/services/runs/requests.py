@@ -214,7 +214,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def asked(self) -> Question | None:
-        """The only question, where it is given in words and stands in no file."""
+        """The only question, where it is given in words and is in no file."""
         return None
 
     @property

@@ -100,7 +100,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return {each.name: each.score for each in self.verdicts}
 
     def shows(self, place: str) -> bool:
-        """Return whether any of its prompts shows what stands in this place, such as `answers`."""
+        """Return whether any of its prompts shows what replaces this place, such as `answers`."""
         return f"{{{place}}}" in (*places(self.words), *places(self.claims))
 
 

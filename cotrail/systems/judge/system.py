@@ -31,7 +31,7 @@ from cotrail.systems.judge.judgement import (
 )
 from cotrail.systems.judge.rubric import PLACES, Rubric, built_in
 from cotrail.systems.parts.prompting import filled
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.spec import Needs, SystemSpec
 
 # What others wrote in a judge's prompt: plain text between tags that occur in nothing of it.
@@ -233,7 +233,7 @@ def _summed_up(rubric: Rubric, claims: Sequence[ClaimVerdict]) -> Judgement:
 
 
 def _asking(question: Question, settings: JudgeSettings, **values: Quoted) -> Judge:
-    """The step that asks for a verdict; values: what stands in the places of the rubric's words."""
+    """The step that asks for a verdict; values: what replaces the places of the rubric's words."""
     rubric = settings.rubric
     shown = {"question": question.text, "answers": "\n".join(question.answers), **values}
     words = filled_with(rubric.words, shown)
@@ -248,24 +248,26 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else rounded(percent / 100, SHARE_DECIMALS)
 
 
-def needs(settings: JudgeSettings) -> Needs:  # noqa: ARG001
+def run_needs(settings: JudgeSettings) -> Needs:  # noqa: ARG001
     """A model that answers in a form that is asked for."""
     return Needs(capabilities=JUDGING)
 
 
-def most(question: Question, settings: JudgeSettings) -> tuple[Most, ...]:
+def step_bounds(question: Question, settings: JudgeSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`: one verdict, two for a pair; or a list of claims and a verdict on each."""
     rubric, output = settings.rubric, settings.max_tokens
     fences = FENCE_WORDS + FENCE_TAGS * (len(PLACES) + sum(len(each.paragraphs) for each in question.judged))
     words = len(f"{rubric.words} {rubric.claims} {in_words(rubric)}".split()) + _shown_words(question) + fences
     match rubric.asks:
         case "claims":
-            verdicts = Most(kind="judge", times=settings.max_claims, in_turn=1, output=output, words=words + output)
-            return Most(kind="judge", times=1, output=output, words=words), verdicts
+            verdicts = StepBound(
+                kind="judge", times=settings.max_claims, in_turn=1, output=output, words=words + output
+            )
+            return StepBound(kind="judge", times=1, output=output, words=words), verdicts
         case "pair":
-            return (Most(kind="judge", times=2, in_turn=1, output=output, words=words),)
+            return (StepBound(kind="judge", times=2, in_turn=1, output=output, words=words),)
         case "answer":
-            return (Most(kind="judge", times=1, output=output, words=words),)
+            return (StepBound(kind="judge", times=1, output=output, words=words),)
 
 
 def _shown_words(question: Question) -> int:
@@ -283,9 +285,9 @@ SPEC = SystemSpec(
     paper="after Zheng et al., 2023, https://arxiv.org/abs/2306.05685",
     settings=JudgeSettings,
     open=judge,
-    needs=needs,
+    needs=run_needs,
     details=Judgement,
-    most=most,
+    step_bounds=step_bounds,
     judges=True,
     readerless=True,
 )

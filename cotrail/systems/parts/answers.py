@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"(?:\d{1,2}[.):]|[-*])\s+")
 
 
 def sub_questions(text: str, most: int) -> tuple[str, ...]:
-    """The first sub-questions of a plan, each once: its numbered lines or, without any, what stands in quotation marks.
+    """The first sub-questions of a plan, each once: its numbered lines or, without any, what is in quotation marks.
 
     A quotation that isn't closed was cut off, and is none.
     """
@@ -69,19 +69,19 @@ def behind(text: str, *beginnings: str) -> str | None:
 
 
 def between(text: str, opening: str, closing: str) -> str | None:
-    """What stands in the last pair of these tags, or behind an opening one that isn't closed; None without any."""
+    """What is in the last pair of these tags, or behind an opening one that isn't closed; None without any."""
     _, is_open, inside = text.rpartition(opening)
     return inside.partition(closing)[0].strip() if is_open else None
 
 
 def first_between(text: str, opening: str, closing: str) -> str | None:
-    """What stands in the first pair of these tags, or behind an opening one that isn't closed; None without any."""
+    """What is in the first pair of these tags, or behind an opening one that isn't closed; None without any."""
     _, is_open, behind = text.partition(opening)
     return behind.partition(closing)[0].strip() if is_open else None
 
 
 def boxed(text: str) -> str | None:
-    r"""What stands in the last `\boxed{}`, whose brackets may hold others; None where there is none that is closed."""
+    r"""What is in the last `\boxed{}`, whose brackets may hold others; None where there is none that is closed."""
     start = text.rfind(BOXED)
     if start < 0:
         return None

@@ -9,7 +9,7 @@ from cotrail.core.system import Answer, Part
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import inferred, prediction, unified
 from cotrail.faithfulness.weighing import Vote, WeighedChain, Weighing
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import texts_of
 from cotrail.systems.parts.tasks import SampledSettings, task_prompt
 
@@ -31,10 +31,10 @@ def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -
     )
 
 
-def most_chains(settings: SampledSettings) -> tuple[Most, ...]:
+def most_chains(settings: SampledSettings) -> tuple[StepBound, ...]:
     """The steps that sample chains."""
     chains, output = settings.chain_count, settings.max_chain_tokens
-    return (Most(kind="reason", times=chains, in_turn=1, output=output, form=AnswerForm.COT),)
+    return (StepBound(kind="reason", times=chains, in_turn=1, output=output, form=AnswerForm.COT),)
 
 
 # The answer that most chains state (Wang et al., 2022).

@@ -36,10 +36,10 @@ class DocumentReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     confidence: Confidence = "probability"
     """How sure the language model is of what it read: by the `probability` of its words; or, for models that tell none
-    or think, sure where its answer stands in the `document`."""
+    or think, sure where its answer is in the `document`."""
 
     readings: Readings = "document"
-    """What counts as read: what stands in the `document`, or `any` text of the reader. What doesn't count is
+    """What counts as read: what is in the `document`, or `any` text of the reader. What doesn't count is
     recorded, and the document has no answer then."""
 
     max_answer_tokens: Positive = 32
@@ -125,7 +125,7 @@ def _read(query: str, document: Paragraph, settings: DocumentReaderSettings) -> 
 
 
 def reader_prompt(query: str, document: Paragraph, words: int) -> Prompt:
-    """The question to the language model as a reader; the document stands in it whatever its length."""
+    """The question to the language model as a reader; the document is in it whatever its length."""
     shown = Shown(paragraph=document, form="Paragraph: {title}\n{text}\n\n", words=words, yields=0)
     return Prompt(turns=(user(INSTRUCTION, shown, Asked(query, "Question: {question}\nAnswer:")),))
 

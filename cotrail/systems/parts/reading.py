@@ -13,7 +13,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Part
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
 
 # The settings of readers.
@@ -67,12 +67,12 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return released_answer(text, chain=is_chain)
         return (stated_answer(text) or text) if is_chain else text.removesuffix(".")
 
-    def most(self, words: int = 0) -> tuple[Most, ...]:
+    def step_bounds(self, words: int = 0) -> tuple[StepBound, ...]:
         """The reader's step, where there is a reader; words: of the paragraphs that it is shown."""
         if self.reader == "none":
             return ()
         form = AnswerForm(self.reader)
-        return (Most(kind="read", times=1, output=self.max_tokens, words=words, form=form),)
+        return (StepBound(kind="read", times=1, output=self.max_tokens, words=words, form=form),)
 
 
 # The reader: the last step, which reads the answer from the paragraphs (IRCoT, section 3.2).

@@ -20,7 +20,7 @@ from cotrail.core.questions import Paragraph, Question, parse_titles, title_ques
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part, Reply, expect
 from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_paragraph, shown
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import all_of, text_of
 
 # The pages that a question with a pinned passage searches (IRCoT, appendix B: IIRC).
@@ -85,13 +85,13 @@ def _titles(paragraphs: Iterable[Paragraph]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.title for each in paragraphs))[:MAX_PAGES]
 
 
-def most_pages(question: Question, settings: PageSettings, most_words: int) -> tuple[Most, ...]:
+def most_pages(question: Question, settings: PageSettings, most_words: int) -> tuple[StepBound, ...]:
     """The most steps that choose pages, none for a question that pins no passage; most_words: of the passage."""
     if pinned_paragraph(question) is None:
         return ()
-    naming = Most(kind="reason", times=1, output=settings.max_tokens, words=most_words, form=AnswerForm.TITLES)
+    naming = StepBound(kind="reason", times=1, output=settings.max_tokens, words=most_words, form=AnswerForm.TITLES)
     looked_up = settings.max_tokens if settings.titles == "all" else settings.count
-    return (naming, Most(kind="retrieve", times=looked_up))
+    return (naming, StepBound(kind="retrieve", times=looked_up))
 
 
 class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

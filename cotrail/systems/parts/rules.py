@@ -72,7 +72,7 @@ def released_chains(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - se
 # The most that a system asks for, by the limits in its settings: for an estimate before anything is spent.
 
 
-class Most(Struct, frozen=True, kw_only=True):
+class StepBound(Struct, frozen=True, kw_only=True):
     """Steps of one kind that a question has at most.
 
     times: how many; in_turn: how many of these follow one another, None for all. output: the tokens that each writes at

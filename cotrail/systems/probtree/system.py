@@ -24,7 +24,7 @@ from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts import prompting
 from cotrail.systems.parts.answers import mean_score
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source, has_references
@@ -256,21 +256,21 @@ class Answering(Struct, frozen=True):
         )
 
 
-def needs(settings: ProbTreeSettings) -> Needs:
+def run_needs(settings: ProbTreeSettings) -> Needs:
     """The probabilities of what the model writes, and a corpus where answers are from paragraphs."""
     return Needs(words=OWN, corpus=settings.open, capabilities=frozenset({"scores"}))
 
 
-def most(question: Question, settings: ProbTreeSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ProbTreeSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every question has three answers at most, and searches for itself and what it refers to."""
     questions, form = settings.max_questions, AnswerForm.PROMPT
     searches = questions + questions * (questions - 1) // 2
     own = {name: len(words.split()) for name, words in OWN.items()}
     paragraphs = questions * settings.search.most_words
     words = max(own.values()) + (paragraphs if settings.open else questions * settings.max_tokens)
-    answers = Most(kind="reason", times=3 * questions + 1, output=settings.max_tokens, words=words, form=form)
-    tree = Most(kind="reason", times=1, output=settings.max_tree_tokens, words=own["decompose"], form=form)
-    return (tree, answers, *([Most(kind="retrieve", times=searches)] if settings.open else ()))
+    answers = StepBound(kind="reason", times=3 * questions + 1, output=settings.max_tokens, words=words, form=form)
+    tree = StepBound(kind="reason", times=1, output=settings.max_tree_tokens, words=own["decompose"], form=form)
+    return (tree, answers, *([StepBound(kind="retrieve", times=searches)] if settings.open else ()))
 
 
 SPECS = (
@@ -285,8 +285,8 @@ SPECS = (
         },
         settings=ProbTreeSettings,
         open=probtree,
-        needs=needs,
+        needs=run_needs,
         details=QuestionTree,
-        most=most,
+        step_bounds=step_bounds,
     ),
 )

@@ -15,7 +15,7 @@ from cotrail.core.system import Answer, Part, System
 from cotrail.systems.parts.answers import behind, lines
 from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import texts_before, texts_of
 from cotrail.systems.react import react as acting
 from cotrail.systems.react.react import STEPS, ReActSettings, react
@@ -101,17 +101,17 @@ def voted_by(chains: tuple[str, ...]) -> Voted:
     return Voted(chains=chains, votes=majority(behind(chain, "\nAnswer:") or "" for chain in chains))
 
 
-def needs(settings: BackOffSettings) -> Needs:
+def run_needs(settings: BackOffSettings) -> Needs:
     """What ReAct needs, and several chains."""
-    return replace(acting.needs(settings.react), words=OWN, samples=True)
+    return replace(acting.run_needs(settings.react), words=OWN, samples=True)
 
 
-def most(question: Question, settings: BackOffSettings) -> tuple[Most, ...]:
+def step_bounds(question: Question, settings: BackOffSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`."""
     count, output = settings.chains, settings.max_chain_tokens
     form = AnswerForm.PROMPT
-    chains = Most(kind="reason", times=count, in_turn=1, output=output, words=words_in(CHAINS), form=form)
-    return (chains, *acting.most(question, settings.react))
+    chains = StepBound(kind="reason", times=count, in_turn=1, output=output, words=words_in(CHAINS), form=form)
+    return (chains, *acting.step_bounds(question, settings.react))
 
 
 REACT_SELF_CONSISTENCY = SystemSpec(
@@ -126,8 +126,8 @@ REACT_SELF_CONSISTENCY = SystemSpec(
     },
     settings=BackOffSettings,
     open=react_self_consistency,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
     details=Votes,
 )
 

@@ -11,7 +11,7 @@ from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most, words_in
+from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import text_of, until_stop
 from cotrail.systems.spec import Needs, SystemSpec
@@ -213,19 +213,19 @@ def acted(prompt: Prompt, number: int, thought: str, action: str | None = None) 
     return thinking if action is None else thinking.append(" ", Written(action))
 
 
-def needs(_: ReActSettings) -> Needs:
+def run_needs(_: ReActSettings) -> Needs:
     """A corpus whose pages have titles."""
     return Needs(words=OWN, corpus=True)
 
 
-def most(question: Question, settings: ReActSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ReActSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: at worst the model is asked for each action alone, and no title is written as its page's."""
     steps = settings.steps
     words = words_in(OWN) + steps * (2 * settings.max_tokens + settings.pages.observation_words)
     return (
-        Most(kind="reason", times=2 * steps, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
-        Most(kind="open", times=2 * steps),
-        Most(kind="retrieve", times=steps),
+        StepBound(kind="reason", times=2 * steps, output=settings.max_tokens, words=words, form=AnswerForm.PROMPT),
+        StepBound(kind="open", times=2 * steps),
+        StepBound(kind="retrieve", times=steps),
     )
 
 
@@ -237,8 +237,8 @@ SPEC = SystemSpec(
     authors_words={"webthink_simple6": "examples", "webthink_simple3": "examples"},
     settings=ReActSettings,
     open=react,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
 
 SPECS = (SPEC,)

@@ -150,7 +150,7 @@ def _paragraphs(stated: Iterable[str], evidence: Mapping[str, Evidence]) -> tupl
     return tuple(dict.fromkeys(p for fact in stated if (p := evidence[fact].paragraph) is not None))
 
 
-def needs(settings: RethinkingSettings) -> Needs:
+def run_needs(settings: RethinkingSettings) -> Needs:
     """Chains and evidence; for the variants a reader, and for fact generation the demonstrations of its questions."""
     # Prompts without demonstrations have an empty set of them, which is recorded like any other.
     is_read = settings.infers and settings.inference == "reader"
@@ -178,7 +178,7 @@ SPEC = SystemSpec(
     },
     settings=RethinkingSettings,
     open=rethinking,
-    needs=needs,
+    needs=run_needs,
     released=released_chains,
     readerless=True,
     states_answer=True,

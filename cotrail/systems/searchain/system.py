@@ -24,7 +24,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Embedded, Generated, Rated, Retrieved
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.document_reading import Reading, read_document, reader_capabilities, reader_engines
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.searchain.chain_of_query import read_chain
@@ -49,25 +49,25 @@ from cotrail.systems.spec import Needs, SystemSpec
 _COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
 
 
-def most(question: Question, settings: SearChainSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: SearChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every query of every chain is searched for and read, and stays in the conversation."""
     rounds = settings.rounds if settings.retrieve else 1
     shown = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(own_prompt(settings).split())
     form = AnswerForm.PROMPT
-    chains = Most(kind="reason", times=rounds, output=settings.max_chain_tokens, words=shown, form=form)
-    final = Most(kind="reason", times=1, output=settings.max_final_tokens, words=shown, form=form)
+    chains = StepBound(kind="reason", times=rounds, output=settings.max_chain_tokens, words=shown, form=form)
+    final = StepBound(kind="reason", times=1, output=settings.max_final_tokens, words=shown, form=form)
     steps = (chains, *([final] if settings.tracing else ()))
     return (*steps, *_looked_up(rounds * settings.max_queries, settings)) if settings.retrieve else steps
 
 
-def _looked_up(queries: int, settings: SearChainSettings) -> tuple[Most, ...]:
+def _looked_up(queries: int, settings: SearChainSettings) -> tuple[StepBound, ...]:
     """The steps that look up so many queries."""
     kinds = ["retrieve", *([_COMPARING_KINDS[settings.duplicates]] if settings.duplicates in _COMPARING_KINDS else ())]
     words, output = settings.max_paragraph_words, settings.max_answer_tokens
-    reads = Most(kind="read", times=queries, output=output, words=words)
+    reads = StepBound(kind="read", times=queries, output=output, words=words)
     if settings.reads and settings.reader == "extractor":
         kinds.append("extract")
-    searches = tuple(Most(kind=kind, times=queries) for kind in kinds)
+    searches = tuple(StepBound(kind=kind, times=queries) for kind in kinds)
     return (*searches, reads) if settings.reads and settings.reader == "model" else searches
 
 
@@ -284,7 +284,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
 _COMPARING: dict[str, tuple[EngineRole, ...]] = {"embedder": (EMBEDDER, ENTAILER), "rater": (DUPLICATE_RATER,)}
 
 
-def needs(settings: SearChainSettings) -> Needs:
+def run_needs(settings: SearChainSettings) -> Needs:
     """Conversations, a corpus, and the models that read answers and find duplicates; only the first without retrieval.
 
     The language model as a reader has to tell the probabilities of its tokens, unless its `confidence` needs none.
@@ -325,9 +325,9 @@ SPEC = SystemSpec(
     },
     settings=SearChainSettings,
     open=searchain,
-    needs=needs,
+    needs=run_needs,
     released=released,
     details=Tree,
-    most=most,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -48,7 +48,7 @@ class Node(Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> str:
-        """The answer that stands in R of Algorithm 1: the reader's where it corrected or completed the model's."""
+        """The answer in R of Algorithm 1: the reader's where it corrected or completed the model's."""
         return self.extracted if self.source in {"corrected", "completed"} else self.answer
 
 
@@ -65,7 +65,7 @@ class Tree(Struct, frozen=True, kw_only=True):
     nodes: of all rounds, in the order in which they were written.
     path: R of Algorithm 1: the numbers of the nodes that were looked at, in their order; of equal queries the last
         takes the place of the first.
-    final: the final content as the model wrote it, with its marks; stated: what stands in it behind "answer is", empty
+    final: the final content as the model wrote it, with its marks; stated: what it has behind "answer is", empty
         where nothing does.
     marks: the parts of the final content with their nodes.
     oddities: the format violations of the model's texts; the turn of the final content counts as a round more.

@@ -15,7 +15,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.prompting import Filling, own_words
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import found, page_of
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -225,7 +225,7 @@ def looked(query: str | None, queries: tuple[str, ...], said: str, at: SetUp, yi
     return replace((yield from observed(query, said, at, yields)), queries=(query,))
 
 
-def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
+def run_needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
     """A corpus, and for a conversation a model that continues in its own turn."""
     capabilities: set[Capability] = {"turns", "continue"} if agent.layout == "turns" else set()
     if settings.top_k or settings.repetition_penalty != 1:
@@ -233,19 +233,19 @@ def needs(agent: TagAgent, settings: TagAgentSettings) -> Needs:
     return Needs(words=own_words(agent.words), corpus=True, capabilities=frozenset(capabilities))
 
 
-def most(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(agent: TagAgent, question: Question, settings: TagAgentSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     found = settings.search.most_words
     words = settings.calls * (settings.max_tokens + found)
     read = {"": 0, "documents": 1, "explorer": settings.explored}[agent.reads] * (settings.calls - 1)
     # An intent and a last report of each explorer, and with each interaction the intent of a page and its reading.
     asked = 3 * read + 2 * (settings.calls - 1) if settings.explores == "read" else read
-    reads = Most(kind="reason", times=asked, output=settings.max_tokens, words=words)
+    reads = StepBound(kind="reason", times=asked, output=settings.max_tokens, words=words)
     return (
-        Most(kind="reason", times=settings.calls, output=settings.max_tokens, words=words),
-        Most(kind="retrieve", times=settings.calls + read),
+        StepBound(kind="reason", times=settings.calls, output=settings.max_tokens, words=words),
+        StepBound(kind="retrieve", times=settings.calls + read),
         *((reads,) if read else ()),
-        *((Most(kind="open", times=2 * read),) if agent.reads == "explorer" else ()),
+        *((StepBound(kind="open", times=2 * read),) if agent.reads == "explorer" else ()),
     )
 
 
@@ -263,8 +263,8 @@ SPECS = tuple(
         paper=agent.paper,
         settings=agent.settings,
         open=partial(tag_agent, agent),
-        needs=partial(needs, agent),
-        most=partial(most, agent),
+        needs=partial(run_needs, agent),
+        step_bounds=partial(step_bounds, agent),
         released=partial(released, agent),
     )
     for agent in AGENTS

@@ -18,7 +18,7 @@ from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.prompting import Filling, own_words, worded
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_text, text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -82,7 +82,7 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
         brief = yield from wrote(shots, "brief", settings.max_tokens, question=asked)
         led = yield from supervised(asked, brief, shots, settings)
         end.limit = led.limit
-    # Behind the first turn, what a model wrote and stands in no turn of the supervisor's is a researcher's.
+    # Behind the first turn, what a model wrote and is in no turn of the supervisor's is a researcher's.
     replies = [piece for turn in led.chat.turns[1:] if turn.role != "assistant" for piece in turn.pieces]
     findings = [each for piece in replies if isinstance(piece, Written) for each in (piece, "\n\n")]
     words = worded(shots, OWN, "report", question=asked, brief=Written(brief), findings=findings)
@@ -141,23 +141,23 @@ RESEARCH: Tool = described("research", "Has a researcher look into one topic and
 COMPLETE: Tool = described("research_complete", "Ends the research: enough is known.", NoArguments)
 
 
-def needs(settings: DeepResearchSettings) -> Needs:
+def run_needs(settings: DeepResearchSettings) -> Needs:
     """A model that calls tools, and a corpus."""
     return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
 
 
-def most(question: Question, settings: DeepResearchSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: DeepResearchSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     researchers = settings.rounds * settings.researchers
     messages, *looked_up = most_looped(researchers * settings.turns, settings.max_tokens, settings.search)
     words = messages.words // researchers
     prompt_words = researchers * settings.findings_tokens
     return (
-        Most(kind="reason", times=messages.times, output=settings.max_tokens, words=words),
+        StepBound(kind="reason", times=messages.times, output=settings.max_tokens, words=words),
         *looked_up,
-        Most(kind="reason", times=researchers, output=settings.findings_tokens, words=words),
-        Most(kind="reason", times=1 + settings.rounds, output=settings.max_tokens, words=prompt_words),
-        Most(kind="read", times=1, output=settings.max_tokens, words=prompt_words),
+        StepBound(kind="reason", times=researchers, output=settings.findings_tokens, words=words),
+        StepBound(kind="reason", times=1 + settings.rounds, output=settings.max_tokens, words=prompt_words),
+        StepBound(kind="read", times=1, output=settings.max_tokens, words=prompt_words),
     )
 
 
@@ -169,7 +169,7 @@ SPECS = (
         paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
         settings=DeepResearchSettings,
         open=deep_research,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

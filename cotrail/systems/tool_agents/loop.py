@@ -17,7 +17,7 @@ from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
 from cotrail.core.system import Part, expect
 from cotrail.systems.parts.prompting import worded
-from cotrail.systems.parts.rules import Limited, Most
+from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, in_parallel
 from cotrail.systems.tool_agents.tools import Observed, Tools, refused
@@ -297,11 +297,11 @@ OPENING_STEPS = 2
 """Titles that are opened for one call: the one that is named, and the one that is most like it."""
 
 
-def most_looped(turns: int, max_tokens: int, search: SearchSettings) -> tuple[Most, ...]:
+def most_looped(turns: int, max_tokens: int, search: SearchSettings) -> tuple[StepBound, ...]:
     """The messages of a loop first, then the steps of its tools."""
     words = turns * (max_tokens + MOST_CALLS * search.most_words)
     return (
-        Most(kind="reason", times=turns, output=max_tokens, words=words),
-        Most(kind="retrieve", times=turns * MOST_CALLS, in_turn=turns),
-        Most(kind="open", times=OPENING_STEPS * turns * MOST_CALLS, in_turn=OPENING_STEPS * turns),
+        StepBound(kind="reason", times=turns, output=max_tokens, words=words),
+        StepBound(kind="retrieve", times=turns * MOST_CALLS, in_turn=turns),
+        StepBound(kind="open", times=OPENING_STEPS * turns * MOST_CALLS, in_turn=OPENING_STEPS * turns),
     )

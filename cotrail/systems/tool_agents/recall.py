@@ -13,7 +13,7 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import boxed
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.spec import Needs, SystemSpec
 from cotrail.systems.tool_agents.loop import PAIRED, Bounds, Drawn, Way, most_looped, schemas, tool_loop
@@ -58,13 +58,13 @@ def recall(question: Question, shots: Shots, settings: ReCallSettings, way: Way 
     return Answer(text=text, sentences=(looped.text,), paragraphs=looped.paragraphs, limit=looped.limit)
 
 
-def needs(settings: ReCallSettings) -> Needs:
+def run_needs(settings: ReCallSettings) -> Needs:
     """Conversations, whose last turn is continued where messages begin with something, and a corpus."""
     continued = {"continue"} if settings.begins else set()
     return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", *continued}))  # type: ignore[arg-type]
 
 
-def most(question: Question, settings: ReCallSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ReCallSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return most_looped(settings.turns, settings.max_tokens, settings.search)
 
@@ -76,7 +76,7 @@ SPEC = SystemSpec(
     paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
     settings=ReCallSettings,
     open=recall,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

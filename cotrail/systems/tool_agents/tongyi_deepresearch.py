@@ -18,7 +18,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import first_between
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings, page_of, shown
 from cotrail.systems.parts.steps import going_on, in_parallel, last_text
 from cotrail.systems.spec import Needs, SystemSpec
@@ -66,7 +66,7 @@ class TongyiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def first_answer(text: str, limit: str) -> str:
-    """What stands in the first tags; all of the text where the model had to answer and has no tags."""
+    """What is in the first tags; all of the text where the model had to answer and has no tags."""
     if limit == "turns":
         return NO_ANSWER
     if limit and not all(tag in text for tag in ANSWER):
@@ -142,17 +142,17 @@ def _read(title: str, goal: str, search: SearchSettings, shots: Shots, settings:
 VISIT = described("visit", "Reads pages for a goal and tells what they say about it.", VisitArguments)
 
 
-def needs(_: TongyiSettings) -> Needs:
+def run_needs(_: TongyiSettings) -> Needs:
     """Conversations and a corpus."""
     return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
 
 
-def most(question: Question, settings: TongyiSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: TongyiSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     looped = most_looped(settings.calls, settings.max_tokens, settings.search)
     words = settings.page_paragraphs * settings.search.paragraph_words
-    visits = Most(kind="reason", times=settings.calls * MOST_PAGES, output=settings.summary_tokens, words=words)
-    return (*looped, visits, Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words))
+    visits = StepBound(kind="reason", times=settings.calls * MOST_PAGES, output=settings.summary_tokens, words=words)
+    return (*looped, visits, StepBound(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words))
 
 
 SPEC = SystemSpec(
@@ -162,7 +162,7 @@ SPEC = SystemSpec(
     paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
     settings=TongyiSettings,
     open=tongyi_deepresearch,
-    needs=needs,
-    most=most,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -17,7 +17,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
 from cotrail.systems.parts.answers import behind
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import Most
+from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_step, text_of
 from cotrail.systems.spec import Needs, SystemSpec
@@ -114,18 +114,18 @@ def labelled(text: str) -> str:
     return behind(text, "answer:") or text.strip()
 
 
-def needs(settings: ToolAgentSettings) -> Needs:
+def run_needs(settings: ToolAgentSettings) -> Needs:
     """A model that calls tools, and a corpus."""
     return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
 
 
-def most(question: Question, settings: ToolAgentSettings) -> tuple[Most, ...]:  # noqa: ARG001
+def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     looped = most_looped(settings.turns, settings.max_tokens, settings.search)
-    last = Most(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words)
+    last = StepBound(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words)
     if settings.context == "drop":
         return (*looped, last)
-    summaries = Most(kind="reason", times=settings.turns, output=settings.summary_tokens, words=looped[0].words)
+    summaries = StepBound(kind="reason", times=settings.turns, output=settings.summary_tokens, words=looped[0].words)
     return (*looped, summaries, last)
 
 
@@ -137,7 +137,7 @@ SPECS = (
         paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
         settings=ToolAgentSettings,
         open=tool_agent,
-        needs=needs,
-        most=most,
+        needs=run_needs,
+        step_bounds=step_bounds,
     ),
 )

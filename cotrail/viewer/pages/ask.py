@@ -27,7 +27,7 @@ REFRESHED = 3
 
 
 class AskForm(Struct, frozen=True, kw_only=True):
-    """What stands in the form, as it was typed; its fields are those of an `AskRequest`."""
+    """What is in the form, as it was typed; its fields are those of an `AskRequest`."""
 
     question: str = ""
     system: str = ""

@@ -43,7 +43,7 @@ class WorkerLine(Struct, frozen=True, kw_only=True):
 
 
 @page("/workers")
-def index(*, all: bool = False) -> Shown:  # noqa: A002 - as it stands in the address
+def index(*, all: bool = False) -> Shown:  # noqa: A002 - as it is in the address
     """What is recorded of workers and queues; all: with the answers of all workers, which takes a few seconds."""
     present = workers.show_workers() if all else None
     queues = workers.show_queues()

@@ -94,6 +94,7 @@ class DeterministicSlot:
             return 0
         state = max(self._saved, key=lambda each: _whole_batches(each.tokens, tokens), default=None)
         if state and _whole_batches(state.tokens, tokens) > _whole_batches(self._read, tokens):
+            # A state holds one token more than counts: the one that `_hold` put behind the prefix.
             if self._server.restore(state.file.fileno()) == len(state.tokens) + 1:
                 self._read = state.tokens
                 self._saved.append(self._saved.pop(self._saved.index(state)))
@@ -109,6 +110,7 @@ class DeterministicSlot:
         """
         # Any token that isn't the prompt's next one ends the common prefix here.
         other = 0 if tokens[count] else 1
+        # Unknown until this has ended: where it is interrupted, the slot may hold any part of the prompt.
         self._read = []
         self._server.complete([*tokens[:count], other], LlamaCppStream("line", stream.interrupted), 0, Sampling())
         self._read = tokens[:count]

@@ -228,6 +228,7 @@ class LlamaCppModel:
             listener=wanted.listener,
         )
         self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
+        # Only where tools were offered: elsewhere what looks like a call is text.
         text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
         thought = self._thoughts.thought(stream.written, has_calls=bool(calls))
         return generated(packed, text, stream.text, stream.counts, *stream.ending, calls, stream.scores, thought)
@@ -260,6 +261,7 @@ class LlamaCppModel:
         self, packed: Prompt, tokens: TokenIds, stream: LlamaCppStream, max_tokens: int, sampling: Sampling
     ) -> None:
         """Has the model write, in several requests where it thinks too long or is held to a form behind a thought."""
+        # Only the deterministic slot saves prefixes by itself; slots of `fast` keep whatever they read.
         shared = self.count_tokens(packed.shared) if self._deterministic else 0
         self._complete(tokens, shared, stream, max_tokens, sampling)
         while stream.pauses:
@@ -267,6 +269,7 @@ class LlamaCppModel:
                 stream.give_up()
                 return
             stream.go_on()
+            # What was written is part of the prompt now: with its control tokens, and without those that begin a text.
             begun = [*tokens, *self._server.tokens(stream.raw.text, begins=False, has_controls=True)]
             self._complete(begun, shared, stream, self._context - len(begun), sampling)
 

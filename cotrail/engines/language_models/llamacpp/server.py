@@ -100,6 +100,7 @@ class LlamaCppStream:
         self._turns = self._guide.follow()
         if self._listener:
             self._listener(self.kept() if self.finished else self.text, self.written.thoughts)
+        # True ends the request in the server, which otherwise writes on for a caller that has left.
         return self.finished or self.pauses or self.interrupted()
 
     def _new_tokens(self, timings: Mapping[str, int]) -> int:

@@ -162,6 +162,7 @@ class ServerClient:
         self._secrets = Secrets((key,))
         # The size of unpacked content can't be bounded by what arrives.
         self._http = _http(endpoint, {"Accept-Encoding": "identity"} | headers(key), endpoint.most_in_flight)
+        # Without a bound, for answers that somebody waits for: these would otherwise queue behind a whole evaluation.
         self._ahead = _http(endpoint, {"Accept-Encoding": "identity"} | headers(key), None)
 
     async def aclose(self) -> None:
@@ -259,6 +260,8 @@ class ServerClient:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
             raise _BrokenOffError(f"{url} broke off: {self._said(_reason(error))}") from None
+        # Of a hosted model, refusals are the business of `Pacing`, which holds back the whole account and not one
+        # request.
         if self._learn:
             self._learn(response.headers, sent, time.monotonic())
         elif response.status_code in BUSY:
@@ -334,6 +337,7 @@ async def _read(response: httpx2.Response) -> bytes:
     content = bytearray()
     async for piece in response.aiter_bytes():
         content += piece
+        # Cut and not refused: what was read of an error is shown, and what is no error can't be decoded then.
         if len(content) > MAX_RECORD_BYTES:
             break
     return bytes(content[:MAX_RECORD_BYTES])

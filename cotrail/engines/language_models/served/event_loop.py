@@ -116,6 +116,7 @@ class Calls:
         """Adds a piece."""
         index = piece.index
         if index is None:
+            # A piece with an id begins a call; one without it is more of the last, if there is one.
             index = len(self._pieces) - (1 if self._pieces and not piece.id else 0)
         self._pieces.setdefault(index, []).append(piece)
         function = piece.function or Function()

@@ -181,11 +181,12 @@ class ServedModel:
     def _order(self, request: GenerationRequest, *, streams: bool = True) -> Order:
         """The request with its prompt packed, and with the tokens of thoughts."""
         endpoint, thinking = self._endpoint, self._thinking
-        self._check_lacking(request.needs)
+        self._check_lacking(request.needed_capabilities)
         room = endpoint.context - self._reserved
         wanted = request.max_tokens + thinking.thought_tokens
         prompt = request.prompt.handing_back(thinking.hands_back)
         packed = pack(prompt, self._counter.count, room, wanted, self._tokens)
+        # Thoughts and text share one limit in requests, so that both are in what the context has left.
         most = output_tokens(self._tokens(packed), room, wanted)
         return Order(
             endpoint=endpoint,
@@ -216,6 +217,7 @@ class ServedModel:
     def _result(self, order: Order, request: GenerationRequest, stream: ServerStream) -> Generated:
         endpoint = self._endpoint
         ended, stop = stream.ending()
+        # Once is enough: from then on, streams of servers that charge nothing are closed early.
         self._seen_whole = self._seen_whole or not stream.was_cut
         text, calls = self._with_calls(request, stream)
         counts = stream.counts or TokenCounts(

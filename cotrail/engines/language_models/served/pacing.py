@@ -92,6 +92,7 @@ class Pacing:
         )
         # Others may be refused while this one waits: then it waits again, or all would be sent as the pause ends.
         while True:
+            # Asked before the reservation: a refusal between the two makes the plan outdated, and this waits again.
             plan = self._limiter.plan(self._pool)
             seconds = self._limiter.reserve(self._pool, reserved, self._set, LONGEST_WAIT)
             if seconds > LONGEST_WAIT:
@@ -120,6 +121,7 @@ class Pacing:
                 return ask(), reserved
             except BusyError as error:
                 self.refused(error.seconds)
+                # For a longer pause the step is given back: here it would hold a thread all the while.
                 if attempt == ATTEMPTS or (error.seconds or 0) > LONGEST_WAIT:
                     raise
             attempt += 1
@@ -132,6 +134,7 @@ class Pacing:
             output_tokens=used.output_tokens - reserved.output_tokens,
         )
         self._limiter.settle(self._pool, more, self._set)
+        # Against the most it might have taken, of which the next reservations then take the usual share.
         self._read.add(used.input_tokens, need.input_tokens)
         self._written.add(used.output_tokens, need.output_tokens)
 

@@ -184,6 +184,7 @@ class ServerStream:
             piece = piece.lstrip()
             self._begun = bool(piece)
         enough = self._enough(piece)
+        # A refusal stays one, whatever later events give as the end.
         if self._finish != "refused":
             self._finish = delta.finish or self._finish
         self._ended = self._ended or enough or delta.ended

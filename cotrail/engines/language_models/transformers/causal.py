@@ -222,6 +222,7 @@ class CausalRunner:
             if begun.next_chain == request.chain:
                 self._end(slot)
         if self._slots.full:
+            # The one begun first: it has most likely come furthest, and what it came to is kept.
             self._end(continuations[0][0])
         request.predicted = self._continuations.recall(request)
 
@@ -242,6 +243,7 @@ class CausalRunner:
             feeds = [self._feed(slot) for slot in self._slots.busy if self._slots.follow(slot)]
             # Texts that are being written go first and together; long feeds would pad all of them to their width.
             self._advance([feed for feed in feeds if len(feed.tokens) == 1])
+            # The others come with later steps, as what is being written mustn't wait for all of them.
             self._advance([feed for feed in feeds if len(feed.tokens) > 1][: self._reads])
 
     def _feed(self, slot: Slot) -> Feed:
@@ -306,6 +308,7 @@ class CausalRunner:
         request = slot.taken
         rest = rest_of(request, self._context) if self._writes_ahead and error is None else None
         if rest:
+            # In the same slot, which holds the prompt and the text already.
             slot.request = rest
         else:
             self._slots.free(slot)
@@ -318,6 +321,7 @@ class CausalRunner:
 
 def _chosen(feed: Feed, likeliest: list[int], logits: torch.Tensor) -> list[int]:
     draw = feed.slot.taken.sampler
+    # Only greedy requests have drafts, so that a sampled one always has exactly one token.
     return likeliest[-1 - len(feed.draft) :] if draw.greedy else [draw(logits[-1])]
 
 

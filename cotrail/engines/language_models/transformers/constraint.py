@@ -55,6 +55,7 @@ class GrammarConstraint:
 
     def take(self, token: int) -> None:
         """See `Constraint`."""
+        # Where another grammar begins, this token has ended the former one's part and belongs to neither matcher.
         if self._guide.follow():
             self._matcher = self._matchers.get(self._guide.grammar)
         elif self._matcher is not None:

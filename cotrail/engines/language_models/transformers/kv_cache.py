@@ -32,6 +32,7 @@ def grouped(
     query: batch x query heads x tokens x size; key, value: batch x key heads x seen tokens x size.
     Returns batch x tokens x query heads x size. Raises InputError for variants of attention that it doesn't compute.
     """
+    # PyTorch's function has neither, and would compute another model without a word.
     if others.get("softcap") is not None or others.get("s_aux") is not None:
         raise InputError("the model caps its attention or gives it sinks, which isn't supported: use a GGUF of it")
     batch, heads, length, size = query.shape
@@ -130,6 +131,7 @@ class RowCache(Cache):  # type: ignore[misc, unused-ignore]
         """Copies the first tokens of a row into another row."""
         for layer in self._rows:
             for states in (layer.keys, layer.values):
+                # What stands behind these tokens is masked, and overwritten as the row's own prompt is read.
                 states[target, :, :tokens] = states[source, :, :tokens]
 
 

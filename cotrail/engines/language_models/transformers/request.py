@@ -255,6 +255,7 @@ class Request:
 
     def draft(self) -> list[int]:
         """A draft of the next tokens: the predicted ones as long as they are right, otherwise by prompt lookup."""
+        # What is sampled is drawn from the seed token by token, and a draft would be right only by chance.
         if not self.sampler.greedy:
             return []
         # The pass yields one token behind the draft, so that a draft leaves room for it.
@@ -301,6 +302,7 @@ class Request:
     def _close_thought(self) -> None:
         """Writes the closing mark in the model's place; the next pass reads it."""
         closing = self.vocabulary.encode_written(self.thinking.close())
+        # As if the model had written it, which the next pass can't tell; it is counted apart all the same.
         self.written += closing
         self.forced += len(closing)
         # A character that the thought broke off in isn't the text's.

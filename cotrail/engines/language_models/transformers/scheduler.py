@@ -100,6 +100,7 @@ class Scheduler:
         """The requests that the runner has room for; blocks while there is nothing else to do."""
         with self._changed:
             if not self._runner.busy:
+                # Twice: until anything waits, and then a moment longer, so that what comes together is read together.
                 self._changed.wait_for(lambda: self._interrupted or self._waiting)
                 self._changed.wait_for(
                     lambda: self._interrupted or len(self._waiting) >= self._runner.room(), self._runner.batching_delay
@@ -119,6 +120,7 @@ class Scheduler:
         self._admitted = [request for request in [*self._admitted, *requests] if not request.future.done()]
 
     def _step(self) -> None:
+        # Admitting may have taken long enough for an interruption, behind which no further step may run.
         if self._interrupted or not self._runner.busy:
             return
         self._runner.step()
@@ -202,8 +204,10 @@ class Slots:
 
     def take(self, request: Request) -> Slot:
         """Gives a request a free slot, with as much of its prompt in it as any slot holds."""
+        # The source may be occupied: what it has read is copied, and what it is about to read is waited for.
         source = max(self._slots, key=lambda slot: self._reusable(slot.promised, request))
         slot = source if self._is_extended_by(source, request) else self._least_recently_used()
+        # Of another slot, which is overwritten, nothing counts: `follow` copies the prefix into it.
         kept = self._reusable(slot.held, request) if slot is source else 0
         self._turns += 1
         slot.request, slot.shared, slot.turn = request, request.shared, self._turns

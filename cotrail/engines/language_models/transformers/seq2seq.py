@@ -87,6 +87,7 @@ class Seq2SeqCache:
 
         fresh: the pass's EncoderDecoderCache; line: the row in it.
         """
+        # A first text begins in the first column; one that joins others begins in the one they wrote last.
         self.used = max(1, self.used)
         for kept, new in zip(self._read, fresh.cross_attention_cache.layers, strict=True):
             for states, added in zip(kept.kept, (new.keys, new.values), strict=True):
@@ -210,6 +211,7 @@ class Seq2SeqRunner:
         """See `ModelRunner`."""
         self._unread = [each for each in self._unread if each is not request]
         for row in self._rows:
+            # Of the others none is done here: those that were have left within their step.
             row.done = row.request is request
         self._leave()
 
@@ -284,6 +286,7 @@ class Seq2SeqRunner:
 
     def _leave(self) -> None:
         """Frees the rows that are done; the last rows take their places, so that the rows in use stay adjacent."""
+        # From the end, so that a row which takes another one's place has been looked at before.
         for place in reversed(range(len(self._rows))):
             row = self._rows[place]
             if row.done:

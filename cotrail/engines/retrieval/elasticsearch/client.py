@@ -166,6 +166,7 @@ class ElasticsearchClient:
         reason = f"{self._server} doesn't answer ({self.said(error)}); check that it runs, COTRAIL_SEARCH_URL"
         if isinstance(error, SSLError):
             return UnavailableError(f"{reason} and, for authorities of your own, COTRAIL_SEARCH_CA")
+        # Other errors of the transport, such as a wrong address or a bad certificate, don't pass by waiting.
         passing = isinstance(error, ConnectionError | ConnectionTimeout)
         return (BusyError if passing else UnavailableError)(f"{reason} and the network between")
 

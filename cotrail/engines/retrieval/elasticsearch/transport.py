@@ -73,6 +73,7 @@ def _bounded(urlopen: Callable[..., BaseHTTPResponse]) -> Callable[..., _Answer]
         response = urlopen(*arguments, **options, preload_content=False)
         # One byte more than allowed tells a response that is too large from one that just fits.
         data = response.read(MAX_ANSWER_BYTES + 1)
+        # Closed first: a released connection with a rest of this response would begin the next one with it.
         if len(data) > MAX_ANSWER_BYTES:
             response.close()
         response.release_conn()

@@ -1,1 +1,1 @@
-"""Free comparisons: any systems, models, datasets and retrievers, beside the published figures that they can fill."""
+"""Free comparisons: any systems, models, datasets and retrievers, next to the published figures that they can fill."""

@@ -45,7 +45,7 @@ DIFFERENCES = (
 
 
 class OwnFigure(Struct, frozen=True, kw_only=True):
-    """A figure of a run, from 0 to 1; label: of the published row that it stands beside, or the system's name.
+    """A figure of a run, from 0 to 1; label: of the published row that it is compared with, or the system's name.
 
     questions: which it is of, in words. without: the run without retrieval that it is compared with, if it is.
     """
@@ -141,7 +141,7 @@ def _own_rows(table: PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]
     rows = defaultdict(list)
     for figure in own:
         cell = figure.run.cell
-        # A dataset under another name than its format's may be a part of it, or stand beside it.
+        # A dataset under another name than its format's may be a part of it, or another one.
         dataset = None if cell.dataset == figure.run.dataset else cell.dataset
         rows[figure.label, cell.model, cell.label, dataset].append(figure)
     return [

@@ -11,7 +11,7 @@ from msgspec import Struct
 from cotrail.common.humanize import count
 from cotrail.core.money import dollars
 from cotrail.evaluation.comparison.differences import compared_questions
-from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, Recommendation, Standing, recommend
+from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, RankedCandidate, Recommendation, recommend
 from cotrail.evaluation.experiments.compare.runs import ComparedRun
 from cotrail.evaluation.experiments.costs import QuestionCost
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing, shown_interval
@@ -73,8 +73,8 @@ def choices(runs: Sequence[ComparedRun]) -> tuple[DatasetChoice, ...]:
 
 
 def recommendation_table(found: Sequence[DatasetChoice]) -> ReportTable | None:
-    """The runs of each dataset beside the best of them; None where nothing is recommended."""
-    rows = [_row(choice, standing) for choice in found for standing in choice.recommendation.standings]
+    """The runs of each dataset next to the best of them; None where nothing is recommended."""
+    rows = [_row(choice, candidate) for choice in found for candidate in choice.recommendation.ranking]
     notes = [NOTE, *(f"On {choice.dataset}: {_cut_off(choice)}" for choice in found if not choice.is_fixed)]
     return listing("recommendation", "Which to take", COLUMNS, rows, notes=tuple(notes))
 
@@ -89,7 +89,7 @@ def _decision(choice: DatasetChoice) -> str:
     if taken is None:
         return f"On {choice.dataset} nothing is decided: {' '.join(_left_open(choice))}"
     why = "the best" if taken is highest else f"as good as {highest.name}, for {_cost(highest, choice.unit)}"
-    open_yet = [each for each in found.standings if not (each.is_worse or each.is_as_good) and _is_cheaper(each, taken)]
+    open_yet = [each for each in found.ranking if not (each.is_worse or each.is_as_good) and _is_cheaper(each, taken)]
     cheaper = f" {_undecided(open_yet[0], choice)}" if open_yet else ""
     return f"On {choice.dataset} take {taken.name}, {why}: {_what(choice, taken)}.{cheaper}"
 
@@ -113,30 +113,30 @@ def _left_open(choice: DatasetChoice) -> Iterator[str]:
         yield f"no run scores anything in {asked}."
         return
     yield f"{asked} leave it open for each run whether it is more than {100 * MARGIN:.0f} points behind another."
-    shown = [each for name in found.front for each in found.standings if each.name == name] or list(found.standings)
+    shown = [each for name in found.front for each in found.ranking if each.name == name] or list(found.ranking)
     where = "On the front of quality and cost" if found.front else "The runs"
     yield f"{where}: {'; '.join(f'{each.name}, {_what(choice, each)}' for each in shown)}."
-    if len(found.standings) > 1 and (needed := _needed(found.standings[1], choice)):
-        yield f"Which of {found.highest.name} and {found.standings[1].name} is better, about {needed} would show."
+    if len(found.ranking) > 1 and (needed := _needed(found.ranking[1], choice)):
+        yield f"Which of {found.highest.name} and {found.ranking[1].name} is better, about {needed} would show."
 
 
-def _what(choice: DatasetChoice, standing: Standing) -> str:
-    cost = "" if standing.cost is None else f" for {_cost(standing, choice.unit)} a question"
-    return f"{100 * standing.mean:.1f} {choice.metric.title}{cost}"
+def _what(choice: DatasetChoice, candidate: RankedCandidate) -> str:
+    cost = "" if candidate.cost is None else f" for {_cost(candidate, choice.unit)} a question"
+    return f"{100 * candidate.mean:.1f} {choice.metric.title}{cost}"
 
 
-def _is_cheaper(one: Standing, other: Standing) -> bool:
+def _is_cheaper(one: RankedCandidate, other: RankedCandidate) -> bool:
     return one.cost is not None and other.cost is not None and one.cost < other.cost
 
 
-def _undecided(standing: Standing, choice: DatasetChoice) -> str:
-    needed = f"; about {needed} would show it" if (needed := _needed(standing, choice)) else ""
-    return f"Whether {standing.name}, for {_cost(standing, choice.unit)}, is worse isn't decided{needed}."
+def _undecided(candidate: RankedCandidate, choice: DatasetChoice) -> str:
+    needed = f"; about {needed} would show it" if (needed := _needed(candidate, choice)) else ""
+    return f"Whether {candidate.name}, for {_cost(candidate, choice.unit)}, is worse isn't decided{needed}."
 
 
-def _needed(standing: Standing, choice: DatasetChoice) -> str:
+def _needed(candidate: RankedCandidate, choice: DatasetChoice) -> str:
     """How many questions would show that it is behind; empty where that isn't known, or there are as many."""
-    number = standing.behind.needed if standing.behind else None
+    number = candidate.behind.needed if candidate.behind else None
     return count(number, "question") if number is not None and number > choice.questions else ""
 
 
@@ -189,35 +189,35 @@ def _score(run: ComparedRun, key: str, metric: str) -> float | None:
     return run.asked[key].get(metric) if key in run.asked else None
 
 
-def _row(choice: DatasetChoice, standing: Standing) -> TableRow:
-    behind, found = standing.behind, choice.recommendation
+def _row(choice: DatasetChoice, candidate: RankedCandidate) -> TableRow:
+    behind, found = candidate.behind, choice.recommendation
     return TableRow(
         values={
             "dataset": choice.dataset,
-            "run": standing.name,
+            "run": candidate.name,
             "metric": choice.metric.title,
-            "mean": standing.mean,
+            "mean": candidate.mean,
             "behind": behind.mean if behind else None,
             "interval": shown_interval(behind.interval if behind else None),
             "p": behind.corrected if behind else None,
-            choice.unit: standing.cost,
-            f"{choice.unit} interval": shown_interval(standing.cost_interval),
-            "front": "on it" if standing.name in found.front else None,
-            "standing": _standing(found, standing),
+            choice.unit: candidate.cost,
+            f"{choice.unit} interval": shown_interval(candidate.cost_interval),
+            "front": "on it" if candidate.name in found.front else None,
+            "standing": _how_it_stands(found, candidate),
             "needed": behind.needed if behind else None,
         },
-        chosen=standing.name == found.chosen,
+        chosen=candidate.name == found.chosen,
     )
 
 
-def _standing(found: Recommendation, standing: Standing) -> str:
-    if standing is found.highest:
-        return "best" if standing.is_as_good else "highest"
-    if standing.is_as_good:
+def _how_it_stands(found: Recommendation, candidate: RankedCandidate) -> str:
+    if candidate is found.highest:
+        return "best" if candidate.is_as_good else "highest"
+    if candidate.is_as_good:
         return "as good"
-    return "worse" if standing.is_worse else "undecided"
+    return "worse" if candidate.is_worse else "undecided"
 
 
-def _cost(standing: Standing, unit: Unit) -> str:
-    cost = standing.cost or 0.0
+def _cost(candidate: RankedCandidate, unit: Unit) -> str:
+    cost = candidate.cost or 0.0
     return dollars(Decimal(str(cost))) if unit == "dollars" else f"{cost:,.0f} tokens"

@@ -63,7 +63,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 class ExampleChain(Struct, frozen=True, kw_only=True):
-    """A question's chain of thought, for an example beside those of other systems.
+    """A question's chain of thought, for an example next to those of other systems.
 
     answers: the dataset's; untrue: positions of the sentences that annotators marked untrue, from 0.
     """

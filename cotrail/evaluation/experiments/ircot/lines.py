@@ -151,8 +151,8 @@ def contrasts(results: CellResults) -> Iterator[tuple[CellResults, tuple[str, ..
     lines = runs_by_line(results)
     for line in lines:
         if (line.goal, line.system, line.reader) == ("qa", "ircot", "cot") and line.demonstrations == line.dataset:
-            beside = [lines.get(replace(line, system=system), ()) for system in SIDE_BY_SIDE]
-            runs = tuple(run for of_line in beside for run in of_line if run.cell.demonstration_set == 1)
+            compared = [lines.get(replace(line, system=system), ()) for system in SIDE_BY_SIDE]
+            runs = tuple(run for of_line in compared for run in of_line if run.cell.demonstration_set == 1)
             if len(runs) == len(SIDE_BY_SIDE):
                 yield runs, _told_apart(*runs)
 

@@ -1,4 +1,4 @@
-"""IRCoT: its experiments, and their results beside the published ones."""
+"""IRCoT: its experiments, and their results next to the published ones."""
 
 from collections.abc import Mapping, Sequence
 

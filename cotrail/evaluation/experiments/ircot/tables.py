@@ -1,4 +1,4 @@
-"""Tables of own results as in the IRCoT paper, beside what the paper reports."""
+"""Tables of own results as in the IRCoT paper, next to what the paper reports."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -116,7 +116,7 @@ def transferred(name: str, results: CellResults, goal: Goal, values: LineValues)
 
 
 def differences(results: CellResults) -> ReportTable | None:
-    """Differences between each system and the next simpler one, beside those of section 5."""
+    """Differences between each system and the next simpler one, next to those of section 5."""
     layout, lines = LAYOUTS["differences"], runs_by_line(results)
     pairs = [
         (line, runs, others)

@@ -1,1 +1,1 @@
-"""Experiments of Rethinking with Retrieval: its protocol and tables, beside the published values."""
+"""Experiments of Rethinking with Retrieval: its protocol and tables, next to the published values."""

@@ -1,4 +1,4 @@
-"""Tables of own runs as in Rethinking with Retrieval, beside what the paper reports, and the effect of N."""
+"""Tables of own runs as in Rethinking with Retrieval, next to what the paper reports, and the effect of N."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations

@@ -1,1 +1,1 @@
-"""Experiments of Search-in-the-Chain: its protocol and tables, beside the published values."""
+"""Experiments of Search-in-the-Chain: its protocol and tables, next to the published values."""

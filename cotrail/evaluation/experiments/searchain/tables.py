@@ -1,4 +1,4 @@
-"""Tables of own runs as in Search-in-the-Chain, beside what the paper reports."""
+"""Tables of own runs as in Search-in-the-Chain, next to what the paper reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -93,7 +93,7 @@ VOTE_NOTE = (
 TREE_NOTE = (
     "For each question: the tree of its queries, by rounds, with the answers that stand; which of them "
     "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "
-    "the final content with its references. It is right where a published answer stands in it (cover EM); EM and F1 "
+    "the final content with its references. It is right where it contains a published answer (cover EM); EM and F1 "
     "are of the answer that it states."
 )
 

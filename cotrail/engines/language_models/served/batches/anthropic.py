@@ -74,6 +74,7 @@ class AnthropicBatches:
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:
         """See `BatchService`: nothing names a batch but the ids in its results, and these come at its end."""
         for batch in self._listed(since):
+            # Batches have no metadata here: size and time narrow it down, and only the ids of its lines prove it.
             if batch.id in known or sum(batch.request_counts.values()) != size:
                 continue
             if batch.processing_status != "ended":

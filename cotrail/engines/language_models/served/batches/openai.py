@@ -113,6 +113,7 @@ class OpenAIBatches(FileBatches):
 
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
         """See `BatchService`."""
+        # By the key in its metadata, so that neither size nor time can take another batch for this one.
         named = (batch.id for batch in self._listed(since) if (batch.metadata or {}).get(KEY) == key)
         return next(named, None)
 

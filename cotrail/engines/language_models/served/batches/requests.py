@@ -136,6 +136,7 @@ class ProviderRequests:
 
     def lines(self, path: str) -> Iterator[bytes]:
         """The lines of a file, which is downloaded as a whole first."""
+        # Not read as it arrives: recording answers takes a while, and the provider might end the connection.
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             self._download(path, file)
             file.seek(0)
@@ -188,6 +189,7 @@ class ProviderRequests:
     def _refusal(self, response: httpx2.Response) -> Exception:
         reported = reported_in(_beginning(response.iter_bytes()))
         hidden = replace(reported, message=self._said(reported.message))
+        # Of a GET alone: there, what the provider once confirmed is gone. A POST to nowhere is a wrong address.
         if response.status_code == HTTPStatus.NOT_FOUND and response.request.method == "GET":
             return BatchLostError(f"{response.request.url} answered 404: {hidden.message}")
         return step_error(self.endpoint, response.status_code, hidden, pause_asked(response.headers))

@@ -127,6 +127,7 @@ class _Choice(Struct, frozen=True):
             return "length"
         if self.stop_reason is UNSET:
             return "done"
+        # Of vLLM: a number is the token that ended the text, which is the model's own end.
         return "stop" if isinstance(self.stop_reason, str) else "end"
 
 
@@ -216,6 +217,7 @@ class ChunkReader:
         usage = chunk.usage or chunk.timings
         counts = usage.counts if usage else None
         served_by = " ".join(each for each in (chunk.model, chunk.system_fingerprint) if each)
+        # The last event of most servers has the counts and no choice.
         if not chunk.choices:
             return Delta(counts=counts, served_by=served_by)
         choice = chunk.choices[0]

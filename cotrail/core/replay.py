@@ -164,13 +164,18 @@ def _number(actions: tuple[Action, ...], position: int, binding: Binding) -> tup
 
 
 def _compare(step: Step, record: Recorded) -> None:
-    yielded = f"{kind_of(step.action).name} {shortened(step.fingerprint)}"
     if kind_of(step.action).name != record.kind:
-        raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {yielded}")
+        raise ReplayMismatchError(step.sequence, _describe(record), f"another kind, {_yielded(step)}")
     if step.fingerprint != record.fingerprint and not record.given:
-        raise ReplayMismatchError(step.sequence, _describe(record), f"the same kind with another input, {yielded}")
+        raise ReplayMismatchError(
+            step.sequence, _describe(record), f"the same kind with another input, {_yielded(step)}"
+        )
     if record.unreadable is not None:
-        raise ReplayMismatchError(step.sequence, f"a result that can't be read ({record.unreadable})", yielded)
+        raise ReplayMismatchError(step.sequence, f"a result that can't be read ({record.unreadable})", _yielded(step))
+
+
+def _yielded(step: Step) -> str:
+    return f"{kind_of(step.action).name} {shortened(step.fingerprint)}"
 
 
 def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tuple[Result, ...] | StepFailed:

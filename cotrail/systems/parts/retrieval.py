@@ -219,9 +219,12 @@ def _is_pinned(paragraph: Paragraph, pinned: Paragraph | None, settings: Retriev
 
 
 def _alike(one: Paragraph, other: Paragraph, similarity: float) -> bool:
-    pairs = (one.title, other.title), (one.text, other.text)
-    beginnings = ((a[:_COMPARED_CHARACTERS], b[:_COMPARED_CHARACTERS]) for a, b in pairs)
-    return all(fuzz.ratio(a, b, score_cutoff=similarity) >= similarity for a, b in beginnings)
+    return _similar(one.title, other.title, similarity) and _similar(one.text, other.text, similarity)
+
+
+def _similar(one: str, other: str, similarity: float) -> bool:
+    one, other = one[:_COMPARED_CHARACTERS], other[:_COMPARED_CHARACTERS]
+    return fuzz.ratio(one, other, score_cutoff=similarity) >= similarity
 
 
 _COMPARED_CHARACTERS = 20_000

@@ -208,8 +208,8 @@ def _print_what_next(screen: Console, run: str | None, *, stays: bool) -> None:
     models = settings().catalogue_path
     screen.print(f"To ask a model of your own, name it in {models} (docs/models.md):", soft_wrap=True)
     screen.print(f"  COTRAIL_MODEL=NAME {pasteable('demo')}", soft_wrap=True)
-    screen.print("To start with files of your own:")
-    _print_commands(screen, ("sample",))
+    screen.print("To try documents and questions of your own:")
+    _print_commands(screen, ("start",))
 
 
 def _print_commands(screen: Console, *commands: tuple[str, ...]) -> None:

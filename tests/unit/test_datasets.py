@@ -524,7 +524,7 @@ def test_a_file_that_is_not_there_is_an_error(dataset: str, tmp_path: Path) -> N
 
 def test_an_unknown_dataset_is_an_error_that_lists_some(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"there are \d+, such as hotpotqa, 2wikimultihopqa, "):
-        load_questions("squad", tmp_path)
+        load_questions("zork", tmp_path)
 
 
 # Processed files

@@ -84,7 +84,7 @@ def test_without_published_answers_there_are_no_scores(dataset: str) -> None:
 
 def test_an_unknown_dataset_has_no_rule() -> None:
     with pytest.raises(UnknownNameError, match=r"there are \d+, such as hotpotqa, 2wikimultihopqa, "):
-        answer_scores(scoring_of("squad"), "ink", ("ink",))
+        answer_scores(scoring_of("zork"), "ink", ("ink",))
 
 
 @given(

@@ -51,7 +51,7 @@ KNOWN = "`cotrail runs` lists them"
         ),
         ("fork plain --set zzz=1", ", such as model, profile, "),
         ("fork plain --set reader=coot", "`reading.reader` can't be 'coot' (did you mean cot?)"),
-        ("fork plain --set retrieval_count=zero", "`retrieval.retrieval_count` must be a whole number from 1 to 10,000"),
+        ("fork plain --set retrieval_count=zero", "`retrieval.retrieval_count` must be a whole number from 1 to 10"),
         ("fork plain --set temperature=nan", "`temperature` must be a number from 0 to 10"),
         ("fork plain --set model=gpt-4o", "[models.gpt-4o]\n"),
         ("fork plain --at x", "'x' is no step to fork at"),

@@ -19,7 +19,7 @@ USUAL = {
     "closed-book": "no-retrieval",
     "cot": "chain-of-thought",
     "em": "answer_em",
-    "exact_match": "answer_em",
+    "exact-match": "answer_em",
     "f1": "answer_f1",
     "naive-rag": "one-step",
     "rag": "one-step",
@@ -51,7 +51,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     by_lower_case = {each.lower(): each for each in names}
     given = name[:LONGEST_NAME].lower()
     having = [each for each in by_lower_case if len(given) >= LEAST_PART and given in each]
-    usual = USUAL.get(given.replace(" ", "-"), USUAL.get(given.replace("_", "-")))
+    usual = USUAL.get(given.replace("_", "-").replace(" ", "-"))
     if usual in by_lower_case:
         return by_lower_case[usual]
     alike = having if len(having) == 1 else get_close_matches(given, by_lower_case, n=1)

@@ -15,7 +15,7 @@ from cotrail.cli.commands.sample import SAMPLE
 from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.following import growing_traces
 from cotrail.cli.terminal.output import ENDING, console, grid, heading, write_text
-from cotrail.cli.terminal.pasting import pasteable
+from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
 from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.common.humanize import count, duration, percent
@@ -192,29 +192,24 @@ def _print_interrupted(screen: Console, run: str | None, *, stays: bool) -> None
         screen.print(f"Interrupted before the run was submitted. {stack}", soft_wrap=True)
     elif stays:
         screen.print("Interrupted. The stack keeps running, and the workers continue the run. To see it, and to stop:")
-        _print_commands(screen, ("watch", run), ("down",))
+        print_commands(screen, ("watch", run), ("down",))
     else:
         screen.print("Interrupted. The stack is stopped, and what the run has recorded is kept. To continue it:")
-        _print_commands(screen, ("up",), ("watch", run))
+        print_commands(screen, ("up",), ("watch", run))
 
 
 def _print_what_next(screen: Console, run: str | None, *, stays: bool) -> None:
     if stays:
         screen.print("The stack keeps running. To look further, and to stop it:")
-        _print_commands(screen, ("trace", str(run), "1"), ("down",))
+        print_commands(screen, ("trace", str(run), "1"), ("down",))
     else:
         screen.print("The stack is stopped, and the run is kept. To look further:")
-        _print_commands(screen, ("up",), ("trace", str(run), "1"), ("down",))
+        print_commands(screen, ("up",), ("trace", str(run), "1"), ("down",))
     models = settings().catalogue_path
     screen.print(f"To ask a model of your own, name it in {models} (docs/models.md):", soft_wrap=True)
     screen.print(f"  COTRAIL_MODEL=NAME {pasteable('demo')}", soft_wrap=True)
     screen.print("To try documents and questions of your own:")
-    _print_commands(screen, ("start",))
-
-
-def _print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
-    for words in commands:
-        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
+    print_commands(screen, ("start",))
 
 
 def _part(screen: Console, title: str, explained: str) -> None:

@@ -7,7 +7,7 @@ import typer
 
 import cotrail
 from cotrail.cli.request_options import Json
-from cotrail.cli.terminal.output import console, print_json, write_text
+from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
 from cotrail.errors import InputError
 
 SAMPLE = Path(cotrail.__file__).parent / "sample"
@@ -24,7 +24,7 @@ def sample(
     files = [folder / name for name in FILES]
     if there := [str(file) for file in files if file.exists()]:
         raise InputError(f"{', '.join(there)} would be replaced; name another folder")
-    _make(folder)
+    make_folder(folder, "name another one")
     for file in files:
         write_text(file, (SAMPLE / file.name).read_text("utf-8"), "name another folder")
     if json:
@@ -35,10 +35,3 @@ def sample(
     screen.print("Next, after `cotrail up`:")
     screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
     screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} can't be made ({error.strerror}); name another one") from error

@@ -1,7 +1,6 @@
 """`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command."""
 
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,9 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.commands.sample import SAMPLE
-from cotrail.cli.request_options import refuse_elsewhere
-from cotrail.cli.terminal.output import console, write_text
-from cotrail.cli.terminal.pasting import pasteable
+from cotrail.cli.terminal.output import console, make_folder, write_text
+from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.configuration.settings import settings
 from cotrail.core.questions import Paragraph
 from cotrail.data.datasets.loading import load_questions
@@ -115,7 +113,6 @@ def start(
 
     Example: `cotrail start notes/ --questions questions.jsonl --model openai/gpt-5.1`
     """
-    refuse_elsewhere("`cotrail start`")
     screen = console()
     where = documents or _asked(screen, "Documents", "a folder or a file, or `sample`", "DOCUMENTS", BUNDLED)
     found, called = _documents(where), name or _name_of(where)
@@ -124,7 +121,7 @@ def start(
     chosen = model or _choose_model(screen)
     check_model(chosen)
     screen.print(f"{chosen} answers.", style="dim", soft_wrap=True)
-    _make(kept)
+    make_folder(kept, "name another with --folder")
     file, size = _questions(screen, given, kept)
     task = Task(
         name=called,
@@ -166,13 +163,6 @@ def _choose_model(screen: Console) -> str:
     found = ", ".join(f"{each}/MODEL" for each in keyed_providers())
     hint = f"keys are set for {found}" if found else "no key of a provider is set"
     return _asked(screen, "Model", f"a name of `cotrail models`; {hint}", "--model", settings().model)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {folder} can't be made ({error.strerror}); name another with --folder") from error
 
 
 # The questions: a file, or what a person types.
@@ -277,15 +267,11 @@ def _run_commands(screen: Console, task: Task) -> None:
         code = subprocess.run([sys.executable, "-m", "cotrail.cli.main", *words], check=False).returncode
         if code:
             screen.print(
-                f"That ended with {code}. What is done is kept; `{_again()}` continues from there.",
+                f"That ended with {code}. What is done is kept; `{pasteable(*sys.argv[1:])}` continues from there.",
                 style="yellow",
                 soft_wrap=True,
             )
             raise typer.Exit(code)
-
-
-def _again() -> str:
-    return shlex.join(["cotrail", *sys.argv[1:]])
 
 
 def _print_what_next(screen: Console, task: Task) -> None:
@@ -294,5 +280,4 @@ def _print_what_next(screen: Console, task: Task) -> None:
     screen.print(f"The tables as a page: {page}", soft_wrap=True)
     screen.print(f"The experiment, to change and run again: {task.experiment.absolute()}", soft_wrap=True)
     screen.print("To see why an answer came out, and to stop what runs:")
-    for words in (("view",), ("down",)):
-        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
+    print_commands(screen, ("view",), ("down",))

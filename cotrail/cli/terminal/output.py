@@ -46,6 +46,14 @@ def write_text(path: Path, text: str, advice: str) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); {advice}") from error
 
 
+def make_folder(path: Path, advice: str) -> None:
+    """Makes a folder where there is none; InputError, with the advice, where that fails."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {path} can't be made ({error.strerror}); {advice}") from error
+
+
 def check_free(path: Path, *, overwrite: bool) -> None:
     """Raises InputError where a file would be replaced and nobody asked for it; devices and pipes can be written to."""
     if path.is_file() and not overwrite:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from platformdirs import user_data_path
+from rich.console import Console
 
 from cotrail.configuration.settings import settings
 
@@ -18,6 +19,12 @@ def pasteable(*words: str) -> str:
     home = settings().home
     variables = [] if home == user_data_path("cotrail") else [f"COTRAIL_HOME={shlex.quote(str(home))}"]
     return " ".join([*variables, shlex.join([*_program(), *words])])
+
+
+def print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
+    """Prints commands to paste, a line each."""
+    for words in commands:
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
 
 
 def _program() -> list[str]:

@@ -250,11 +250,8 @@ def ask_model(name: str, tell: Callable[[str], None], given: Mapping[str, Any] |
     server, or nothing answers there, and UnknownNameError.
     """
     path = settings().catalogue_path
-    given = dict(given or _table(path, name))
-    server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **given})
+    table, named, server = _described_server(path, name, dict(given or _table(path, name)))
     secrets = Secrets((_key(name, server),))
-    table, named = _completed(path, name, given, server)
-    server = _server(path, name, table)
 
     from cotrail.engines.language_models.served.probing.learning import apis_to_try, as_toml, learn
 
@@ -289,13 +286,11 @@ def check_model(name: str) -> None:
         if not found.is_there:
             raise InputError(f"the model {name} can't be asked: {found.problem}")
         return
-    server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **table})
-    _key(name, server)
-    table, _ = _completed(path, name, table, server)
+    _, _, server = _described_server(path, name, table)
 
     from cotrail.engines.language_models.served.probing.learning import check_answers
 
-    check_answers(name, _endpoint(_server(path, name, table)))
+    check_answers(name, _endpoint(server))
 
 
 def keyed_providers() -> tuple[str, ...]:
@@ -310,6 +305,16 @@ def in_words(requests: int, spent: Spent) -> str:
     usage = spent.usage
     parts = [count(requests, "request"), f"{usage.input_tokens:,} tokens read", f"{usage.output_tokens:,} written"]
     return ", ".join([*parts, *filter(None, [shown_dollars(spent)])])
+
+
+def _described_server(
+    path: Path, name: str, given: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, list[str]], Server]:
+    """What `_completed` returns of a table, and the server that it makes; InputError where the key isn't set."""
+    server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **given})
+    _key(name, server)
+    table, named = _completed(path, name, given, server)
+    return table, named, _server(path, name, table)
 
 
 def _table(path: Path, name: str) -> dict[str, Any]:

@@ -190,16 +190,19 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(f"{place}: {problem_of(cause, raw, kind)}; correct the record or take it out") from cause
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
-    except UnicodeDecodeError as cause:
-        byte = cause.object[cause.start]
-        raise error(
-            f"{place}: this isn't text in UTF-8 (it has the byte 0x{byte:02x}); save the file as UTF-8"
-        ) from cause
-    except msgspec.DecodeError as cause:
-        raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
+    except (msgspec.DecodeError, UnicodeDecodeError) as cause:  # the latter before msgspec 0.23
+        raise error(f"{place}: {_broken(bytes(raw), cause)}") from cause
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record
+
+
+def _broken(raw: bytes, cause: Exception) -> str:
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return f"this isn't text in UTF-8 (it has the byte 0x{raw[error.start]:02x}); save the file as UTF-8"
+    return f"this isn't valid JSON ({cause}); correct it or take it out"
 
 
 def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:

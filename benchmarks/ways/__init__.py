@@ -7,9 +7,8 @@ from msgspec import Struct
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cotrail.services.runs.planning import PreparedRun
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.submission import prepare
+from cotrail.services.runs.submission import PreparedRun, prepare
 
 CORPUS = MODEL = "benchmark"
 

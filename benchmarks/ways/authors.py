@@ -30,7 +30,7 @@ from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Serv
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import generated
 from cotrail.engines.retrieval.stores import open_index
-from cotrail.services.runs.planning import PreparedRun
+from cotrail.services.runs.submission import PreparedRun
 from cotrail.systems.registry import find_system
 
 SEED = 1

@@ -190,7 +190,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(f"{place}: {problem_of(cause, raw, kind)}; correct the record or take it out") from cause
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
-    except (msgspec.DecodeError, UnicodeDecodeError) as cause:  # the latter before msgspec 0.23
+    except msgspec.DecodeError as cause:
         raise error(f"{place}: {_broken(bytes(raw), cause)}") from cause
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
@@ -213,5 +213,5 @@ def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:
         return refusal(cause, kind, msgspec.json.decode(raw))
     except RecursionError:  # this and the next: behind the place that validation stopped at
         return f"lists or objects stand more than {MAX_DEPTH} deep within one another"
-    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+    except msgspec.DecodeError as broken:
         return f"this isn't valid JSON in UTF-8 ({broken})"

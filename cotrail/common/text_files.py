@@ -1,9 +1,10 @@
-"""Opening of text files from elsewhere: UTF-8, with or without a byte order mark; other encodings are named."""
+"""Text files from elsewhere are opened: UTF-8, with or without a byte order mark; and files are written whole."""
 
 import codecs
 import csv
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -253,3 +254,18 @@ def split(words: str) -> Iterator[str]:
         yield match[0]
         end = match.end()
     yield words[end:]
+
+
+def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
+    """Replace a file in one move, so that nobody sees a part of it, whatever ends the process; raises OSError."""
+    # In the same folder, so that the move is atomic.
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            # Before the move: otherwise a power cut could leave an empty file under the final name.
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

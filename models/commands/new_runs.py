@@ -13,6 +13,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
 from cotrail.models.records.projects import own_project, qualified
+from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows, insert_computed, recordset
 from cotrail.models.schema.deployment import check_version
 from cotrail.models.schema.seals import question_opened, run_opened
@@ -59,6 +60,18 @@ class Submission(Struct, frozen=True, kw_only=True):
     def searches(self) -> bool:
         """Whether it searches for paragraphs: it pins what is searched."""
         return bool(self.binding.corpora or self.binding.pins)
+
+
+class AskedQuestion(Struct, frozen=True, kw_only=True):
+    """A question whose messages are still to be sent.
+
+    run: the id of its run; id: that of its row; warnings: what the run lacks, or has another thing for.
+    """
+
+    run: str
+    id: int
+    messages: tuple[Dispatch, ...]
+    warnings: tuple[str, ...] = ()
 
 
 _NEW_RUN = insert(runs).on_conflict_do_nothing(index_elements=[runs.c.experiment_id, runs.c.cell]).returning(runs.c.id)

@@ -94,7 +94,8 @@ find = partial(find_spec, (SELF_ASK, TAG_AGENT))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a corpus of two pages, to submit runs of the agents from."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    monkeypatch.setattr("cotrail.services.runs.submission.find_system", find)
+    for module in ("configuring", "submission"):
+        monkeypatch.setattr(f"cotrail.services.runs.{module}.find_system", find)
     server = '[models.server]\nengine = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ncontext = 2048\n'
     (tmp_path / "models.toml").write_text(server)
     corpus = [{"id": each.id, "title": each.title, "text": each.text} for each in (BRENN, HISTORY, VELL)]

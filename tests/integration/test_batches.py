@@ -85,7 +85,8 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: Provider, form: str) -> Path:
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    monkeypatch.setattr("cotrail.services.runs.submission.find_system", find)
+    for module in ("configuring", "submission"):
+        monkeypatch.setattr(f"cotrail.services.runs.{module}.find_system", find)
     api = "anthropic" if form == "anthropic" else "chat"
     table = {"engine": "openai", "url": provider.url, "model": "m", "api": api, "context": 4096, "batch": form}
     plain = {name: value for name, value in table.items() if name != "batch"}

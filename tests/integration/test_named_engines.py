@@ -105,8 +105,8 @@ find = partial(find_spec, (SPEC, NEEDLESS))
 def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with scripted engines and a corpus of two pages, to submit runs of the system from."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
-    for module in ("cotrail.services.runs.submission", "cotrail.services.runs.forking"):
-        monkeypatch.setattr(f"{module}.find_system", find)
+    for module in ("configuring", "submission", "forking"):
+        monkeypatch.setattr(f"cotrail.services.runs.{module}.find_system", find)
     (tmp_path / "models.toml").write_text(MODELS)
     for name, script in SCRIPTS.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(script))

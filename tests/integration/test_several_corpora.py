@@ -86,8 +86,8 @@ def home(cotrail: Cotrail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """A home with two corpora of tantivy's and one of a made-up engine's."""
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
     monkeypatch.setitem(ENGINES, "overlap", OVERLAP)
-    for module in ("cotrail.services.runs.submission", "cotrail.services.runs.forking"):
-        monkeypatch.setattr(f"{module}.find_system", find)
+    for module in ("configuring", "submission", "forking"):
+        monkeypatch.setattr(f"cotrail.services.runs.{module}.find_system", find)
     (tmp_path / "models.toml").write_text('[models.silent]\nengine = "scripted"\npath = "silent.json"\n')
     (tmp_path / "silent.json").write_text('{"name": "silent", "questions": {}, "default": {"answer": "x"}}')
     (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "q", "question": QUESTION, "answers": ["r"]}))

@@ -24,10 +24,10 @@ from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.tables import questions, runs
 from cotrail.services.results.scoring import read_scores
+from cotrail.services.runs.pinning import check_measurable, in_random_order
 from cotrail.services.runs.progress import PartialScores, RunReading, partial_line, read_again, run_progress
 from cotrail.services.runs.scores import scores_by_question
 from cotrail.services.runs.speed import WatchedRun
-from cotrail.services.runs.submission import check_measurable, in_random_order
 from cotrail.services.runs.watching import watch
 from cotrail.systems.registry import find_system, recorded_system
 from cotrail.workers.housekeeping import Stopping

@@ -37,11 +37,11 @@ from cotrail.services.library.uploaded_files import (
 from cotrail.services.library.uploads import FILE_ENTRIES
 from cotrail.services.operations.all_operations import OPERATIONS
 from cotrail.services.operations.operation import Operation
-from cotrail.services.runs.composing import file_record, recorded_file
 from cotrail.services.runs.experiments import ExperimentRequest
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.jobs import IndexRequest
 from cotrail.services.runs.judging import JudgeRequest
+from cotrail.services.runs.pinning import file_record, recorded_file
 from cotrail.services.runs.requests import AskRequest, RunRequest
 from tests.cases import each_case
 from tests.conftest import wait_until

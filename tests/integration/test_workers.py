@@ -19,7 +19,7 @@ from cotrail.configuration.settings import Settings, settings
 from cotrail.core.binding import Binding
 from cotrail.errors import InputError
 from cotrail.models.execution.ledger import Ledger
-from cotrail.services.runs.submission import check_worker_keys
+from cotrail.services.runs.checking import check_worker_keys
 from cotrail.systems.registry import find_system
 from cotrail.tasks.broker_health import call
 from cotrail.workers.celery_app import app

@@ -18,8 +18,8 @@ from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.services.library.datasets import list_datasets
 from cotrail.services.library.models import describe_models, list_models
 from cotrail.services.library.systems import describe_system, list_systems
+from cotrail.services.runs.configuring import configure
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.runnable import configure
 from cotrail.systems.registry import SYSTEMS, find_system
 from tests.cases import each_case
 from tests.unit.commands import Given

@@ -17,7 +17,7 @@ from cotrail.engines.language_models.served.protocols.wire_protocols import PROT
 from cotrail.engines.language_models.served.request import Order
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.library.models import describe_models
-from cotrail.services.runs.runnable import check_key, check_range
+from cotrail.services.runs.checking import check_key, check_range
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 from tests.cases import each_case

@@ -10,7 +10,7 @@ from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, InputError
 from cotrail.services.runs.conducting import Schedule
 from cotrail.services.runs.experiments import read_experiment_file
-from cotrail.services.runs.planning import PreparedRun
+from cotrail.services.runs.submission import PreparedRun
 from tests.cases import each_case
 from tests.integration.three_trees import ASKED, EXPERIMENT, write_three_trees
 

@@ -17,9 +17,9 @@ from cotrail.engines.language_models.result import generated
 from cotrail.engines.language_models.sentence_splitters import open_pipeline, pinned
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
+from cotrail.services.runs.configuring import system_settings
 from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import RunRequest
-from cotrail.services.runs.runnable import system_settings
 from cotrail.systems.registry import find_system
 
 Install = Callable[..., str]

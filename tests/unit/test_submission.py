@@ -16,9 +16,9 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import RunRecord
 from cotrail.services.library.named_files import PATH_FIELDS
+from cotrail.services.runs.configuring import system_settings
 from cotrail.services.runs.forking import prepare_fork
 from cotrail.services.runs.requests import RunRequest, described, make_request, overruled, read_run_file
-from cotrail.services.runs.runnable import system_settings
 from cotrail.services.runs.submission import prepare
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
@@ -75,7 +75,7 @@ def test_a_run_whose_model_can_not_do_what_its_system_asks_is_refused_before_any
         find_system("no-retrieval"),
         needs=lambda _: Needs(brought={}, capabilities=frozenset({"turns", "continue", "scores"})),
     )
-    monkeypatch.setattr("cotrail.services.runs.submission.find_system", lambda _: talking)
+    monkeypatch.setattr("cotrail.services.runs.configuring.find_system", lambda _: talking)
     asked = make_request(given(system="no-retrieval"))
     assert prepare(asked).submission.model_name == "scripted"
     table = '[models.scripted]\nengine = "openai"\nurl = "http://host/v1"\nmodel = "m"\ncontext = 9\n'

@@ -12,8 +12,8 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.services.runs.configuring import configure
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.runnable import configure
 from cotrail.systems.parts.majority import Votes
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.vote import VoteSettings, vote

@@ -13,8 +13,8 @@ from cotrail.core.budgets import NO_BUDGET, Budget
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.services.access.grants import find_granted_model
 from cotrail.services.runs.asking import askable_systems, converses, corpus_names
-from cotrail.services.runs.composing import prices_of
 from cotrail.services.runs.requests import DEFAULT_SYSTEM, AskRequest
+from cotrail.services.runs.resolving import prices_of
 
 MOST_LISTED = 1000
 """The most models that are listed; any other combination can be named as well."""

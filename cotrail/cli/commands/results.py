@@ -30,6 +30,7 @@ from cotrail.cli.terminal.shown_steps import (
 from cotrail.cli.terminal.verdict_tables import print_verdicts
 from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut, one_line
+from cotrail.common.text_files import write_whole
 from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.operations.operation import server_address
@@ -221,20 +222,14 @@ def _file(line: bytes) -> tuple[str, bytes]:
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    """Writes a draft next to the file and then renames it, so that a partial file is never seen."""
-    draft = path.with_name(f".{path.name}.draft")
     try:
-        with draft.open("wb") as file:
-            file.writelines(chunks)
-        draft.replace(path)
+        write_whole(path, chunks)
     except OSError as error:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _write_folder(path: Path | None, files: Iterable[tuple[str, bytes]]) -> None:
-    """The same with a folder of files, which may be there if it is empty."""
+    """Writes a folder of files, which may be there if it is empty; a part of it is never seen."""
     if path is None:
         raise InputError("--format browsecomp-plus writes a file for each question; name their folder with --output")
     draft = path.with_name(f".{path.name}.draft")

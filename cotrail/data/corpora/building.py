@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.processes import lock_exclusively
-from cotrail.common.text_files import skip_mark
+from cotrail.common.text_files import skip_mark, write_whole
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, DigestSet, identified
 from cotrail.data.datasets.format_detection import apparent_content
 from cotrail.data.datasets.registry import find_recipe, question_formats
@@ -75,13 +75,7 @@ def read_checkpoint(output: Path) -> Checkpoint | None:
 
 def write_checkpoint(output: Path, state: Checkpoint) -> None:
     """Replace the checkpoint atomically; it is on disk before this returns."""
-    path = checkpoint_path(output)
-    draft = path.with_name(f"{path.name}.draft")
-    with draft.open("wb") as file:
-        file.write(msgspec.json.encode(state) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    write_whole(checkpoint_path(output), [msgspec.json.encode(state), b"\n"])
 
 
 def combined_digest(paths: Sequence[Path]) -> "hashlib._Hash":

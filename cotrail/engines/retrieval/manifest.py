@@ -1,7 +1,6 @@
 """Manifest of an index, and the indexes of a folder by name."""
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from cotrail.common import nearest
 from cotrail.common.printable_text import cut
+from cotrail.common.text_files import write_whole
 from cotrail.core.questions import Paragraph
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 
@@ -103,14 +103,7 @@ def read_manifest(directory: Path) -> FolderManifest:
 
 def write_manifest(directory: Path, manifest: FolderManifest) -> None:
     """Puts the manifest in place atomically; from then on the index is the one that it describes."""
-    # In the same folder, so that the rename is atomic.
-    draft = directory / f"{FILE_NAME}.draft"
-    with draft.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        file.flush()
-        # Before the rename: otherwise a power cut could leave an empty file under the final name.
-        os.fsync(file.fileno())
-    draft.replace(directory / FILE_NAME)
+    write_whole(directory / FILE_NAME, [msgspec.json.format(msgspec.json.encode(manifest), indent=2), b"\n"])
 
 
 def unusable(directory: Path, reason: object) -> CorpusError:

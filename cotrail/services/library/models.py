@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.text_files import write_whole
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
@@ -233,11 +234,9 @@ def add_model(name: str, given: Mapping[str, Any], tell: Callable[[str], None]) 
         raise InputError(f"{path} has a table of the model {name} already; name it otherwise, or remove that one")
     asked = ask_model(name, tell, given)
     before = path.read_text("utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
-    draft = path.with_name(f".{path.name}.draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(before + asked.toml, "utf-8")
-        draft.replace(path)
+        write_whole(path, [(before + asked.toml).encode()])
     except OSError as error:
         raise InputError(f"{path} can't be written ({error.strerror}); check the folder and its permissions") from error
     return asked

@@ -13,12 +13,12 @@ from cotrail.core.budgets import RUN, Budget
 from cotrail.core.history import LIMIT
 from cotrail.core.results import Generated
 from cotrail.errors import InputError, UnknownNameError
+from cotrail.models.commands.new_runs import AskedQuestion
 from cotrail.models.queries.traces import TracedQuestion, read_question, read_traced
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import steps
 from cotrail.services.results.steps import ShownStep, shown_steps
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.planning import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID
 
 # What is sent of a question while it is answered: records of one union, which JSON tells apart by `event`.

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.models_file import LANGUAGE_MODEL
+from cotrail.models.commands.new_runs import AskedQuestion
 from cotrail.models.queries.listed_questions import list_asked
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import read_question
@@ -21,7 +22,6 @@ from cotrail.services.results.answering import AnyAskEvent, Asked, End, answerin
 from cotrail.services.runs import control, submission
 from cotrail.services.runs.asking import askable_systems, corpus_names, with_corpus
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.planning import AskedQuestion
 from cotrail.services.runs.requests import ASKED_ID, DEFAULT_SYSTEM, AskRequest
 from cotrail.services.runs.submission import warnings_of
 from cotrail.services.store import open_store, reading

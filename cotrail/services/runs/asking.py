@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from cotrail.errors import InputError
 from cotrail.services.access.grants import seen_corpora
+from cotrail.services.runs.configuring import configure
 from cotrail.services.runs.requests import AskRequest
-from cotrail.services.runs.runnable import configure
 from cotrail.systems.registry import SYSTEMS, find_system
 
 

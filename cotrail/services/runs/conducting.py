@@ -28,14 +28,19 @@ from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.access.grants import seen_corpora
 from cotrail.services.library.named_files import PATH_FIELDS
 from cotrail.services.library.uploaded_files import fill_folder
-from cotrail.services.runs.composing import check_evidence, compose, file_record
+from cotrail.services.runs.checking import checked
+from cotrail.services.runs.configuring import ConfiguredSystem, configure, find_answering
 from cotrail.services.runs.experiments import FILE, Conducted, ExperimentProgress, ExperimentRequest, parse_experiment
 from cotrail.services.runs.jobs import Work
-from cotrail.services.runs.labels import are_alike
-from cotrail.services.runs.planning import PreparedRun, with_plan
+from cotrail.services.runs.pinning import are_alike, file_record, pin, with_plan
 from cotrail.services.runs.recorded import StoredRuns
 from cotrail.services.runs.requests import RunRequest, make_request
-from cotrail.services.runs.runnable import ConfiguredSystem, check_answers, complete_shots, configure, read_words
+from cotrail.services.runs.resolving import (
+    complete_shots,
+    read_words,
+    resolve_engines,
+)
+from cotrail.services.runs.submission import PreparedRun
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -136,9 +141,8 @@ class Schedule:
 
     def _configured(self, cell: ExperimentCell) -> tuple[RunRequest, ConfiguredSystem]:
         request = make_request(self._keys(cell))
-        spec = find_system(request.system)
-        check_answers(spec)
-        return request, configure(spec, request, instructed=self.inputs.instructed(cell))
+        instructed = self.inputs.instructed(cell)
+        return request, configure(find_answering(request.system), request, instructed=instructed)
 
     def _prepare(self, cell: ExperimentCell) -> PreparedRun:
         (request, system), inputs = self._configured(cell), self.inputs
@@ -147,12 +151,9 @@ class Schedule:
             raise InputError("a run of an experiment isn't repeated by itself: `repeat` stands at the file's beginning")
         if system.needs.corpus and not request.all_corpora:
             raise InputError(f"the dataset {request.dataset} needs a `corpus`, which {cell.name} searches; name it")
-        questions = inputs.questions(cell)
-        if system.needs.evidence:
-            check_evidence(questions, self._folder / request.questions)
         words = read_words(str(self._folder / request.prompt), system) if request.prompt and system.needs.words else {}
         demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
-        composed = compose(
+        resolved = resolve_engines(
             _with_used_engines(request, system.needs),
             system,
             corpora={
@@ -161,10 +162,11 @@ class Schedule:
                 if system.needs.corpus
             },
             shots=complete_shots(system.needs, demonstrations, inputs.shown(cell, AnswerForm.TITLES)) | words,
-            provenance={"cell": msgspec.to_builtins(cell), **provenance_of(repeat)},
+            questions=inputs.questions(cell),
         )
-        alike = repeat is not None and are_alike(composed, system.needs)
-        return PreparedRun(submission=composed, questions=questions, alike=alike)
+        pinned = pin(checked(resolved), {"cell": msgspec.to_builtins(cell), **provenance_of(repeat)})
+        alike = repeat is not None and are_alike(pinned, system.needs)
+        return PreparedRun(submission=pinned, questions=resolved.questions, alike=alike)
 
 
 def _with_used_engines(request: RunRequest, needs: Needs) -> RunRequest:

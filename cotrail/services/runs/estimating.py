@@ -21,9 +21,9 @@ from cotrail.services.access.grants import find_granted_model
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs import submission
-from cotrail.services.runs.composing import prices_of
-from cotrail.services.runs.planning import PreparedRun
 from cotrail.services.runs.requests import RunRequest
+from cotrail.services.runs.resolving import prices_of
+from cotrail.services.runs.submission import PreparedRun
 from cotrail.services.store import reading
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.registry import find_system

@@ -25,9 +25,9 @@ from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import ExperimentFiles
 from cotrail.services.library.uploaded_files import UploadedPaths, reference_of
 from cotrail.services.operations.operation import operation
+from cotrail.services.runs.checking import check_splitter
 from cotrail.services.runs.jobs import Job, queued, queued_before
 from cotrail.services.runs.requests import read_toml_file
-from cotrail.services.runs.runnable import check_splitter
 from cotrail.services.store import reading
 
 

@@ -28,11 +28,12 @@ from cotrail.models.records.runs import Runs
 from cotrail.services.actor import Scope, actor
 from cotrail.services.library.named_files import ForkFiles
 from cotrail.services.operations.operation import operation
-from cotrail.services.runs.composing import compose, recorded_file
+from cotrail.services.runs.checking import checked
+from cotrail.services.runs.configuring import configure
 from cotrail.services.runs.labels import labels_of
-from cotrail.services.runs.planning import read_stated, with_plan
+from cotrail.services.runs.pinning import pin, read_stated, recorded_file, with_plan
 from cotrail.services.runs.requests import RunRequest, make_request
-from cotrail.services.runs.runnable import configure, make_shots, read_shown
+from cotrail.services.runs.resolving import make_shots, read_shown, resolve_engines
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
@@ -167,14 +168,10 @@ def prepare_fork(
     if system.spec.judges and any(key.startswith(_JUDGED) for key in changes):
         raise InputError(f"{record.id} holds what its own rubric shows: judge by another one with `cotrail judge`")
     recorded: dict[str, Any] = {key: record.provenance[key] for key in _KEPT if key in record.provenance}
-    submission = compose(
-        request,
-        system,
-        corpora=record.corpora,
-        # The origin's own demonstrations win: its prompts must stay the same byte for byte.
-        shots={**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots},
-        provenance={**recorded, "set": dict(changes)},
-    )
+    # The origin's own demonstrations win: its prompts must stay the same byte for byte.
+    shown = {**make_shots(system.needs, _source(record, shots, system.needs), Demonstrations()), **shots}
+    resolved = resolve_engines(request, system, corpora=record.corpora, shots=shown)
+    submission = pin(checked(resolved), {**recorded, "set": dict(changes)})
     return replace(
         submission,
         binding=_pinned(record, submission.binding, changes),

@@ -20,13 +20,14 @@ from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import JudgeFiles
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.composing import compose, file_record
+from cotrail.services.runs.checking import check_worker_keys, checked
+from cotrail.services.runs.configuring import configure
 from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.planning import PreparedRun, with_plan
+from cotrail.services.runs.pinning import file_record, pin, with_plan
 from cotrail.services.runs.requests import make_request
-from cotrail.services.runs.runnable import configure
-from cotrail.services.runs.submission import Submitted, check_worker_keys, read_submission
+from cotrail.services.runs.resolving import resolve_engines
+from cotrail.services.runs.submission import PreparedRun, Submitted, read_submission
 from cotrail.services.store import open_store, reading
 from cotrail.systems.judge.rubric import BUILT_IN, Rubric, find_rubric
 from cotrail.systems.judge.system import SPEC
@@ -88,19 +89,17 @@ def prepare_judge(connection: Connection, request: JudgeRequest) -> PreparedJudg
         "settings": settings,
     }
     given = make_request(fields | request.others)
-    composed = compose(
-        given,
-        configure(SPEC, given),
-        corpora={},
-        shots={},
-        provenance={
+    resolved = checked(resolve_engines(given, configure(SPEC, given), corpora={}, shots={}))
+    pinned = pin(
+        resolved,
+        {
             "judges": [{"run": run.id, "digest": run.digest} for run in judged],
             **({} if request.rubric in BUILT_IN else {"files": {"rubric": file_record(Path(request.rubric))}}),
         },
     )
     graded = asked[: request.limit]
     return PreparedJudge(
-        prepared=PreparedRun(submission=with_plan(composed, graded), questions=graded),
+        prepared=PreparedRun(submission=with_plan(pinned, graded), questions=graded),
         judged=tuple(run.id for run in judged),
         rubric=rubric,
         left_out=judged[0].size - len(asked),

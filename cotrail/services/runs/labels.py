@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 from msgspec import Struct
@@ -10,16 +10,12 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from cotrail.common.printable_text import cut
-from cotrail.common.structs import dotted
-from cotrail.core.repeats import Repeat, provenance_of
 from cotrail.errors import InputError
-from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.runs import LATEST, RunRecord, read_run, resolve_run
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.store import open_store, reading
-from cotrail.systems.spec import Needs
 
 _ID = re.compile(r"[\w-]{1,60}-[0-9]{8}-[0-9a-f]{6}")
 """What ids of runs look like: `new_id` makes them."""
@@ -120,38 +116,3 @@ def identify(run: str) -> FoundRun:
     with reading() as connection:
         record = find_run(connection, run)
         return FoundRun(run=record.id, questions=record.size)
-
-
-# Repeats of a run: the same questions asked again with other seeds, each time as a run of its own.
-
-
-def repeated(submission: Submission, times: int) -> Iterator[Submission]:
-    """The run as often as it is asked for, each time with the next seed; InputError where a name gets too long."""
-    if times == 1:
-        yield submission
-        return
-    # Submitted at the same moment, so that `latest` is the one with the last id: it is to mean the first.
-    ids = sorted((submission.id, *(new_id(submission.system) for _ in range(1, times))), reverse=True)
-    for place, run_id in enumerate(ids):
-        repeat = Repeat(of=ids[0], number=place + 1, times=times)
-        yield replace(
-            submission,
-            id=run_id,
-            binding=replace(submission.binding, seed=submission.binding.seed + place),
-            provenance={**submission.provenance, **provenance_of(repeat)},
-            labels=_labels(submission.labels, place + 1),
-        )
-
-
-def are_alike(submission: Submission, needs: Needs) -> bool:
-    """Whether a run comes out the same with any seed: it samples nothing, and its profile is deterministic."""
-    # Systems may have temperatures of their own, which go before the run's.
-    own = (value for path, value in dotted(submission.settings) if path.rpartition(".")[2] == "temperature")
-    samples = needs.samples or submission.binding.temperature or any(own)
-    return submission.binding.profile == "deterministic" and not samples
-
-
-def _labels(first: Labels, number: int) -> Labels:
-    """The labels of a repeat; the names of the further ones end in their numbers."""
-    name = first.name if first.name is None or number == 1 else f"{first.name}-{number}"
-    return labels_of(name, first.tags)

@@ -26,7 +26,7 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.forking import prepare_fork
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.planning import with_plan
+from cotrail.services.runs.pinning import with_plan
 from cotrail.services.store import open_store, reading
 from cotrail.systems.registry import find_system
 

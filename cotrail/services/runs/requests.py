@@ -271,6 +271,17 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return Budgets(question=self.question_budget, run=Budget(money=self.question_budget.money))
 
 
+def check_files(request: RunRequest) -> None:
+    """Raises InputError where a path is empty, or files are named that only mean something with others."""
+    empty = next((field for field in PATH_FIELDS if getattr(request, field) == ""), None)
+    if empty and request.asked is None:
+        raise InputError(f"`{empty}` is empty; name a file, or leave it out")
+    if request.sets and not (request.demonstrations or request.title_demonstrations):
+        raise InputError(
+            "`sets` says which of the demonstrations are shown, and there are none; name `demonstrations` too"
+        )
+
+
 Request = TypeVar("Request", bound=RunRequest)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.structs import common_fields
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
@@ -346,7 +347,7 @@ def _key(name: str, server: Server) -> str:
 
 
 def _endpoint(server: Server) -> Endpoint:
-    return Endpoint(**{name: getattr(server, name) for name in Endpoint.__struct_fields__})
+    return Endpoint(**common_fields(server, Endpoint))
 
 
 def _completed(

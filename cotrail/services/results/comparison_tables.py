@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cotrail.common.humanize import percent
+from cotrail.common.structs import common_fields
 from cotrail.evaluation.comparison.differences import POWER, Difference
 from cotrail.evaluation.experiments.report_tables import (
     Column,
@@ -162,7 +163,7 @@ def costs(comparison: Comparison) -> ReportTable | None:
 
 
 def _costs(costs: RunCosts | None) -> dict[str, Value]:
-    return {name: getattr(costs, name) for name in RunCosts.__struct_fields__} if costs else {}
+    return common_fields(costs, RunCosts) if costs else {}
 
 
 def kinds(comparison: Comparison) -> ReportTable | None:

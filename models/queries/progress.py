@@ -216,10 +216,6 @@ def read_causes(connection: Connection, run_id: str) -> list[StopCause]:
     ]
 
 
-def _total(name: str) -> Any:
-    return func.coalesce(func.sum(steps.c[name]), 0)
-
-
 def _count(*where: Any) -> Any:
     return func.count().filter(and_(*where))
 
@@ -249,7 +245,7 @@ def _columns() -> Sequence[Any]:
         func.count(steps.c.question_id.distinct()).filter(begun, of_open).label("moving"),
         exists().where(other.c.state == StepState.RUNNING).label("busy"),
         *(
-            cast(_total(name), steps.c[name].type).label(name)
+            cast(func.coalesce(func.sum(steps.c[name]), 0), steps.c[name].type).label(name)
             for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
         ),
         func.count(steps.c.adopted_from).label("adopted"),

@@ -15,6 +15,14 @@ from msgspec import Struct
 
 from cotrail.errors import InputError
 
+# Fields that several records have.
+
+
+def common_fields(record: Any, of: type[Struct]) -> dict[str, Any]:
+    """The values of the fields that records of this type have, by name."""
+    return {name: getattr(record, name) for name in of.__struct_fields__}
+
+
 # Trees of settings: mappings of mappings.
 
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 
 from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
-from cotrail.core.binding import NAMES
+from cotrail.common.structs import common_fields
 from cotrail.core.edits import Point, Points, StepEdit, check_edit, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Next, Recorded, Step
 from cotrail.core.replay import advance, agreement
@@ -45,7 +45,7 @@ from cotrail.models.records.maintaining import notify
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.quotas import check_quota, lock_quota
-from cotrail.models.records.runs import FindSystem, RunPlan, Runs
+from cotrail.models.records.runs import FindSystem, RunFacts, RunPlan, Runs
 from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.seals import amending, step_digest
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
@@ -235,16 +235,8 @@ def _origin_questions(connection: Connection, submission: Submission, keys: Coll
 
 def _plan(submission: Submission) -> RunPlan:
     """Return the fork's plan before it is recorded: how much it takes over decides what is recorded."""
-    return RunPlan(
-        id=submission.id,
-        system=submission.system,
-        system_version=submission.system_version,
-        settings=submission.settings,
-        shots=submission.shots,
-        binding=submission.binding,
-        shared_in=None,
-        **{column: getattr(submission, column) for column in NAMES.values()},
-    )
+    facts = common_fields(submission, RunFacts)
+    return RunPlan(**facts, shots=submission.shots, binding=submission.binding, shared_in=None)
 
 
 def _prefixes(

@@ -8,11 +8,12 @@ from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.audit.sealed_columns import QUESTION_OPENED
-from cotrail.core.binding import NAMES, Binding, pinned_columns
-from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.common.structs import common_fields
+from cotrail.core.binding import Binding, pinned_columns
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
 from cotrail.models.records.projects import own_project, qualified
+from cotrail.models.records.runs import Shots, SubmittedRun
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows, insert_computed, recordset
 from cotrail.models.schema.deployment import check_version
@@ -20,40 +21,22 @@ from cotrail.models.schema.seals import question_opened, run_opened
 from cotrail.models.schema.tables import questions, runs
 
 
-class Submission(Struct, frozen=True, kw_only=True):
+class Submission(SubmittedRun, frozen=True, kw_only=True):
     """A validated run, as it is stored.
 
-    settings: the system's, every default spelled out; provenance: versions and paths, for a reader.
-    experiment, cell: the experiment that the run is part of, which must be recorded, and the run's name within it.
-    reuse: whether this run and the experiment's others that reuse adopt each other's steps.
-    priority: runs with a higher one have their questions admitted first.
-    served: whether its language model answers from a server or a script and doesn't compute in the worker.
-    batched: whether it is asked in batches.
-    asked: whether it is a single question that somebody waits for, whose steps go ahead of all others.
-    origin, forked_at: the run that it is forked from, and the step or kind that was named.
+    experiment: that which the run is part of, which must be recorded; served: see `RunPlan`.
     labels: its name and tags, which may be changed later.
     """
 
-    id: str
-    system: str
-    system_version: int
-    settings: dict[str, Any]
-    dataset: str
-    model_name: str
     binding: Binding
-    shots: dict[AnswerForm, Demonstrations]
-    provenance: dict[str, Any]
-    embedder_name: str = ""
-    entailer_name: str = ""
+    shots: Shots
     experiment: str | None = None
     cell: str | None = None
     reuse: bool = False
     priority: int = 0
-    served: bool = False
-    batched: bool = False
-    asked: bool = False
     origin: str | None = None
     forked_at: str | None = None
+    served: bool = False
     labels: Labels = NO_LABELS
 
     @property
@@ -119,21 +102,8 @@ def record_questions(connection: Connection, rows: Rows, opened: str) -> Sequenc
 
 def _run_row(submission: Submission) -> dict[str, Any]:
     return {
-        "id": submission.id,
-        "cell": submission.cell,
-        "reuse": submission.reuse,
-        "priority": submission.priority,
-        "served": submission.served,
-        "batched": submission.batched,
-        "asked": submission.asked,
-        "origin": submission.origin,
-        "forked_at": submission.forked_at,
-        "system": submission.system,
-        "system_version": submission.system_version,
-        "settings": submission.settings,
-        "dataset": submission.dataset,
-        **{column: getattr(submission, column) for column in NAMES.values()},
+        **common_fields(submission, SubmittedRun),
         **pinned_columns(submission.binding),
+        "served": submission.served,
         "demonstrations": {form: shots.digest for form, shots in submission.shots.items()},
-        "provenance": submission.provenance,
     }

@@ -6,7 +6,7 @@ prefix: of the questions before the first, by position, that has no end yet, whe
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Any
@@ -35,7 +35,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.money import Usage
 from cotrail.core.questions import GoldParagraph, Paragraph, Question, read_kinds
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.models.queries.traces import read_traced
+from cotrail.models.queries.traces import QuestionFacts, read_traced
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.projects import project_of
 from cotrail.models.records.questions import read_question_ids
@@ -55,22 +55,14 @@ MOST_CACHED = 200_000
 """The number of paragraphs kept for the questions to come; about 200 MB."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(QuestionFacts, frozen=True, kw_only=True):
     """A question as it stands: what scores take of a `TracedQuestion`.
 
     paragraphs: those collected; their ids are those of the corpus where gold paragraphs are named by ids alone.
     """
 
-    key: str
-    answers: tuple[str, ...]
-    gold: tuple[GoldParagraph, ...]
-    pinned: GoldParagraph | None
-    kinds: Mapping[str, str]
-    status: str
-    answer: str | None
-    stated: str
-    ended_by: str
-    paragraphs: tuple[Paragraph, ...]
+    stated: str = ""
+    paragraphs: tuple[Paragraph, ...] = ()
 
 
 def leading(statuses: Iterable[str]) -> int:
@@ -88,9 +80,6 @@ def unanswered(question: Question) -> Outcome:
         kinds=question.kinds,
         status=QuestionStatus.OPEN,
         answer=None,
-        stated="",
-        ended_by="",
-        paragraphs=(),
     )
 
 

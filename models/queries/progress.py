@@ -15,14 +15,14 @@ from cotrail.core.money import Spent
 from cotrail.errors import BusyError
 from cotrail.models.queries.queues import RunBatches, read_batches
 from cotrail.models.queries.runs import no_questions, state_of
-from cotrail.models.queries.spending import has_prices, read_spent
+from cotrail.models.queries.spending import KindTotals, has_prices, read_spent
 from cotrail.models.records.budgets import Blockage, read_blockage, read_budgets, read_run_consumed
 from cotrail.models.records.projects import qualified
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, RunState, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 
-class StepCounts(Struct, frozen=True, kw_only=True):
+class StepCounts(KindTotals, frozen=True, kw_only=True):
     """The numbers of a run's steps of one kind.
 
     due: those of open questions that a worker could take now; under_way: those of open questions that are ready,
@@ -32,7 +32,6 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     busy: whether any worker holds a step, of any kind and run.
     """
 
-    kind: str
     waiting: int
     ready: int
     blocked: int
@@ -47,10 +46,6 @@ class StepCounts(Struct, frozen=True, kw_only=True):
     moving: int
     busy: bool
     adopted: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    generated_tokens: int
-    milliseconds: float
 
     @property
     def done(self) -> int:
@@ -221,10 +216,6 @@ def read_causes(connection: Connection, run_id: str) -> list[StopCause]:
     ]
 
 
-def _total(name: str) -> Any:
-    return func.coalesce(func.sum(steps.c[name]), 0)
-
-
 def _count(*where: Any) -> Any:
     return func.count().filter(and_(*where))
 
@@ -254,7 +245,7 @@ def _columns() -> Sequence[Any]:
         func.count(steps.c.question_id.distinct()).filter(begun, of_open).label("moving"),
         exists().where(other.c.state == StepState.RUNNING).label("busy"),
         *(
-            cast(_total(name), steps.c[name].type).label(name)
+            cast(func.coalesce(func.sum(steps.c[name]), 0), steps.c[name].type).label(name)
             for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
         ),
         func.count(steps.c.adopted_from).label("adopted"),

@@ -80,16 +80,26 @@ class PutOff(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class OpenBatch(Struct, frozen=True, kw_only=True):
-    """A batch of requests that its provider works on; steps: those of the project that wait for it."""
+class SentBatch(Struct, frozen=True, kw_only=True):
+    """A batch that hasn't ended.
 
-    model: str
+    steps: how many of the project, or of one run, wait for it; lines: how many requests it has, of all runs; done: how
+    many have ended, as far as the provider tells; provider_id, sent_at: None while it may not have been sent; problem:
+    what went wrong.
+    """
+
     provider_id: str | None
     steps: int
     lines: int
     done: int
     sent_at: datetime | None
     problem: str | None
+
+
+class OpenBatch(SentBatch, frozen=True, kw_only=True):
+    """A batch of requests to a model that its provider works on; steps: those of the project. See `SentBatch`."""
+
+    model: str
 
 
 class PausedRun(Struct, frozen=True, kw_only=True):
@@ -263,20 +273,10 @@ LATELY_SECONDS = 300.0
 """How long it is shown that an account had no room for a request."""
 
 
-class BatchUnderWay(Struct, frozen=True, kw_only=True):
-    """A batch that hasn't ended.
+class BatchUnderWay(SentBatch, frozen=True, kw_only=True):
+    """A batch of a run that hasn't ended; steps: those of the run. See `SentBatch`."""
 
-    steps: how many of the run wait for it; lines: how many requests it has, of all runs; done: how many have ended, as
-    far as the provider tells; provider_id, sent_at: None while it may not have been sent; problem: what went wrong.
-    """
-
-    provider_id: str | None
-    steps: int
-    lines: int
-    done: int
-    sent_at: datetime | None
     expires_at: datetime | None
-    problem: str | None
 
 
 class RunBatches(Struct, frozen=True, kw_only=True):

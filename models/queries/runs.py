@@ -15,6 +15,7 @@ from cotrail.models.queries.run_filters import RunFilter, conditions, searches
 from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
 from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
+from cotrail.models.records.runs import SubmittedRun
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
 from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, run_labels, runs
@@ -29,39 +30,23 @@ COMPARED_RUNS = 1000
 """The number of newest runs among which the one that was meant is looked for."""
 
 
-class RunRecord(Struct, frozen=True, kw_only=True):
+class RunRecord(SubmittedRun, frozen=True, kw_only=True):
     """A row of `runs`: the configuration of a run, and what a person wants of it."""
 
-    id: str
     created_at: datetime
     experiment_id: str | None
-    cell: str | None
-    reuse: bool
     desired_state: str
-    priority: int
-    batched: bool
-    asked: bool = False
     size: int
-    origin: str | None
-    forked_at: str | None
-    system: str
-    system_version: int
-    settings: dict[str, Any]
-    dataset: str
     corpus: str | None
     corpus_revision: str
     knowledge: dict[str, str]
-    model_name: str
     model: str
-    embedder_name: str
     embedder: str
-    entailer_name: str
     entailer: str
     profile: str
     temperature: float
     seed: int
     demonstrations: dict[str, str]
-    provenance: dict[str, Any]
     opened: str
     digest: str | None
 

@@ -30,19 +30,21 @@ from cotrail.models.schema.states import AttemptOutcome, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 
 
-class KindWork(Struct, frozen=True, kw_only=True):
-    """The ended steps of one kind that were adopted, or those that weren't.
-
-    milliseconds: of those that have a result, when they were computed, as their tokens.
-    """
+class KindTotals(Struct, frozen=True, kw_only=True):
+    """What steps of one kind took together that have a result: their tokens, and how long they were computed."""
 
     kind: str
-    adopted: bool
-    steps: int
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
     milliseconds: float
+
+
+class KindWork(KindTotals, frozen=True, kw_only=True):
+    """The ended steps of one kind that were adopted, or those that weren't."""
+
+    adopted: bool
+    steps: int
 
 
 class LostExecutions(Struct, frozen=True, kw_only=True):

@@ -92,28 +92,35 @@ class TracedStep(StepFacts, frozen=True, kw_only=True):
         return self.result.hits if isinstance(self.result, Retrieved) else ()
 
 
-class TracedQuestion(Struct, frozen=True, kw_only=True):
-    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
+class QuestionFacts(Struct, frozen=True, kw_only=True):
+    """What there is of a question with and without its steps: see `Question`.
 
-    details: of the answer, as JSON; `SystemSpec.details` is their type.
-    ended_by: what ended it: `cotrail.core.history`; empty where nothing did.
-    judged: the answers of other runs that it grades, in a judge's run.
+    key: its id in the dataset; ended_by: what ended it: `cotrail.core.history`; empty where nothing did.
     """
 
     key: str
-    text: str
     answers: tuple[str, ...]
     gold: tuple[GoldParagraph, ...]
     pinned: GoldParagraph | None
     kinds: Mapping[str, str]
     status: str
     answer: str | None
+    ended_by: str = ""
+
+
+class TracedQuestion(QuestionFacts, frozen=True, kw_only=True):
+    """A question with all that happened to it; of an unfinished one, sentences and paragraphs are those so far.
+
+    details: of the answer, as JSON; `SystemSpec.details` is their type.
+    judged: the answers of other runs that it grades, in a judge's run.
+    """
+
+    text: str
     reason: Failure | None
     sentences: tuple[str, ...]
     collected: tuple[Collected, ...]
     steps: tuple[TracedStep, ...]
     details: Any = None
-    ended_by: str = ""
     judged: tuple[JudgedAnswer, ...] = ()
 
     @property

@@ -97,21 +97,29 @@ def _remove_old(connection: Connection) -> None:
 # Rows of jobs, as records.
 
 
-class JobRecord(Struct, frozen=True, kw_only=True):
+class JobFacts(Struct, frozen=True, kw_only=True):
+    """How a job stands; progress: how many paragraphs, or questions, are done.
+
+    result: what it came to; of an experiment that is under way, how far it is.
+    """
+
+    kind: str
+    state: JobState
+    progress: int
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result: dict[str, Any] | None = None
+
+
+class JobRecord(JobFacts, frozen=True, kw_only=True):
     """A job; see `cotrail.models.schema.service_tables.Job`."""
 
     id: str
     project: str
-    kind: str
     request: dict[str, Any]
-    state: JobState
-    progress: int
     failures: int
-    result: dict[str, Any] | None
     error: dict[str, Any] | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
     epoch: int
     worker: str | None
 

@@ -46,28 +46,54 @@ FindSystem = Callable[[str, int], Spec]
 """Returns the system of that name and version; raises UnknownNameError, UnknownVersionError."""
 
 
-class RunPlan(Struct, frozen=True, kw_only=True):
-    """A run as its steps need it.
+class RunFacts(Struct, frozen=True, kw_only=True):
+    """What a run is, whether it is submitted, carried out or shown.
 
-    shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
-    served: whether its language model answers from a server or a script; batched: whether it is asked in batches.
-    asked: whether it is a single question that somebody waits for.
-    prices: of its hosted language models; budgets: of its questions and of itself.
+    settings: the system's, every default spelled out; batched: whether it is asked in batches.
+    asked: whether it is a single question that somebody waits for, whose steps go ahead of all others.
     """
 
     id: str
     system: str
     system_version: int
     settings: dict[str, Any]
+    model_name: str
+    embedder_name: str
+    entailer_name: str
+    batched: bool
+    asked: bool = False
+
+
+class SubmittedRun(RunFacts, frozen=True, kw_only=True):
+    """What of a run is recorded as it is submitted, and isn't needed by its steps.
+
+    cell: its name within its experiment. provenance: versions and paths, for a reader.
+    reuse: whether this run and the experiment's others that reuse adopt each other's steps.
+    priority: runs with a higher one have their questions admitted first.
+    origin, forked_at: the run that it is forked from, and the step or kind that was named.
+    """
+
+    dataset: str
+    provenance: dict[str, Any]
+    cell: str | None
+    reuse: bool
+    priority: int
+    origin: str | None
+    forked_at: str | None
+
+
+class RunPlan(RunFacts, frozen=True, kw_only=True):
+    """A run as its steps need it.
+
+    shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
+    served: whether its language model answers from a server or a script and doesn't compute in the worker.
+    prices: of its hosted language models; budgets: of its questions and of itself.
+    """
+
     shots: Shots
     binding: Binding
-    model_name: str
     shared_in: str | None
     served: bool = False
-    batched: bool = False
-    asked: bool = False
-    embedder_name: str = ""
-    entailer_name: str = ""
     prices: Prices = {}
     budgets: Budgets = NO_BUDGETS
 
@@ -114,10 +140,7 @@ class Runs:
         if row is None:
             raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
         return RunPlan(
-            id=run_id,
-            system=row["system"],
-            system_version=row["system_version"],
-            settings=row["settings"],
+            **{name: row[name] for name in RunFacts.__struct_fields__},
             shots={
                 AnswerForm(form): self.demonstrations(connection, digest)
                 for form, digest in row["demonstrations"].items()
@@ -127,9 +150,6 @@ class Runs:
             # `cotrail.models.execution.adoption`.
             shared_in=row["experiment_id"] if row["reuse"] else None,
             served=row["served"],
-            batched=row["batched"],
-            asked=row["asked"],
             prices=read_prices(row["provenance"]),
             budgets=msgspec.convert(row["provenance"].get(BUDGETS, {}), Budgets, strict=False),
-            **{column: row[column] for column in NAMES.values()},
         )

@@ -392,6 +392,9 @@ def run(corpus: str, revision: str) -> RunPlan:
         shots={},
         binding=binding,
         model_name="m",
+        embedder_name="",
+        entailer_name="",
+        batched=False,
         shared_in=None,
     )
 

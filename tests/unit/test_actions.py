@@ -325,7 +325,9 @@ def test_an_engine_that_may_be_away_goes_by_its_name_in_the_run() -> None:
         binding=replace(BINDING, pins=pins),
         model_name="smollm2",
         shared_in=None,
+        embedder_name="",
         entailer_name="nli",
+        batched=False,
     )
     assert [kind_of(action).needed(action, names) for action in (EXTRACT, RATE, OPEN, REASON, ENTAIL)] == [
         "the extractor dpr-reader",

@@ -30,6 +30,9 @@ RUN = RunPlan(
     shots={},
     binding=replace(BINDING, corpora={}),
     model_name="scripted",
+    embedder_name="",
+    entailer_name="",
+    batched=False,
     shared_in=None,
 )
 

@@ -173,12 +173,8 @@ def _seen(
     """
     title, parts = fold(gold.title), [plain(each) for each in islice(sentences(gold.text), MOST_SENTENCES)]
     for each, keys, its_title in keyed:
-        if key in keys or (title and its_title == title and _has_one_of(parts, plain(each.text))):
+        if key in keys or (title and its_title == title and any(stands_in(part, plain(each.text)) for part in parts)):
             yield each
-
-
-def _has_one_of(parts: Sequence[str], text: str) -> bool:
-    return any(stands_in(part, text) for part in parts)
 
 
 def _fate(

@@ -121,7 +121,7 @@ def recommend(
     """
     ranked = sorted(candidates, key=lambda each: (-round(each.mean, PLACES), _costs(each), each.name))
     places = list(combinations(range(len(ranked)), 2))
-    family = [_less(ranked[a], ranked[b]) for a, b in places]
+    family = [[score - ranked[b].scores[key] for key, score in ranked[a].scores.items()] for a, b in places]
     pairs = dict(zip(places, differences_of(family, span, is_fixed=is_fixed), strict=True))
     ranking = tuple(_placed(ranked, place, pairs, span) for place in range(len(ranked)))
     good = [each for each in ranking if each.is_as_good and ranked[0].mean > lowest]
@@ -153,10 +153,6 @@ def _most(difference: Difference, place: int, pair: tuple[int, int], span: float
     if difference.interval is None:
         return span
     return difference.interval.high if place == pair[1] else 0.0 - difference.interval.low
-
-
-def _less(one: Candidate, other: Candidate) -> list[float]:
-    return [score - other.scores[key] for key, score in one.scores.items()]
 
 
 def _costs(candidate: Candidate | RankedCandidate) -> float:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.structs import common_fields
 from cotrail.common.text_files import write_whole
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
@@ -345,7 +346,7 @@ def _key(name: str, server: Server) -> str:
 
 
 def _endpoint(server: Server) -> Endpoint:
-    return Endpoint(**{name: getattr(server, name) for name in Endpoint.__struct_fields__})
+    return Endpoint(**common_fields(server, Endpoint))
 
 
 def _completed(

@@ -20,6 +20,7 @@ from cotrail.audit.findings import MOST_FINDINGS, Finding, Verification
 from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.run_check import ALGORITHM, PLAN, plan_digest
+from cotrail.common.structs import common_fields
 from cotrail.evaluation.metrics.registry import BUILT_IN
 from cotrail.models.commands.summarizing import ENDED, VERSION
 from cotrail.models.queries.question_summaries import count_summaries, read_summarized
@@ -62,7 +63,7 @@ def show_seals(run: str) -> Seals:
         record = find_run(connection, run)
         sealed = read_sealed_questions(connection, record.id)
         return Seals(
-            **{name: getattr(sealed, name) for name in SealedQuestions.__struct_fields__},
+            **common_fields(sealed, SealedQuestions),
             run=record.id,
             created_at=record.created_at,
             opened=record.opened,

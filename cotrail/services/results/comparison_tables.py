@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from cotrail.common.humanize import percent
+from cotrail.common.structs import common_fields
 from cotrail.evaluation.comparison.differences import POWER, Difference
 from cotrail.evaluation.experiments.report_tables import (
     Column,
@@ -136,7 +137,7 @@ def costs(comparison: Comparison) -> ReportTable | None:
             values={
                 "run": run.name,
                 "quality": run.scores[comparison.primary.name].mean,
-                **_costs(run.costs_per_question),
+                **(common_fields(run.costs_per_question, RunCosts) if run.costs_per_question else {}),
                 "interval": shown_interval(run.cost_intervals[measure]),
                 "total": run.costs.dollars,
                 "front": "on it" if front and run.id in front.front else None,
@@ -159,10 +160,6 @@ def costs(comparison: Comparison) -> ReportTable | None:
     )
     notes = (COSTS_NOTE, "" if comparison.is_fixed else OPEN_COSTS_NOTE, FRONT_NOTE if front else "")
     return listing("costs", "What a question costs", columns, rows, notes=tuple(filter(None, notes)))
-
-
-def _costs(costs: RunCosts | None) -> dict[str, Value]:
-    return {name: getattr(costs, name) for name in RunCosts.__struct_fields__} if costs else {}
 
 
 def kinds(comparison: Comparison) -> ReportTable | None:

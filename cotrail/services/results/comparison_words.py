@@ -206,16 +206,12 @@ def _sureness(comparison: Comparison, difference: Difference, metric: MetricFact
         mirrored = (difference.mean or 0) < 0
         interval = difference.interval.mirrored() if mirrored else difference.interval
         ends = f"{_signless(interval.low, metric)} to {_signless(interval.high, metric)}"
-        parts.append(f"{_percent(interval.level)} interval {ends}" + _at_every_stop(comparison))
+        parts.append(f"{_percent(interval.level)} interval {ends}" + ("" if comparison.is_fixed else ", at every stop"))
     if difference.corrected is not None:
         p = NUMBERS["probability"](difference.corrected)
         corrected = " after correction" if len(comparison.pairs) > 1 else ""
         parts.append(f"p {p}{corrected}" if p.startswith("<") else f"p = {p}{corrected}")
     return ", ".join(parts) or "there is no interval"
-
-
-def _at_every_stop(comparison: Comparison) -> str:
-    return "" if comparison.is_fixed else ", at every stop"
 
 
 def _needed(difference: Difference) -> str:

@@ -71,12 +71,12 @@ class StepTrace(StepFacts, frozen=True, kw_only=True):
     result: Any = UNSET
 
 
-class QuestionResult(Struct, frozen=True, kw_only=True):
-    """A question with its answer, scores and gold paragraphs; details: of the answer, as its system has them.
+class AnsweredQuestion(Struct, frozen=True, kw_only=True):
+    """A question with its answer, scores by the names of the metrics, and gold paragraphs.
+
+    details: of the answer, as its system has them; reason: why it failed or is blocked.
     ended_by: `answer`, `limit: ...` or `failure: ...` (`cotrail.core.history`); empty where nothing is recorded.
     verdicts: what judges say of the answer.
-
-    scores: by the names of the metrics; in JSON they stand next to the other fields.
     """
 
     question_id: str
@@ -84,14 +84,19 @@ class QuestionResult(Struct, frozen=True, kw_only=True):
     status: str
     answer: str | None
     gold_answers: tuple[str, ...]
-    kinds: Mapping[str, str]
     gold_paragraphs: tuple[FoundGold, ...]
     scores: QuestionScores
     reason: Failure | None
-    sentences: tuple[str, ...]
     details: Any
     ended_by: str
     verdicts: tuple[Verdict, ...] = ()
+
+
+class QuestionResult(AnsweredQuestion, frozen=True, kw_only=True):
+    """What all files have of a question; in JSON the scores stand next to the other fields."""
+
+    kinds: Mapping[str, str]
+    sentences: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
         """What its JSON holds."""
@@ -178,19 +183,21 @@ def trace(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, 
 
 
 def _common(record: RunRecord, question: TracedQuestion) -> dict[str, Any]:
-    return {
-        "question_id": question.key,
-        "question": question.text,
-        "status": question.status,
-        "answer": question.answer,
-        "gold_answers": question.answers,
+    return answered(question) | {
         "kinds": question.kinds,
         "gold_paragraphs": gold_paragraphs(question, record.dataset),
         "scores": shown_scores(record, question),
-        "reason": question.reason,
         "sentences": question.sentences,
-        "details": question.details,
-        "ended_by": question.ended_by,
+    }
+
+
+def answered(question: TracedQuestion) -> dict[str, Any]:
+    """The fields of an `AnsweredQuestion` that are recorded."""
+    return {
+        "question_id": question.key,
+        "question": question.text,
+        "gold_answers": question.answers,
+        **{name: getattr(question, name) for name in ("status", "answer", "reason", "details", "ended_by")},
     }
 
 

@@ -4,17 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, RowMapping
 
 from cotrail.core.history import by_failure
-from cotrail.core.questions import JudgedAnswer, read_kinds
-from cotrail.core.results import Failure
+from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
-from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.models.queries.listed_questions import QuestionPlace, list_questions, read_place
+from cotrail.models.queries.listed_questions import QuestionInList, QuestionPlace, in_list, list_questions, read_place
 from cotrail.models.queries.paragraph_uses import Place, list_uses
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.step_attempts import StepTimes as StepTimes
@@ -26,7 +23,7 @@ from cotrail.services.operations.operation import operation
 from cotrail.services.results import exporting
 from cotrail.services.results.question_records import Verdict as AnswerVerdict
 from cotrail.services.results.question_records import details_of, explained, verdict_of
-from cotrail.services.results.reasoning import FoundGold, gold_paragraphs, names_in, turns
+from cotrail.services.results.reasoning import gold_paragraphs, names_in, turns
 from cotrail.services.results.steps import ShownStep, shown_steps
 from cotrail.services.results.verdicts import Verdict, verdicts_on
 from cotrail.services.runs.labels import find_run
@@ -34,16 +31,14 @@ from cotrail.services.runs.scores import shown_scores
 from cotrail.services.store import reading
 
 
-class ShownQuestion(Struct, frozen=True, kw_only=True):
+class ShownQuestion(exporting.AnsweredQuestion, frozen=True, kw_only=True):
     """A question of a run, with a view of each step.
 
     corpus: the first of its run.
-    reason: why it failed or is blocked; ended_by: see `cotrail.core.history`.
     verdict: whether the answer is right; explanation: why it is wrong, where it is.
     judged: the answers of other runs that it grades, in a judge's run, which has no scores and no gold paragraphs.
     turns: what messages of a conversation are, by their steps.
-    details: of the answer, as its system has them; names: of the paragraphs that they may refer to, by digest.
-    verdicts: what judges say of the answer.
+    names: of the paragraphs that the details of the answer may refer to, by digest.
     """
 
     run: str
@@ -51,21 +46,11 @@ class ShownQuestion(Struct, frozen=True, kw_only=True):
     system_version: int
     dataset: str
     corpus: str | None
-    question_id: str
-    question: str
-    status: str
-    answer: str | None
-    reason: Failure | None
-    ended_by: str
-    gold_answers: tuple[str, ...]
     judged: tuple[JudgedAnswer, ...]
-    scores: QuestionScores
     verdict: AnswerVerdict
     explanation: Explanation | None
-    gold_paragraphs: tuple[FoundGold, ...]
     steps: tuple[ShownStep, ...]
     turns: Mapping[int, str]
-    details: Any
     names: Mapping[str, str]
     verdicts: tuple[Verdict, ...]
 
@@ -90,13 +75,7 @@ def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Ve
         system_version=record.system_version,
         dataset=record.dataset,
         corpus=record.corpus,
-        question_id=traced.key,
-        question=traced.text,
-        status=traced.status,
-        answer=traced.answer,
-        reason=traced.reason,
-        ended_by=traced.ended_by,
-        gold_answers=traced.answers,
+        **exporting.answered(traced),
         judged=traced.judged,
         scores=scores,
         verdict="unscored" if graded else verdict_of(traced, details, scores),
@@ -105,7 +84,6 @@ def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Ve
         gold_paragraphs=() if scores.get("paragraph_recall") is None else gold_paragraphs(traced, record.dataset),
         steps=tuple(shown_steps(traced)),
         turns=turns(record, traced),
-        details=traced.details,
         names={} if traced.details is None else names_in(traced),
         verdicts=verdicts,
     )
@@ -149,21 +127,9 @@ def show_trace(run: str, question: str) -> dict[str, Any]:
 # The list of a run's questions: a page of it.
 
 
-class ListedQuestion(Struct, frozen=True, kw_only=True):
-    """A question in a list.
+class ListedQuestion(QuestionInList, frozen=True, kw_only=True):
+    """A question in a list of all; finished_at: when it ended."""
 
-    number: its place in the run, from 1; reason: why it failed or is blocked.
-    ended_by: what ended it (`cotrail.core.history`); empty where nothing did. finished_at: when.
-    """
-
-    number: int
-    question_id: str
-    question: str
-    kinds: dict[str, str]
-    status: QuestionStatus
-    answer: str | None
-    reason: Failure | None
-    ended_by: str
     finished_at: datetime | None
 
 
@@ -199,19 +165,9 @@ def show_questions(
 
 
 def _listed(row: RowMapping) -> ListedQuestion:
-    reason = msgspec.convert(row["reason"], Failure | None)
-    failed = by_failure(reason) if reason and row["status"] == QuestionStatus.FAILED else ""
-    return ListedQuestion(
-        number=row["position"] + 1,
-        question_id=row["key"],
-        question=row["text"],
-        kinds=dict(read_kinds(row["kind"])),
-        status=QuestionStatus(row["status"]),
-        answer=row["answer"],
-        reason=reason,
-        ended_by=row["ended_by"] or failed,
-        finished_at=row["finished_at"],
-    )
+    known = in_list(row)
+    failed = by_failure(known["reason"]) if known["reason"] and row["status"] == QuestionStatus.FAILED else ""
+    return ListedQuestion(**known | {"ended_by": known["ended_by"] or failed}, finished_at=row["finished_at"])
 
 
 # Questions whose searches found a paragraph: a page of them.

@@ -50,23 +50,40 @@ RUN_STATES = tuple(map(str, RunState))
 """The states by which runs are filtered."""
 
 
-class ListedRun(Struct, frozen=True, kw_only=True):
-    """A run in a list; total: the number of its questions; questions: by status; repeat: which of several it is."""
+class RunHead(Struct, frozen=True, kw_only=True):
+    """What a run is, for lists and at a glance; name, tags: by which people find it."""
 
     run: str
     name: str | None
     tags: tuple[str, ...]
     state: RunState
-    total: int
-    questions: dict[str, int]
     created_at: datetime
-    desired_state: str
     priority: int
     system: str
     dataset: str
-    corpus: str | None
     corpora: tuple[str, ...]
     model: str
+
+
+def _head(each: RunSummary) -> dict[str, Any]:
+    """The fields of a `RunHead` that lists and overviews have alike."""
+    return {
+        "run": each.run.id,
+        "name": each.labels.name,
+        "tags": each.labels.tags,
+        "state": each.state,
+        "corpora": tuple(each.run.corpora),
+        **{name: getattr(each.run, name) for name in ("created_at", "priority", "system", "dataset")},
+    }
+
+
+class ListedRun(RunHead, frozen=True, kw_only=True):
+    """A run in a list; total: the number of its questions; questions: by status; repeat: which of several it is."""
+
+    total: int
+    questions: dict[str, int]
+    desired_state: str
+    corpus: str | None
     repeat: Repeat | None = None
 
     @property
@@ -118,19 +135,11 @@ def read_page(
 
 def _listed(each: RunSummary) -> ListedRun:
     return ListedRun(
-        run=each.run.id,
-        name=each.labels.name,
-        tags=each.labels.tags,
-        state=each.state,
+        **_head(each),
         total=sum(each.questions.values()),
         questions=each.questions,
-        created_at=each.run.created_at,
         desired_state=each.run.desired_state,
-        priority=each.run.priority,
-        system=each.run.system,
-        dataset=each.run.dataset,
         corpus=each.run.corpus,
-        corpora=tuple(each.run.corpora),
         model=each.run.model,
         repeat=read_repeat(each.run.provenance),
     )
@@ -310,7 +319,7 @@ MOST_REASONS = 1000
 """The number of failed and blocked questions up to which it is said why."""
 
 
-class RunOverview(Struct, frozen=True, kw_only=True):
+class RunOverview(RunHead, frozen=True, kw_only=True):
     """A run at a glance.
 
     questions: the number of all; statuses: how many have each.
@@ -320,16 +329,6 @@ class RunOverview(Struct, frozen=True, kw_only=True):
     none. origin: the run that it was forked from. place: the id behind which its next event comes.
     """
 
-    run: str
-    name: str | None
-    tags: tuple[str, ...]
-    state: RunState
-    created_at: datetime
-    priority: int
-    system: str
-    dataset: str
-    corpora: tuple[str, ...]
-    model: str
     questions: int
     statuses: Mapping[str, int]
     standing: RunStanding
@@ -373,15 +372,7 @@ def _overview(connection: Connection, summary: RunSummary, standing: RunStanding
     troubled = statuses[QuestionStatus.FAILED] + statuses[QuestionStatus.BLOCKED]
     plan = record.provenance.get(PLAN)
     return RunOverview(
-        run=run_id,
-        name=summary.labels.name,
-        tags=summary.labels.tags,
-        state=summary.state,
-        created_at=record.created_at,
-        priority=record.priority,
-        system=record.system,
-        dataset=record.dataset,
-        corpora=tuple(record.corpora),
+        **_head(summary),
         model=name_in(record.model) or record.model,
         questions=sum(statuses.values()),
         statuses=statuses,

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, metric_value, percent, percent_range, within_sentence
-from cotrail.core.money import Spent
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, KindedScores, MeanScores, kinded_means
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
@@ -24,6 +23,7 @@ from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.verdicts import JudgeVerdicts, judge_verdicts, own_verdicts
+from cotrail.services.runs.progress import RunTotals, run_totals
 from cotrail.services.runs.scores import Scored, by_question, scored_questions, scores_by_question
 from cotrail.services.store import reading
 
@@ -41,33 +41,21 @@ class Stopping(Struct, frozen=True, kw_only=True):
     questions: int
 
 
-class RunScores(Struct, frozen=True, kw_only=True):
+class RunScores(RunTotals, frozen=True, kw_only=True):
     """A run's scores; each metric is a mean, None where no question has it, and has a confidence interval.
 
-    questions: all of the run; `unasked` of them were cancelled, or left over by a rule or a budget, and are in no mean;
-        where there are such, the intervals hold at every stop.
-    spent: on language models; None where none of them is hosted.
-    ends: the number of questions by what ended them (`cotrail.core.history`).
+    unasked: how many of its questions were cancelled, or left over by a rule or a budget, and are in no mean; where
+        there are such, the intervals hold at every stop.
     kinds: the same for each kind of questions, by the name of that sort of kinds and the kind: `type`, `bridge`.
     repeats: its scores together with those of the runs that ask the same with other seeds, where there are any.
     until: of a run with a rule; then the means are over its first questions, and the intervals hold at every stop.
     """
 
-    run: str
     system: str
     dataset: str
-    questions: int
-    finished: int
-    failed: int
     metrics: dict[str, float | None]
     intervals: dict[str, ConfidenceInterval | None]
     kinds: dict[str, dict[str, MeanScores]]
-    steps: int
-    prompt_tokens: int
-    cached_prompt_tokens: int
-    generated_tokens: int
-    ends: Mapping[str, int] = {}
-    spent: Spent | None = None
     repeats: RepeatedScores | None = None
     until: Stopping | None = None
     unasked: int = 0
@@ -147,22 +135,13 @@ def run_scores(
         until = Stopping(rule=str(rule), met=stop is not None, questions=len(scored))
     whole, kinds = kinded_means(scored, interval_of(is_fixed=rule is None and not left_over))
     return RunScores(
-        run=record.id,
+        **run_totals(progress),
         system=record.system,
         dataset=record.dataset,
-        questions=progress.total,
-        finished=progress.questions[QuestionStatus.FINISHED],
-        failed=progress.questions[QuestionStatus.FAILED],
         unasked=left_over,
         metrics=whole.metrics,
         intervals=whole.intervals,
         kinds=kinds,
-        steps=progress.steps,
-        prompt_tokens=progress.tokens("prompt_tokens"),
-        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
-        generated_tokens=progress.tokens("generated_tokens"),
-        ends=progress.ends,
-        spent=progress.spent,
         until=until,
     )
 

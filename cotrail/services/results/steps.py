@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.common.humanize import count, duration
-from cotrail.common.structs import dotted
+from cotrail.common.structs import common_fields, dotted
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import view_of
 from cotrail.core.results import Generated
@@ -144,7 +144,7 @@ def show_step_parts(run: str, question: str, step: int) -> StepParts:
 
 def facts_of(step: StepFacts) -> dict[str, Any]:
     """What all steps have, by field."""
-    return {name: getattr(step, name) for name in StepFacts.__struct_fields__}
+    return common_fields(step, StepFacts)
 
 
 # Traces of questions, also while workers still carry them out.

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, Engine, RowMapping
 
-from cotrail.core.questions import read_kinds
-from cotrail.core.results import Failure
+from cotrail.models.queries.listed_questions import QuestionInList, in_list
 from cotrail.models.queries.question_summaries import Chosen, SummaryCounts, list_summarized, read_summarized
 from cotrail.models.queries.question_summaries import Order as Order
 from cotrail.models.queries.question_summaries import Outcome as Outcome
@@ -26,23 +24,15 @@ ASKED_SECONDS = 1.0
 """How long that may take, not counting the last chunk."""
 
 
-class SummarizedQuestion(Struct, frozen=True, kw_only=True):
+class SummarizedQuestion(QuestionInList, frozen=True, kw_only=True):
     """A question in a list; what only a trace tells is None where it hasn't ended, or isn't summarized yet.
 
-    number: its place in the run, from 1; answers: the published ones; reason: why it failed or is blocked.
+    answers: the published ones.
     cause: why its answer is wrong, as a name in addresses; retries: executions of its steps beyond the first of each.
     seconds: of its steps, those at once added up; dollars: None where its models have no price.
     """
 
-    number: int
-    question_id: str
-    question: str
-    kinds: Mapping[str, str]
-    status: QuestionStatus
-    answer: str | None
     answers: tuple[str, ...]
-    reason: Failure | None
-    ended_by: str
     outcome: Outcome | None
     cause: str | None
     f1: float | None
@@ -104,19 +94,11 @@ def read_summaries(
 
 
 def _summarized(row: RowMapping) -> SummarizedQuestion:
-    own: dict[str, Any] = {
-        name: row[name] for name in ("answer", "outcome", "cause", "f1", "recall", "steps", "retries", "tokens")
-    }
+    own = ("outcome", "cause", "f1", "recall", "steps", "retries", "tokens")
     return SummarizedQuestion(
-        **own,
-        number=row["position"] + 1,
-        question_id=row["key"],
-        question=row["text"],
-        kinds=read_kinds(row["kind"]),
-        status=QuestionStatus(row["status"]),
+        **in_list(row),
+        **{name: row[name] for name in own},
         answers=tuple(row["answers"]),
-        reason=msgspec.convert(row["reason"], Failure | None),
-        ended_by=row["ended_by"] or "",
         seconds=None if row["milliseconds"] is None else row["milliseconds"] / 1000,
         dollars=row["cost"],
     )

@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,13 +11,14 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
 from cotrail import errors
+from cotrail.common.structs import common_fields
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.search_engines import find_engine
 from cotrail.errors import ConflictError, CotrailError, InputError
 from cotrail.models.commands.administering import cancel_job, queue_job
 from cotrail.models.execution.jobs import Held, note_progress
 from cotrail.models.queries.experiments import last_finished, list_jobs, read_job
-from cotrail.models.records.idempotency import JobRecord, claim_key
+from cotrail.models.records.idempotency import JobFacts, JobRecord, claim_key
 from cotrail.models.records.projects import own_project
 from cotrail.models.schema.states import OPEN_JOBS as OPEN_JOBS
 from cotrail.models.schema.states import JobState
@@ -40,22 +40,11 @@ class JobError(Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Job(Struct, frozen=True, kw_only=True):
-    """Queued work that isn't a run's.
-
-    kind: `index` or `experiment`; name: of what it makes; progress: how many paragraphs, or questions, are done.
-    result: what it came to; of an experiment that is under way, how far it is.
-    """
+class Job(JobFacts, frozen=True, kw_only=True):
+    """Queued work that isn't a run's; kind: `index` or `experiment`; name: of what it makes. See `JobFacts`."""
 
     job: str
-    kind: str
     name: str
-    state: JobState
-    progress: int
-    created_at: datetime
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    result: dict[str, Any] | None = None
     error: JobError | None = None
 
     @property
@@ -83,15 +72,9 @@ class JobPage(Struct, frozen=True, kw_only=True):
 def job_of(record: JobRecord) -> Job:
     """A row as people see it: what it was asked for names files of the service, and isn't shown."""
     return Job(
+        **common_fields(record, JobFacts),
         job=record.id,
-        kind=record.kind,
         name=record.request["name"],
-        state=record.state,
-        progress=record.progress,
-        created_at=record.created_at,
-        started_at=record.started_at,
-        finished_at=record.finished_at,
-        result=record.result,
         error=None if record.error is None else msgspec.convert(record.error, JobError),
     )
 

@@ -29,6 +29,7 @@ from cotrail.models.queries.progress import StopCause as StopCause
 from cotrail.models.queries.queues import RunBatches
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.records.budgets import Blockage
+from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.states import RunState as RunState
 from cotrail.services.runs.labels import find_run
 from cotrail.systems.registry import find_system, recorded_system
@@ -58,36 +59,59 @@ def partial_line(scores: tuple[PartialScore, ...]) -> str:
     return f"{', '.join(parts)} over the first {count(scores[0].interval.questions, 'question')}" if parts else ""
 
 
-class RunProgress(Struct, frozen=True, kw_only=True):
-    """How far a run is.
+class RunTotals(Struct, frozen=True, kw_only=True):
+    """What a run has done so far; questions: all of them; steps: those that are done.
 
-    questions: all of them; open to cancelled: those of that status.
-    steps: those that are done; seconds: from the start of the first one to the end of the last one, counting
-        executions that were lost.
-    outages: the servers that are away and hold the run's steps back.
-    blockage: the cause that keeps further questions from being admitted until a person has fixed it.
-    spent: on language models; None where none of them is hosted.
-    batches: those of a run that is asked in batches.
-    budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
     ends: the number of questions by what ended them (`cotrail.core.history`), the most frequent first.
-    scores: so far, of a watched run.
+    spent: on language models; None where none of them is hosted.
     """
 
     run: str
-    state: RunState
     questions: int
-    open: int
     finished: int
     failed: int
-    blocked: int
-    cancelled: int
     steps: int
-    seconds: float
-    outages: tuple[Outage, ...]
-    blockage: Blockage | None
     prompt_tokens: int
     cached_prompt_tokens: int
     generated_tokens: int
+    ends: Mapping[str, int] = {}
+    spent: Spent | None = None
+
+
+def run_totals(progress: Progress) -> dict[str, Any]:
+    """The fields of `RunTotals`."""
+    tokens = ("prompt_tokens", "cached_prompt_tokens", "generated_tokens")
+    return {
+        "run": progress.run,
+        "questions": progress.total,
+        "finished": progress.questions[QuestionStatus.FINISHED],
+        "failed": progress.questions[QuestionStatus.FAILED],
+        "steps": progress.steps,
+        "ends": progress.ends,
+        "spent": progress.spent,
+        **{name: progress.tokens(name) for name in tokens},
+    }
+
+
+class RunProgress(RunTotals, frozen=True, kw_only=True):
+    """How far a run is: see `RunTotals`.
+
+    open, blocked, cancelled: the questions of that status.
+    seconds: from the start of its first step to the end of the last one, counting executions that were lost.
+    outages: the servers that are away and hold the run's steps back.
+    blockage: the cause that keeps further questions from being admitted until a person has fixed it.
+    batches: those of a run that is asked in batches.
+    budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
+    scores: so far, of a watched run.
+    """
+
+    state: RunState
+    open: int
+    blocked: int
+    cancelled: int
+    seconds: float
+    outages: tuple[Outage, ...]
+    blockage: Blockage | None
     ends: Mapping[str, int]
     spent: Spent | None
     budgets: Budgets
@@ -116,19 +140,11 @@ class RunProgress(Struct, frozen=True, kw_only=True):
 def run_progress(progress: Progress, scores: tuple[PartialScore, ...] = ()) -> RunProgress:
     """The answer to a run's progress as the store has it."""
     return RunProgress(
-        run=progress.run,
+        **progress.questions | run_totals(progress),
         state=progress.state,
-        questions=progress.total,
-        **progress.questions,
-        steps=progress.steps,
         seconds=progress.seconds,
         outages=progress.outages,
         blockage=progress.blockage,
-        prompt_tokens=progress.tokens("prompt_tokens"),
-        cached_prompt_tokens=progress.tokens("cached_prompt_tokens"),
-        generated_tokens=progress.tokens("generated_tokens"),
-        ends=progress.ends,
-        spent=progress.spent,
         budgets=progress.budgets,
         consumed=progress.consumed,
         batches=progress.batches,

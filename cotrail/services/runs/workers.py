@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from cotrail.common.structs import common_fields
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import KINDS, carried_out_by
@@ -233,7 +234,7 @@ def _empty(kind: str) -> KindQueue:
 def _listed(queue: KindQueue, work: list[RecentWork]) -> ListedQueue:
     done = sum(each.steps for each in work)
     return ListedQueue(
-        **{name: getattr(queue, name) for name in KindQueue.__struct_fields__},
+        **common_fields(queue, KindQueue),
         role=KINDS[queue.kind].role if queue.kind in KINDS else "",
         per_second=done / WINDOW_SECONDS,
         milliseconds=sum(each.milliseconds for each in work) / done if done else None,

@@ -1,18 +1,20 @@
 """Rows of questions: locked for a transaction, as their systems see them, and how they end.
 
-Ids of a run's questions.
+Ids of a run's questions, and questions as they stand in lists.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.history import Failed, Finished, Halts, ended_by
-from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question
+from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question, read_kinds
+from cotrail.core.results import Failure
 from cotrail.errors import BlockedError
 from cotrail.models.records.budgets import reason_here
 from cotrail.models.schema.base import Rows, recordset
@@ -117,3 +119,37 @@ def record_endings(connection: Connection, endings: Rows) -> None:
 def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
     empty = dict.fromkeys(name for name in _ENDS if name != "status")
     return {"id": question_id, "status": status, **empty, **columns}
+
+
+# Questions in lists.
+
+
+class QuestionInList(Struct, frozen=True, kw_only=True):
+    """A question in a list.
+
+    number: its place in the run, from 1; reason: why it failed or is blocked.
+    ended_by: what ended it (`cotrail.core.history`); empty where nothing did.
+    """
+
+    number: int
+    question_id: str
+    question: str
+    kinds: Mapping[str, str]
+    status: QuestionStatus
+    answer: str | None
+    reason: Failure | None
+    ended_by: str
+
+
+def in_list(row: RowMapping) -> dict[str, Any]:
+    """The fields of a `QuestionInList`, from a question's row."""
+    return {
+        "number": row["position"] + 1,
+        "question_id": row["key"],
+        "question": row["text"],
+        "kinds": read_kinds(row["kind"]),
+        "status": QuestionStatus(row["status"]),
+        "answer": row["answer"],
+        "reason": msgspec.convert(row["reason"], Failure | None),
+        "ended_by": row["ended_by"] or "",
+    }

@@ -11,12 +11,13 @@ from cotrail.core.history import by_failure
 from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
-from cotrail.models.queries.listed_questions import QuestionInList, QuestionPlace, in_list, list_questions, read_place
+from cotrail.models.queries.listed_questions import QuestionPlace, list_questions, read_place
 from cotrail.models.queries.paragraph_uses import Place, list_uses
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.step_attempts import StepTimes as StepTimes
 from cotrail.models.queries.step_attempts import read_step_times
 from cotrail.models.queries.traces import TracedQuestion, find_question, read_question
+from cotrail.models.records.questions import QuestionInList, in_list
 from cotrail.models.schema.states import QuestionStatus as QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, Engine, RowMapping
 
-from cotrail.models.queries.listed_questions import QuestionInList, in_list
 from cotrail.models.queries.question_summaries import Chosen, SummaryCounts, list_summarized, read_summarized
 from cotrail.models.queries.question_summaries import Order as Order
 from cotrail.models.queries.question_summaries import Outcome as Outcome
 from cotrail.models.queries.question_summaries import Trait as Trait
 from cotrail.models.queries.runs import RunSummary, resolve_run, summaries_of
 from cotrail.models.queries.traces import find_question
+from cotrail.models.records.questions import QuestionInList, in_list
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation

@@ -28,6 +28,7 @@ from benchmarks import machine, workload
 from benchmarks.contenders.cotrail import POOL, QUEUES, THREADS, submission
 from benchmarks.contenders.workers import alternating, running, wait_until
 from benchmarks.servers import own_servers
+from cotrail.common.processes import TUNED
 from cotrail.core.questions import Question
 from cotrail.models.commands.submission import submit
 from cotrail.models.schema.database import connect
@@ -35,7 +36,6 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from cotrail.workers.celery_app import TUNED
 
 SUBMITTERS = 50
 FOLLOWERS = 500

@@ -1,4 +1,4 @@
-"""The Celery app as every process configures it, and the memory allocator of its process.
+"""The Celery app as every process configures it.
 
 Every setting has its reason in docs/operations.md. The worker's own side is `cotrail.workers.app`.
 """
@@ -10,7 +10,7 @@ from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from cotrail.common.log_formatting import hide_in_logs
-from cotrail.common.processes import host_cores, usable_cores
+from cotrail.common.processes import tuned
 from cotrail.configuration.checks import refusing
 from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.extensions import load_extensions
@@ -58,19 +58,6 @@ app.conf.update(
     worker_enable_remote_control=True,
 )
 app.set_default()
-
-
-# What C libraries read as a worker starts: how memory is handed out, and how many threads compute.
-
-TUNED = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
-"""The environment that a worker is started with: it turns glibc's per-thread caches off. Each thread would keep up to
-seven freed pieces of every size; a hundred threads fill that slowly, and the process looks as if it leaked."""
-
-
-def tuned() -> dict[str, str]:
-    """Return the environment that a worker is started with, for where the user's own doesn't have these variables."""
-    cores = usable_cores()
-    return TUNED if cores >= host_cores() else {**TUNED, "OMP_NUM_THREADS": str(cores)}
 
 
 def tune() -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, exists, func, select
 from benchmarks import workload
 from benchmarks.contenders import KINDS
 from benchmarks.contenders.workers import PATIENCE_SECONDS, alternating, running, wait_until
+from cotrail.common.processes import TUNED
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
@@ -26,7 +27,6 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, steps
 from cotrail.systems.registry import find_system
-from cotrail.workers.celery_app import TUNED
 
 POOL, THREADS = "threads", 32
 QUEUES = ("reason,read", "retrieve")

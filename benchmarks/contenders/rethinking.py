@@ -12,6 +12,7 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders import cotrail
 from benchmarks.contenders.workers import running, wait_until, worker
 from benchmarks.slow_search_worker import FACTS, SECONDS
+from cotrail.common.processes import TUNED
 from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.engines.engine_kinds import find_engine
@@ -22,7 +23,6 @@ from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import questions
 from cotrail.systems.registry import find_system
-from cotrail.workers.celery_app import TUNED
 
 APP = "benchmarks.slow_search_worker"
 CHAINS = 10

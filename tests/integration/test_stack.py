@@ -23,10 +23,10 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
+from cotrail.common.processes import TUNED
 from cotrail.configuration.settings import Settings, settings
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers import health
-from cotrail.workers.celery_app import TUNED
 from cotrail.workers.stack import postgres, python, web
 from cotrail.workers.stack.process import Processes, ProcessRecord, Service, alive, leftovers
 from cotrail.workers.stack.python import code_on_disk, package_folder

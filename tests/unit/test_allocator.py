@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cotrail.workers.celery_app import TUNED
+from cotrail.common.processes import TUNED
 
 THREADS, PIECES, BYTES = 20, 5, 600
 

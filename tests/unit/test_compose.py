@@ -11,10 +11,10 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from cotrail.common.processes import TUNED
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.kind import Role
 from cotrail.workers.app import app, options
-from cotrail.workers.celery_app import TUNED
 from cotrail.workers.health import VARIABLE
 from tests.cases import each_case
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cotrail.common import processes
-from cotrail.common.processes import usable_cores
-from cotrail.workers.celery_app import TUNED, tuned
+from cotrail.common.processes import TUNED, tuned, usable_cores
 
 
 @pytest.fixture

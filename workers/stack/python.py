@@ -9,15 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import cotrail
+from cotrail.common.processes import tuned
 from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.settings import Settings
 from cotrail.configuration.variables import PREFIX, STACK
 from cotrail.core.actions.kind import Role
-from cotrail.engines.language_models.catalogue import find_model
 from cotrail.engines.optional_packages import install_extra, not_installed
 from cotrail.errors import NotInstalledError
 from cotrail.workers import health, logs
-from cotrail.workers.celery_app import tuned
 from cotrail.workers.health import problem_of
 from cotrail.workers.stack import web
 from cotrail.workers.stack.process import Service
@@ -156,6 +155,9 @@ def check_requirements(settings: Settings) -> None:
 
     Raises InputError where the model is unknown or its file can't be read, or a deadline is set for no kind of steps.
     """
+    # The supervisors import this module too, and have no use for models.
+    from cotrail.engines.language_models.catalogue import find_model
+
     check_deadlines(settings)
     absent = [package for package in _packages(settings) if find_spec(package) is None]
     lacking = [f"{', '.join(absent)}: `{install_extra('local')}`"] if absent else []

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from cotrail.common.log_formatting import print_safely
+from cotrail.common.log_formatting import hide_in_logs, print_safely
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
 from cotrail.workers.health import announce
@@ -166,6 +166,7 @@ def main() -> None:
     keep_bounded()
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     print_safely(*logging.getLogger().handlers)
+    hide_in_logs(settings().secrets)
     stack = Stack(settings())
     guard, others = Guard(stack), [each for each in SUPERVISORS if each != name]
 

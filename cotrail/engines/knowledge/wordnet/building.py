@@ -131,7 +131,7 @@ def build_wordnet(files: Path, folder: Path) -> About:
         by_id = {synset.id: synset for synset in synsets(files)}
         draft.executemany(_IRREGULAR, digest.passing(irregular(files)))
         for synset in by_id.values():
-            draft.executemany(_SENSES, digest.passing(((word.lower(), synset.id, word) for word in synset.words)))
+            draft.executemany(_SENSES, digest.passing((word.lower(), synset.id, word) for word in synset.words))
             draft.executemany(_LINKS, digest.passing(_links(synset)))
             draft.executemany(_ANTONYMS, digest.passing(_antonyms(synset, by_id)))
         return finish(draft, str(digest), {"synsets": len(by_id)})

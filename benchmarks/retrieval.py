@@ -36,12 +36,12 @@ from cotrail.configuration.settings import Settings
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
-from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.stores import build_index, open_index
+from cotrail.engines.retrieval.tantivy import english, plain
 
 SEED = 1
 QUERIES = 2_000

@@ -23,11 +23,11 @@ from cotrail.core.ports.retriever import Retriever, SearchRequest
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.demonstrations.sets import read_demonstrations
-from cotrail.engines.retrieval.analysis import TERM, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.stores import build_index, open_index
+from cotrail.engines.retrieval.tantivy import TERM, plain
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import sentences_of
 

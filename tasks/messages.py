@@ -129,7 +129,7 @@ class Lease:
 
 
 NextInTurn = Callable[[str, Sequence[int], Sequence[str], int], list[Dispatch]]
-"""Returns the steps that are next: see `cotrail.models.execution.batched_steps.next_in_turn`."""
+"""Returns the steps that are next: see `cotrail.models.execution.leases.next_in_turn`."""
 
 
 class Turns:

@@ -7,7 +7,7 @@ time, which is the one that holds an advisory lock, as among maintenance process
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from datetime import timedelta
 
@@ -15,14 +15,47 @@ from sqlalchemy import Engine
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.ports.batches import BatchAnswer, BatchService, BatchStatus, Unanswered
-from cotrail.engines.language_models.catalogue import find_model
-from cotrail.engines.language_models.served.batches.batch_apis import open_batch_service
+from cotrail.engines.language_models.catalogue import ModelSpec, Server, find_model
+from cotrail.engines.language_models.endpoint import BatchApi, Endpoint
+from cotrail.engines.language_models.served.batches.anthropic import AnthropicBatches
+from cotrail.engines.language_models.served.batches.openai import MistralBatches, OpenAIBatches
+from cotrail.engines.language_models.served.batches.requests import ProviderRequests
+from cotrail.engines.language_models.served.client import key_of
+from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
 from cotrail.models.execution import batches
 from cotrail.models.execution.batches import OpenBatch
-from cotrail.models.records.maintaining import BATCHES_LEADER, BATCHES_PREFIX
-from cotrail.models.schema.database import reason_of
+from cotrail.models.schema.database import BATCHES_LEADER, BATCHES_PREFIX, reason_of
 from cotrail.workers.leading import Backoff, Session, session
+
+# All batch APIs, by the `batch` of a server's table.
+
+_APIS: Mapping[BatchApi, Callable[[ProviderRequests, str], BatchService]] = {
+    "openai": OpenAIBatches,
+    "anthropic": AnthropicBatches,
+    "mistral": MistralBatches,
+}
+
+
+def open_batches(endpoint: Endpoint, api: BatchApi) -> BatchService:
+    """The batch API of that form at an endpoint; raises BlockedError where its key isn't set."""
+    protocol = PROTOCOLS[endpoint.api]
+    requests = ProviderRequests(endpoint, protocol.headers(key_of(endpoint)))
+    return _APIS[api](requests, protocol.path(endpoint, streams=False))
+
+
+# Batch APIs of the models that there are.
+
+
+def open_batch_service(spec: ModelSpec) -> BatchService:
+    """The batch API of a model's provider; raises BlockedError where it has none any more, or its key isn't set."""
+    engine = spec.engine
+    if not isinstance(engine, Server) or engine.batch is None:
+        raise BlockedError(f"the table of the model {spec.name} has no `batch` any more, which batches under way need")
+    return open_batches(engine, engine.batch)
+
+
+# Batches in a generation worker: a thread sends what waits for one, asks providers how far they are, takes answers.
 
 logger = logging.getLogger(__name__)
 

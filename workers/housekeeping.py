@@ -18,7 +18,7 @@ from cotrail.models.commands.summarizing import VERSION, due_runs
 from cotrail.models.execution.admission import Closed, close_run, runs_to_close
 from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.runs import read_run
-from cotrail.models.records.maintaining import SUMMARIZER
+from cotrail.models.schema.database import SUMMARIZER
 from cotrail.models.schema.states import DesiredState, StepState
 from cotrail.models.schema.tables import runs, steps
 from cotrail.systems.registry import recorded_system

@@ -9,8 +9,15 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX, WAKE, session_name
-from cotrail.models.schema.database import CONNECTION_SETTINGS, SESSION_SETTINGS, set_session
+from cotrail.models.schema.database import (
+    CONNECTION_SETTINGS,
+    LEADER,
+    SESSION_PREFIX,
+    SESSION_SETTINGS,
+    WAKE,
+    session_name,
+    set_session,
+)
 
 # Exponential backoff between attempts.
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import CheckedQuestion, Finding
-from cotrail.audit.question_rows import QuestionRows, StepRows
-from cotrail.audit.records import ENDED_QUESTIONS, ENDED_STEPS, Row, number, size_of, text
+from cotrail.audit.records import ENDED_QUESTIONS, ENDED_STEPS, QuestionRows, Row, StepRows, number, size_of, text
 from cotrail.audit.row_digests import GuessBudget, earlier_attempts, question_opened, step_digest
 
 

@@ -16,12 +16,11 @@ from cotrail.audit.records import UNREADABLE, Record, Row, text
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS
-from cotrail.core.demonstrations import Demonstrations
+from cotrail.core.demonstrations import Demonstrations, Stored
 from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import InputError
 

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Change, Finding
-from cotrail.audit.question_rows import StepRows
-from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, UNREADABLE, Row, number, text
+from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, UNREADABLE, Row, StepRows, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
 from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
 from cotrail.audit.sealed_columns import STEP

@@ -14,14 +14,16 @@ from itertools import islice
 from cotrail.audit.asked_questions import AskedDigests, RunContext, run_context
 from cotrail.audit.findings import MOST_FINDINGS, EditedStep, Finding, Verification
 from cotrail.audit.question_check import check_question
-from cotrail.audit.question_rows import QuestionRows, StepRows, gather
 from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
 from cotrail.audit.records import (
     UNREADABLE,
+    QuestionRows,
     Record,
     Row,
+    StepRows,
     check_record,
     end_of,
+    gather,
     number,
     size_of,
     text,

@@ -1,7 +1,7 @@
 """Demonstrations: solved questions that a prompt shows before the one it asks (IRCoT, section 3.1)."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -160,3 +160,20 @@ def whole_prompts(words: Mapping[str, str]) -> Demonstrations:
 
 Shots = Mapping[AnswerForm, Demonstrations]
 """A run's demonstrations in each answer form that its system shows."""
+
+
+# Long parts of requests, which are stored apart from them.
+
+
+class Stored(Struct, frozen=True):
+    """Long parts of requests, which are stored once and stand in requests by their digests.
+
+    Both raise where nothing of a digest is stored: `paragraphs` KeyError, `demonstrations` whatever its store does.
+    """
+
+    paragraphs: Mapping[str, Paragraph]
+    demonstrations: Callable[[str], Demonstrations]
+
+    def referred(self, digests: tuple[str, ...]) -> tuple[Paragraph, ...]:
+        """The paragraphs of these digests; raises KeyError."""
+        return tuple(self.paragraphs[digest] for digest in digests)

@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from cotrail.common.structs import unusual
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Drop, Layout
+from cotrail.core.demonstrations import Drop, Layout, Stored
 from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Role, Shown, Text, Turn, Written
 from cotrail.core.questions import Paragraph, passage_of
 from cotrail.core.results import Json
-from cotrail.core.stored_parts import Stored
 
 LONGEST_INLINE = 200
 """Characters of a text that the record itself has; a longer one is stored once, however often it is shown."""

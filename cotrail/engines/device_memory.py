@@ -1,12 +1,15 @@
 """Out-of-memory handling on a device: a batch that doesn't fit is split in halves."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
+from transformers import AutoTokenizer
+from transformers.utils import logging
 
-from cotrail.engines.pair_models import batches
-from cotrail.errors import TransientStepError
+from cotrail.engines.model_folders import loading
+from cotrail.errors import InputError, TransientStepError
 
 Item = TypeVar("Item")
 
@@ -60,3 +63,59 @@ def _fits(work: Callable[[list[Item]], None], items: list[Item]) -> bool:
     except torch.OutOfMemoryError:
         return False
     return True
+
+
+# Models of transformers that read two texts at once: how they are loaded, and how much they read.
+
+TOKENS_AT_ONCE = {"cuda": 32_768, "cpu": 2048}
+"""Tokens that the profile `fast` reads in one pass, padding included."""
+
+DEFAULT_MOST_TOKENS = 4096
+"""The most tokens of a pair where neither model nor tokenizer gives a limit."""
+
+
+def load(kind: Any, path: Path, what: str) -> tuple[Any, Any]:
+    """The model in a folder and its tokenizer, on a CUDA device or otherwise the CPU, in float32.
+
+    kind: the model's class, or one of transformers' that find it; what: the same in words, for messages.
+    Raises InputError, NotInstalledError.
+    """
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    with loading("transformers", path):
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model, info = kind.from_pretrained(path, local_files_only=True, dtype=torch.float32, output_loading_info=True)
+    # transformers would initialize missing weights at random, with a mere warning.
+    if missing := info["missing_keys"]:
+        raise InputError(f"{path} holds no {what}: its weights lack {', '.join(sorted(missing)[:3])}")
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
+
+
+def most_tokens(model: Any, tokenizer: Any) -> int:
+    """The most tokens of a pair."""
+    limits = [
+        DEFAULT_MOST_TOKENS,
+        tokenizer.model_max_length,
+        getattr(model.config, "max_position_embeddings", DEFAULT_MOST_TOKENS),
+    ]
+    for name, layer in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
+            limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's
+    return int(min(limits))
+
+
+# Batches of items of similar length, so that little of a forward pass is padding.
+
+
+def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> list[list[Item]]:
+    """Splits items, the largest first, into batches of at most `most` once padded to their largest item.
+
+    size: an item's length, in the unit of `most`. An item larger than `most` makes a batch of its own, as all do where
+        `most` is 0.
+    """
+    batched: list[list[Item]] = []
+    for item in sorted(items, key=size, reverse=True):
+        if batched and (len(batched[-1]) + 1) * size(batched[-1][0]) <= most:
+            batched[-1].append(item)
+        else:
+            batched.append([item])
+    return batched

@@ -16,7 +16,7 @@ from cotrail.configuration.checks import refusing
 from cotrail.configuration.extensions import load_extensions
 from cotrail.errors import CotrailError
 from cotrail.models.commands.summarizing import VERSION, due_runs
-from cotrail.models.records.maintaining import SUMMARIZER
+from cotrail.models.schema.database import SUMMARIZER
 from cotrail.services.results.summarizing import for_seconds, summarize
 from cotrail.services.store import open_store
 

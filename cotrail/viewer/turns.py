@@ -187,7 +187,7 @@ def pages_of(turns: Iterable[Turn]) -> tuple[TurnPage, ...]:
 def shown_hits(step: ShownStep, turn: Turn, first_seen: Mapping[str, int]) -> list[ShownHit]:
     """What a step found, as far as it is shown; first_seen: the turns in which paragraphs were first found."""
     # Imported here, as what searches is loaded only where texts are looked through.
-    from cotrail.engines.retrieval.analysis import MatchedWords
+    from cotrail.engines.retrieval.tantivy import MatchedWords
 
     words = MatchedWords(step.view.asked)
     found = step.view.found[:MOST_HITS]

@@ -33,8 +33,8 @@ from cotrail.errors import InputError
 from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lock_run, silently, through
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import read_budgets, read_run_consumed
-from cotrail.models.records.maintaining import notify
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
 from cotrail.models.schema.states import (
     UNENDED_QUESTIONS,

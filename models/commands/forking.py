@@ -39,14 +39,14 @@ from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
+from cotrail.models.records.budgets import check_quota, lock_quota
 from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.maintaining import notify
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
-from cotrail.models.records.quotas import check_quota, lock_quota
-from cotrail.models.records.runs import FindSystem, RunFacts, RunPlan, Runs
+from cotrail.models.records.runs import FindSystem, RunBasics, RunPlan, Runs
 from cotrail.models.schema.base import Rows, recordset
+from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import amending, step_digest
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, made_paragraphs, paragraph_sets, questions, runs, sentences, steps
@@ -235,7 +235,7 @@ def _origin_questions(connection: Connection, submission: Submission, keys: Coll
 
 def _plan(submission: Submission) -> RunPlan:
     """Return the fork's plan before it is recorded: how much it takes over decides what is recorded."""
-    facts = common_fields(submission, RunFacts)
+    facts = common_fields(submission, RunBasics)
     return RunPlan(**facts, shots=submission.shots, binding=submission.binding, shared_in=None)
 
 

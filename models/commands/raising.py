@@ -17,16 +17,17 @@ from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, sile
 from cotrail.models.commands.retrying import unseal
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import (
+    check_quota,
+    lock_quota,
     raise_budgets,
     read_budgets,
     read_consumed,
     read_run_consumed,
     record_halts,
 )
-from cotrail.models.records.maintaining import notify
 from cotrail.models.records.questions import halts_of
-from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps

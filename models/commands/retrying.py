@@ -19,9 +19,9 @@ from cotrail.models.commands.chunks import OnProgress, by_chunks, lock_run, sile
 from cotrail.models.commands.control import cancel_questions, unblock, used_up
 from cotrail.models.commands.summarizing import forget_summaries
 from cotrail.models.records.budgets import CURRENT
-from cotrail.models.records.maintaining import notify
 from cotrail.models.records.questions import MOST_REPLAYED
 from cotrail.models.records.runs import FindSystem
+from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, questions, run_consumption, runs, steps

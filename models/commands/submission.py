@@ -11,15 +11,15 @@ from cotrail.core.questions import Paragraph, Question, recorded_kinds
 from cotrail.errors import InputError
 from cotrail.models.commands.new_runs import Submission, experiment_of, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import advance_questions, begin_questions
+from cotrail.models.records.budgets import check_quota, lock_quota
 from cotrail.models.records.contents import CHUNK_ROWS, save_paragraphs
 from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.maintaining import notify
 from cotrail.models.records.projects import own_project, qualified
 from cotrail.models.records.questions import lock_questions
-from cotrail.models.records.quotas import check_quota, lock_quota
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows
+from cotrail.models.schema.database import notify
 from cotrail.models.schema.tables import experiments, runs
 
 CHUNK_CHARACTERS = 2**24

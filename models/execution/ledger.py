@@ -20,16 +20,15 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
+from cotrail.core.demonstrations import Stored
 from cotrail.core.edits import read_edit
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved, failure_of
-from cotrail.core.stored_parts import Stored
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
-from cotrail.models.execution import batched_steps, statements
+from cotrail.models.execution import statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
-from cotrail.models.execution.batched_steps import next_in_turn
 from cotrail.models.execution.claims import Adopted, Claim, ClaimKey, Completion
-from cotrail.models.execution.leases import Leases
+from cotrail.models.execution.leases import Leases, clear_batched, next_in_turn
 from cotrail.models.records.advancing import ReplayCache, advance_questions, block_questions, unrecordable
 from cotrail.models.records.budgets import EndedStep, add_consumed
 from cotrail.models.records.contents import save_paragraphs
@@ -110,7 +109,7 @@ class Ledger(Leases):
         return [claims.pop(message.step_id, None) for message in messages]
 
     def next_in_turn(self, kind: str, own: Sequence[int], latest: Sequence[str], room: int) -> list[Dispatch]:
-        """Return the steps to claim next where models compute (`cotrail.models.execution.batched_steps`)."""
+        """Return the steps to claim next where models compute (`cotrail.models.execution.leases`)."""
         with self.engine.begin() as connection:
             return next_in_turn(connection, kind, own, latest, room)
 
@@ -191,7 +190,7 @@ class Ledger(Leases):
             else:
                 block_questions(connection, [row["id"] for row in rows], blocked)
             if batched := [done.claim.step_id for done in counting if done.claim.run.batched]:
-                batched_steps.clear(connection, batched)
+                clear_batched(connection, batched)
         # Taken out: of several completions of one question only the first has its messages, which are sent once.
         return [following.pop(done.claim.question_id, []) + waiting.pop(done.claim.step_id, []) for done in completions]
 

@@ -36,7 +36,7 @@ PAUSES_SECONDS = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
 """The pauses between attempts (Standard Webhooks recommends these); after the last one a delivery is given up."""
 
 
-class RunFacts(Struct, frozen=True, kw_only=True):
+class RunBasics(Struct, frozen=True, kw_only=True):
     """What is sent of a run: its own words and counts, and no text of its questions.
 
     questions: the number of its questions by status; digest: of the run, once all of them have ended.
@@ -92,11 +92,11 @@ _due = (
 )
 
 
-def read_facts(connection: Connection, run_id: str) -> RunFacts:
+def read_facts(connection: Connection, run_id: str) -> RunBasics:
     """Return what is sent of a run."""
     row = connection.execute(_FACTS, {"run": run_id}).one()
     counts: dict[str, int] = dict(connection.execute(_COUNTS, {"run": run_id}).all())
-    return RunFacts(run=row.id, project=row.project, name=row.name, questions=counts, digest=row.digest)
+    return RunBasics(run=row.id, project=row.project, name=row.name, questions=counts, digest=row.digest)
 
 
 def newly_blocked(connection: Connection, event_type: str) -> list[str]:

@@ -3,7 +3,7 @@ Also where one of them stands, and all of them as they were submitted, with what
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from cotrail.core.questions import Question, read_kinds
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import FETCHED_IDS
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.tables import questions, runs
+from cotrail.models.schema.tables import paragraph_sets, questions, runs
 
 FETCHED_ROWS = 1000
 """The number of questions fetched at once: a run may have millions."""
@@ -171,4 +171,41 @@ def list_asked(connection: Connection, limit: int, after: str | None) -> list[Ro
     if after is not None:
         last = select(runs.c.created_at, runs.c.id).where(runs.c.id == after).scalar_subquery()
         statement = statement.where(tuple_(runs.c.created_at, runs.c.id) < last)
+    return list(connection.execute(statement.limit(limit)).mappings())
+
+
+# Questions whose searches found a paragraph, the latest search first.
+
+
+class Place(NamedTuple):
+    """The place of a find in the list."""
+
+    step: int
+    rank: int
+
+
+_USES = (
+    select(
+        questions.c.run_id.label("run"),
+        questions.c.key.label("question_id"),
+        questions.c.text.label("question"),
+        questions.c.status,
+        questions.c.collected,
+        paragraph_sets.c.step_id,
+        paragraph_sets.c.rank,
+        paragraph_sets.c.score,
+        paragraph_sets.c.query,
+        paragraph_sets.c.paragraph_id,
+    )
+    .join(questions, questions.c.id == paragraph_sets.c.question_id)
+    .join(runs, runs.c.id == questions.c.run_id)
+    .order_by(paragraph_sets.c.step_id.desc(), paragraph_sets.c.rank.desc())
+)
+
+
+def list_uses(connection: Connection, digest: str, limit: int, after: Place | None) -> list[RowMapping]:
+    """Return the finds of the paragraph of this digest, at most `limit`, behind the place `after`."""
+    statement = _USES.where(paragraph_sets.c.digest == digest, *in_project(connection, runs))
+    if after is not None:
+        statement = statement.where(tuple_(paragraph_sets.c.step_id, paragraph_sets.c.rank) < tuple_(*after))
     return list(connection.execute(statement.limit(limit)).mappings())

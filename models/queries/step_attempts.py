@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, distinct, exi
 
 from cotrail.core.history import FORK, GIVEN
 from cotrail.core.results import Failure
+from cotrail.evaluation.plans.plan import Irregularities
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, questions, steps
 
@@ -130,23 +131,6 @@ def read_sealed_questions(connection: Connection, run_id: str) -> SealedQuestion
 
 
 # What happened to a run's questions apart from their being answered: cancelled, failed and tried again, taken over.
-
-
-class Irregularities(Struct, frozen=True, kw_only=True):
-    """Numbers of a run's questions, and of its steps.
-
-    unended: questions that are open; cancelled: by a person, and not by a limit; unasked: those of them without any
-        step begun. retried: that had failed and were opened again (`cotrail.models.commands.retrying`).
-    taken_over: steps that a fork has from its origin.
-    """
-
-    unended: int
-    blocked: int
-    failed: int
-    cancelled: int
-    unasked: int
-    retried: int
-    taken_over: int
 
 
 _run: ColumnElement[str] = bindparam("run")

@@ -14,11 +14,11 @@ from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
 from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.demonstrations import Stored
 from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.history import by_failure
 from cotrail.core.questions import GoldParagraph, Hit, JudgedAnswer, Paragraph, read_kinds
 from cotrail.core.results import Failure, Generated, Result, Retrieved
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
 from cotrail.models.records.contents import read_demonstrations

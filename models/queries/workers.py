@@ -6,8 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import Connection, exists, func, literal, literal_column, or_, select, text
 
-from cotrail.models.records.maintaining import LEADER, SESSION_PREFIX
 from cotrail.models.records.projects import in_project
+from cotrail.models.schema.database import LEADER, SESSION_PREFIX
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import questions, runs, steps
 

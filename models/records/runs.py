@@ -46,7 +46,7 @@ FindSystem = Callable[[str, int], Spec]
 """Returns the system of that name and version; raises UnknownNameError, UnknownVersionError."""
 
 
-class RunFacts(Struct, frozen=True, kw_only=True):
+class RunBasics(Struct, frozen=True, kw_only=True):
     """What a run is, whether it is submitted, carried out or shown.
 
     settings: the system's, every default spelled out; batched: whether it is asked in batches.
@@ -64,7 +64,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     asked: bool = False
 
 
-class SubmittedRun(RunFacts, frozen=True, kw_only=True):
+class SubmittedRun(RunBasics, frozen=True, kw_only=True):
     """What of a run is recorded as it is submitted, and isn't needed by its steps.
 
     cell: its name within its experiment. provenance: versions and paths, for a reader.
@@ -82,7 +82,7 @@ class SubmittedRun(RunFacts, frozen=True, kw_only=True):
     forked_at: str | None
 
 
-class RunPlan(RunFacts, frozen=True, kw_only=True):
+class RunPlan(RunBasics, frozen=True, kw_only=True):
     """A run as its steps need it.
 
     shared_in: the experiment whose runs adopt each other's steps; None where the run computes all of its own.
@@ -140,7 +140,7 @@ class Runs:
         if row is None:
             raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
         return RunPlan(
-            **{name: row[name] for name in RunFacts.__struct_fields__},
+            **{name: row[name] for name in RunBasics.__struct_fields__},
             shots={
                 AnswerForm(form): self.demonstrations(connection, digest)
                 for form, digest in row["demonstrations"].items()

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from cotrail.evaluation.experiments.compare import paper
-from cotrail.evaluation.experiments.compare.experiment import CompareExperiment
-from cotrail.evaluation.experiments.compare.runs import ComparedRun
+from cotrail.evaluation.experiments.compare.experiment import ComparedRun, CompareExperiment
 from cotrail.evaluation.experiments.report_tables import Column, ExperimentReport, TableRow
 from cotrail.evaluation.experiments.sources import Layout
 

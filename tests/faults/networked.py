@@ -17,7 +17,7 @@ from psycopg import connect
 from pydantic import SecretStr
 
 from cotrail.configuration.settings import Settings
-from cotrail.models.records.maintaining import LEADER
+from cotrail.models.schema.database import LEADER
 from cotrail.models.schema.migrating import migrate
 from cotrail.workers.health import VARIABLE
 from cotrail.workers.stack.postgres import find_place, postgres, redis

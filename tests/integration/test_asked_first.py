@@ -6,7 +6,7 @@ from sqlalchemy import Engine, select
 from benchmarks.contenders.cotrail import submission
 from cotrail.models.commands.submission import submit, submit_asked
 from cotrail.models.execution.admission import LEAST_WINDOW, UnderWay, Waiting, admit, share
-from cotrail.models.execution.batched_steps import next_in_turn
+from cotrail.models.execution.leases import next_in_turn
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import steps

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from cotrail.cli.commands.knowledge import knowledge
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.knowledge.wikidata import fetching
-from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
+from cotrail.engines.knowledge.wikidata import building
+from cotrail.engines.knowledge.wikidata.building import fetch_wikidata
 from cotrail.errors import InputError, UnavailableError
 from tests.unit.made_knowledge import Json, claim, dump, item, item_value, minnesota, property_, time
 
@@ -117,12 +117,12 @@ def test_what_is_there_stays_and_a_label_becomes_an_entity(tmp_path: Path) -> No
 
 
 def test_no_more_are_asked_for_than_the_server_gives_at_once(tmp_path: Path) -> None:
-    count = 2 * fetching.MOST_ENTITIES + 1
+    count = 2 * building.MOST_ENTITIES + 1
     entities = [item(f"Q{number}", f"Item {number}") for number in range(1, count + 1)]
     with served(wikidata(entities, {})) as (url, asked):
         about = fetch_wikidata([entity["id"] for entity in entities], url, tmp_path / "wikidata")
     assert about.counts["items"] == count
-    assert [len(each["ids"].split("|")) for each in asked] == [fetching.MOST_ENTITIES, fetching.MOST_ENTITIES, 1]
+    assert [len(each["ids"].split("|")) for each in asked] == [building.MOST_ENTITIES, building.MOST_ENTITIES, 1]
 
 
 @pytest.mark.parametrize("name", ["Q404", "Nobody at all"])

@@ -19,7 +19,7 @@ from cotrail.models.commands.summarizing import begin as begin_run
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
 from cotrail.models.queries.runs import read_run, summaries_of
-from cotrail.models.records.maintaining import SUMMARIZER
+from cotrail.models.schema.database import SUMMARIZER
 from cotrail.models.schema.summary_tables import question_summaries, run_summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.results import auditing

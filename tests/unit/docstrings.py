@@ -12,7 +12,7 @@ import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
 from cotrail.core.questions import Paragraph
-from cotrail.engines.retrieval.analysis import english, plain
+from cotrail.engines.retrieval.tantivy import english, plain
 from tests.unit.statements import statements
 
 PACKAGES = "asyncio concurrent email http importlib json logging multiprocessing unittest urllib xml".split()  # noqa: SIM905

@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from cotrail.audit.coverage import coverage, described
 from cotrail.models.schema.batch_tables import batches
 from cotrail.models.schema.deployment import deployment
 from cotrail.models.schema.service_tables import tokens
 from cotrail.models.schema.summary_tables import question_summaries
 from cotrail.models.schema.tables import runs
+from tests.unit.audit_coverage import coverage, described
 from tests.unit.commands import ROOT
 
 
@@ -16,10 +16,10 @@ def test_every_column_of_every_table_is_in_exactly_one_place() -> None:
     there = Counter((name, column.name) for name, table in metadata.tables.items() for column in table.columns)
     named = Counter((table, column) for table, _, columns in coverage() for column in columns)
     assert named == there, (
-        "name a new column in cotrail/audit/coverage.py, in one place: sealed, derived or not covered"
+        "name a new column in tests/unit/audit_coverage.py, in one place: sealed, derived or not covered"
     )
 
 
 def test_the_page_on_the_audit_trail_has_them_all() -> None:
     page = (ROOT / "docs" / "audit.md").read_text("utf-8")
-    assert described() in page, "put what `cotrail.audit.coverage.described()` returns into docs/audit.md"
+    assert described() in page, "put what `tests.unit.audit_coverage.described()` returns into docs/audit.md"

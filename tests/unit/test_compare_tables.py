@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from cotrail.common.structs import merged
 from cotrail.evaluation.comparison.differences import Reach
-from cotrail.evaluation.experiments.compare.experiment import ComparedCell
+from cotrail.evaluation.experiments.compare.experiment import ComparedCell, ComparedRun, read_run
 from cotrail.evaluation.experiments.compare.paper import PAPER
 from cotrail.evaluation.experiments.compare.published_tables import own_figures, published_tables
-from cotrail.evaluation.experiments.compare.runs import ComparedRun, read_run
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, ircot, printed_means

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.engines.device_memory import batches
 from cotrail.engines.engine_catalogue import preferred
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, wheel_folder
-from cotrail.engines.pair_models import batches
 from cotrail.errors import InputError, NotInstalledError
 from tests.cases import each_case
 

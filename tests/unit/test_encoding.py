@@ -14,7 +14,7 @@ from cotrail.core.actions.kind import digests_in
 from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import RETRIEVE, Lookup, Open, Retrieve
 from cotrail.core.calls import Call, Tool
-from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
+from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout, Stored
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
 from cotrail.core.ports.encoders import By
@@ -22,7 +22,6 @@ from cotrail.core.ports.retriever import Source
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.errors import PromptTooLongError
 from tests.cases import each_case

@@ -14,10 +14,9 @@ from cotrail.core.actions.kind import Engines
 from cotrail.core.actions.registry import KINDS, fingerprint, kind_of, view_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
-from cotrail.core.demonstrations import AnswerForm, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstrations, Stored
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Entailed
-from cotrail.core.stored_parts import Stored
 from cotrail.core.views import ScoredTexts
 from cotrail.systems.spec import find_spec
 from tests.unit.test_systems import Hand, found, wrote

@@ -8,11 +8,10 @@ from cotrail.core.actions.generate import READ, Read, Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
-from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Stored
 from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
 from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval

@@ -17,10 +17,9 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
 from cotrail.engines.retrieval import stores
 from cotrail.engines.retrieval import tantivy as adapter
-from cotrail.engines.retrieval.analysis import english, plain
 from cotrail.engines.retrieval.manifest import corpora, read_manifest
 from cotrail.engines.retrieval.stores import FolderStore, build_index, open_index
-from cotrail.engines.retrieval.tantivy import TantivyRetriever
+from cotrail.engines.retrieval.tantivy import TantivyRetriever, english, plain
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from tests.cases import each_case

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotrail.engines.retrieval.elasticsearch import transport
+from cotrail.engines.retrieval.elasticsearch import client
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, FaultyError
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError, UnavailableError
@@ -73,7 +73,7 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 
 @pytest.fixture(autouse=True)
 def _bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", MOST)
+    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", MOST)
 
 
 @pytest.mark.parametrize(

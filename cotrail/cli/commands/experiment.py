@@ -13,8 +13,7 @@ from rich.text import Text
 from sqlalchemy import Connection
 
 from cotrail.cli.request_options import Json, refuse_elsewhere
-from cotrail.cli.terminal.experiment_display import describe, display
-from cotrail.cli.terminal.following import follow_job
+from cotrail.cli.terminal.following import describe, display, follow_job
 from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows, print_tables
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons, stuck_line
 from cotrail.common.humanize import count

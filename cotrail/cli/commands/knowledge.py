@@ -95,7 +95,7 @@ def wikidata(
     """
     refuse_elsewhere("`cotrail knowledge wikidata`")
     with installed_with("knowledge"):
-        from cotrail.engines.knowledge.wikidata.fetching import fetch_wikidata
+        from cotrail.engines.knowledge.wikidata.building import fetch_wikidata
     started = time.monotonic()
     about = fetch_wikidata(names, url, settings().knowledge_path / "wikidata")
     _report("wikidata", about, time.monotonic() - started, json=json)

@@ -35,7 +35,7 @@ from cotrail.errors import InputError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.operations.operation import server_address
 from cotrail.services.results import exporting, questions, steps
-from cotrail.services.results.question_records import details_in
+from cotrail.services.results.causes import details_in
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import FoundGold, where
 from cotrail.services.results.reports import run_report

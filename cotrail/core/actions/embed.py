@@ -8,10 +8,10 @@ from msgspec import Struct
 from cotrail.common.humanize import count
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import Binding
+from cotrail.core.demonstrations import Stored
 from cotrail.core.ports.encoders import EMBEDDER, RATERS, By
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded, Json, Rated
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.core.views import Note, ScoredText, ScoredTexts, View, name_of
 

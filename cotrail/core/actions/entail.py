@@ -5,10 +5,10 @@ from msgspec import Struct
 
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
+from cotrail.core.demonstrations import Stored
 from cotrail.core.ports.encoders import ENTAILER, EXTRACTOR
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed, Extracted, Json
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.core.views import Note, View, WrittenText, name_of
 

@@ -15,13 +15,13 @@ from cotrail.common.humanize import count
 from cotrail.common.structs import unusual
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import MODEL, Binding
+from cotrail.core.demonstrations import Stored
 from cotrail.core.generation import RULES, Ended, Sampling, Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.prompt_records import PromptRecord, long_texts, record_prompt
 from cotrail.core.prompts import Piece, Prompt, Shown, Text, Written, user
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Generated, Json
-from cotrail.core.stored_parts import Stored
 from cotrail.core.structured_output import Form
 from cotrail.core.system import Action
 from cotrail.core.views import Facts, TextRole, Thoughts, ToolCalls, View, WrittenText

@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.binding import MODEL, Binding
+from cotrail.core.demonstrations import Stored
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.retriever import Corpus, Knowledge, Source
 from cotrail.core.ports.role import BatchedRole, RequestT, ResultT
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Json, Result, Retrieved
-from cotrail.core.stored_parts import Stored
 from cotrail.core.system import Action
 from cotrail.core.views import View
 

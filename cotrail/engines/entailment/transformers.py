@@ -10,9 +10,8 @@ from transformers import AutoModelForSequenceClassification
 from cotrail.core.ports.encoders import EntailmentPair, entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
-from cotrail.engines.device_memory import in_batches
+from cotrail.engines.device_memory import TOKENS_AT_ONCE, in_batches, load, most_tokens
 from cotrail.engines.entailment.labels import Order, label_order
-from cotrail.engines.pair_models import TOKENS_AT_ONCE, load, most_tokens
 from cotrail.errors import PromptTooLongError, StepError
 
 Encoded = dict[str, list[int]]

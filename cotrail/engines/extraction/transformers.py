@@ -16,9 +16,8 @@ from cotrail.common.humanize import rounded
 from cotrail.core.ports.encoders import DECIMALS, MOST_TOKENS, Extraction
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
-from cotrail.engines.device_memory import in_batches
+from cotrail.engines.device_memory import TOKENS_AT_ONCE, in_batches, load, most_tokens
 from cotrail.engines.model_folders import loading
-from cotrail.engines.pair_models import TOKENS_AT_ONCE, load, most_tokens
 from cotrail.errors import InputError, PromptTooLongError, StepError
 
 # The choice of an answer among the spans of a paragraph's tokens.

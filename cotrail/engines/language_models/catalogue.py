@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
+from cotrail.common.structs import common_fields
 from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
@@ -107,12 +108,7 @@ class WorkerTable(EngineTable, frozen=True):
     @property
     def thinking(self) -> Thinking:
         """How the model thinks."""
-        return Thinking(
-            thinks=self.thinks,
-            thought_tokens=self.thought_tokens,
-            template=self.template,
-            hands_back=self.hands_back,
-        )
+        return Thinking(**common_fields(self, Thinking))
 
 
 class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):

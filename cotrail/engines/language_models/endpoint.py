@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from cotrail.common.structs import canonical, unusual
+from cotrail.common.structs import canonical, common_fields, unusual
 from cotrail.core.generation import HandsBack
 from cotrail.engines.language_models.thinking import Thinking, Thinks
 from cotrail.engines.server_address import ServerAddress
@@ -136,12 +136,7 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def thinking(self) -> Thinking:
         """How the model thinks."""
-        return Thinking(
-            thinks=self.thinks,
-            thought_tokens=self.thought_tokens,
-            template=self.template,
-            hands_back=self.hands_back,
-        )
+        return Thinking(**common_fields(self, Thinking))
 
     @property
     def is_hosted(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from cotrail.common.structs import common_fields
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import answer_scores
@@ -109,9 +110,7 @@ class MetricFacts(Struct, frozen=True, kw_only=True):
     @property
     def facts(self) -> "MetricFacts":
         """These alone."""
-        return MetricFacts(
-            name=self.name, title=self.title, meaning=self.meaning, highest=self.highest, lowest=self.lowest
-        )
+        return MetricFacts(**common_fields(self, MetricFacts))
 
 
 class Metric(MetricFacts, frozen=True, kw_only=True):

@@ -192,28 +192,34 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
     same: bool = False
 
 
-class RunFacts(Struct, frozen=True, kw_only=True):
-    """What the record holds of a run now.
+class Irregularities(Struct, frozen=True, kw_only=True):
+    """Numbers of a run's questions, and of its steps.
 
-    questions: their number and digests, computed from their rows as they are.
-    unended, blocked, failed, cancelled: how many of its questions are, cancelled by a person; unasked: how many of
-        those had no step begun.
-    ends: how many questions ended by what (`cotrail.core.history`).
-    retried: questions that had failed and were opened again.
+    unended: questions that are open; cancelled: by a person, and not by a limit; unasked: those of them without any
+        step begun. retried: that had failed and were opened again (`cotrail.models.commands.retrying`).
     taken_over: steps that a fork has from its origin.
-    corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on this machine.
-    budgets: those of today, which a person may have raised; None where that isn't known.
     """
 
-    questions: AskedQuestions
     unended: int = 0
     blocked: int = 0
     failed: int = 0
     cancelled: int = 0
     unasked: int = 0
-    ends: Mapping[str, int] = {}
     retried: int = 0
     taken_over: int = 0
+
+
+class RunFacts(Irregularities, frozen=True, kw_only=True):
+    """What the record holds of a run now.
+
+    questions: their number and digests, computed from their rows as they are.
+    ends: how many questions ended by what (`cotrail.core.history`).
+    corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on this machine.
+    budgets: those of today, which a person may have raised; None where that isn't known.
+    """
+
+    questions: AskedQuestions
+    ends: Mapping[str, int] = {}
     corpora: Mapping[str, str | None] = {}
     compared: tuple[ComparedRun, ...] = ()
     budgets: Budgets | None = None

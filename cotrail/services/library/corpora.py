@@ -185,7 +185,7 @@ def search(name: str, query: str, count: int, options: Bm25Options = USUAL) -> F
 def _matched(query: str) -> Callable[[Paragraph], tuple[str, ...]]:
     """Tells the words of a paragraph that stand in the query."""
     try:
-        from cotrail.engines.retrieval.analysis import MatchedWords
+        from cotrail.engines.retrieval.tantivy import MatchedWords
     except ModuleNotFoundError:  # with a search server, tantivy needn't be installed
         return lambda _: ()
     words = MatchedWords(query)

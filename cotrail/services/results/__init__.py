@@ -2,7 +2,7 @@
 
 Runs: `runs`, `plans`, `scoring`, `summarizing` and `summaries`, `verdicts` of `judges`, `repeated_steps`, `auditing`,
   `exporting`.
-Questions: `questions`, `question_records`, `steps`, `step_records`, `reasoning`; asked alone: `asking`, `answering`.
+Questions: `questions`, `steps`, `step_records`, `reasoning`; asked alone: `asking`, `answering`.
 What people say: `annotations`, `causes`, `cause_labels`. Chains: `recorded_chains`.
 Several runs: `comparing` makes a `comparison` of `compared_questions`, shown by `comparison_tables` and
   `comparison_words`; `paired_questions`; `experiment_reports`. Pages are in `reports`.

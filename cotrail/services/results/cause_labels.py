@@ -24,10 +24,10 @@ from cotrail.services.results.causes import (
     Follow,
     WrongAnswer,
     check_questions,
+    question_record,
     refuse_unless_wrong,
     unseen,
 )
-from cotrail.services.results.question_records import question_record
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import open_store, reading
 

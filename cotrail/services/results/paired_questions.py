@@ -18,6 +18,8 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
+from cotrail.services.results.causes import Verdict as QuestionVerdict
+from cotrail.services.results.causes import details_of, verdict_of
 from cotrail.services.results.compared_questions import (
     QUOTED_QUESTION,
     Parting,
@@ -30,8 +32,6 @@ from cotrail.services.results.compared_questions import (
 )
 from cotrail.services.results.comparing import check_names, compared_metrics, summarized_columns
 from cotrail.services.results.comparison import Outcome, by_outcome, counts_of, paired_scores
-from cotrail.services.results.question_records import Verdict as QuestionVerdict
-from cotrail.services.results.question_records import details_of, verdict_of
 from cotrail.services.results.reasoning import turns
 from cotrail.services.results.reports.pages import ReportedStep, anchor_of, reported_step
 from cotrail.services.results.steps import shown_steps

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -112,7 +111,6 @@ def show_reporting(run: str) -> tuple[str, ...]:
 
 def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:
     asked = read_asked_digests(connection, record.id)
-    happened: dict[str, Any] = msgspec.structs.asdict(read_irregularities(connection, record.id))
     named = plan.comparison.runs if plan.comparison else ()
     return RunFacts(
         questions=asked,
@@ -120,7 +118,7 @@ def _facts(connection: Connection, record: RunRecord, plan: Plan) -> RunFacts:
         corpora=_revisions(plan.binding.corpora),
         compared=tuple(_compared(connection, each, plan) for each in named),
         budgets=read_budgets(connection, record.id),
-        **happened,
+        **msgspec.structs.asdict(read_irregularities(connection, record.id)),
     )
 
 

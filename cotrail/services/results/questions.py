@@ -11,8 +11,13 @@ from cotrail.core.history import by_failure
 from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
-from cotrail.models.queries.listed_questions import QuestionPlace, list_questions, read_place
-from cotrail.models.queries.paragraph_uses import Place, list_uses
+from cotrail.models.queries.listed_questions import (
+    Place,
+    QuestionPlace,
+    list_questions,
+    list_uses,
+    read_place,
+)
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.step_attempts import StepTimes as StepTimes
 from cotrail.models.queries.step_attempts import read_step_times
@@ -22,8 +27,8 @@ from cotrail.models.schema.states import QuestionStatus as QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results import exporting
-from cotrail.services.results.question_records import Verdict as AnswerVerdict
-from cotrail.services.results.question_records import details_of, explained, verdict_of
+from cotrail.services.results.causes import Verdict as AnswerVerdict
+from cotrail.services.results.causes import details_of, explained, verdict_of
 from cotrail.services.results.reasoning import gold_paragraphs, names_in, turns
 from cotrail.services.results.steps import ShownStep, shown_steps
 from cotrail.services.results.verdicts import Verdict, verdicts_on

@@ -30,7 +30,7 @@ from cotrail.models.queries.spending import read_spent_by_question
 from cotrail.models.queries.traces import TracedQuestion, read_traced
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.schema.states import QuestionStatus, StepState
-from cotrail.services.results.question_records import details_of, explained, verdict_of
+from cotrail.services.results.causes import details_of, explained, verdict_of
 from cotrail.services.runs.progress import PartialScore
 from cotrail.services.runs.scores import scorer_of, without_scores
 

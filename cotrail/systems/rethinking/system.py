@@ -23,7 +23,7 @@ from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import facts, prediction
 from cotrail.faithfulness.weighing import Evidence, Weighing
-from cotrail.systems.parts.chains import sample_chains, voted
+from cotrail.systems.parts.majority import sample_chains, voted
 from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reading import reader_prompt
 from cotrail.systems.parts.rules import Limited, released_chains

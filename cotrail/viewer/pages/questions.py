@@ -13,7 +13,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.actor import Scope, actor
 from cotrail.services.results import cause_labels, questions, step_records, steps
 from cotrail.services.results.cause_labels import Cause, CauseLabel
-from cotrail.services.results.question_records import details_in
+from cotrail.services.results.causes import details_in
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import shown_tree
 from cotrail.services.results.reports.pages import anchor_of

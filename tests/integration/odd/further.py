@@ -29,7 +29,7 @@ from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import end_unbegun
 from cotrail.models.commands.submission import open_experiment
-from cotrail.models.execution import batched_steps, batches
+from cotrail.models.execution import batches, leases
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.models.schema.seals import amending
@@ -262,7 +262,7 @@ def _part_of_a_batch(engine: Engine, run: str) -> None:
     claims = [claim for claim in ledger.claim(due(engine, run)) if claim is not None]
     with engine.begin() as connection:
         for claim in claims:
-            batched_steps.hand_over(
+            leases.hand_over(
                 connection,
                 claim,
                 "w",

@@ -27,8 +27,7 @@ from cotrail.engines.retrieval.elasticsearch.client import (
     MissingError,
     RefusedError,
 )
-from cotrail.engines.retrieval.elasticsearch.existing import definition_of, sequence_numbers
-from cotrail.engines.retrieval.elasticsearch.index import Located
+from cotrail.engines.retrieval.elasticsearch.index import Located, definition_of, sequence_numbers
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.engines.retrieval.search_server import Bm25Options, Fields, best
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
-from cotrail.engines.retrieval.elasticsearch.existing import locate_existing
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
     K1,
@@ -19,6 +18,7 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     extent,
     indexes,
     locate,
+    locate_existing,
     remove,
 )
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever

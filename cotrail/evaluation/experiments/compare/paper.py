@@ -14,9 +14,9 @@ from cotrail.evaluation.experiments.compare.experiment import (
     CompareExperiment,
     RunFileKeys,
     cells,
+    read_run,
     repeat_of,
 )
-from cotrail.evaluation.experiments.compare.runs import read_run
 from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.paper import Inputs, Paper, RunKeys, at_once, named_corpora
 from cotrail.systems.parts.prompting import SHORT, short_path

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from cotrail.evaluation.experiments.compare.runs import ComparedRun
+from cotrail.evaluation.experiments.compare.experiment import ComparedRun
 from cotrail.evaluation.experiments.ircot.cells import ircot
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value
 from cotrail.evaluation.experiments.sources import (

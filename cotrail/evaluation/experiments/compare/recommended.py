@@ -12,7 +12,7 @@ from cotrail.common.humanize import count
 from cotrail.core.money import dollars
 from cotrail.evaluation.comparison.differences import compared_questions
 from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, RankedCandidate, Recommendation, recommend
-from cotrail.evaluation.experiments.compare.runs import ComparedRun
+from cotrail.evaluation.experiments.compare.experiment import ComparedRun
 from cotrail.evaluation.experiments.costs import QuestionCost
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing, shown_interval
 from cotrail.evaluation.metrics.metric import Metric

@@ -19,7 +19,7 @@ from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, WeighedPredi
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.services.results.question_records import Verdict, details_of, explained, verdict_of
+from cotrail.services.results.causes import Verdict, details_of, explained, verdict_of
 from cotrail.services.results.reasoning import (
     FoundGold,
     ShownTree,

@@ -32,6 +32,7 @@ MODULES = (
     "flare",
     "iter_retgen",
     "corag",
+    "selected_chain",
     "probtree.system",
     "tag_agents.system",
     "tool_agents.tool_agent",

@@ -71,7 +71,9 @@ def named(paragraphs: tuple[Paragraph, ...], question: str, sentence: str) -> tu
 
 def candidates(question: str, chain: tuple[Paragraph, ...], paragraphs: tuple[Paragraph, ...]) -> tuple[Paragraph, ...]:
     """The sentences of these paragraphs; of those that begin a chain, the ones that bring a new name, if any does."""
-    passages = tuple(dict.fromkeys(passage_of(text, each.title) for each in paragraphs for text in all_sentences(each.text)))
+    passages = tuple(
+        dict.fromkeys(passage_of(text, each.title) for each in paragraphs for text in all_sentences(each.text))
+    )
     leading = passages if chain else tuple(each for each in passages if brings_name(each, question))
     return leading or passages
 
@@ -93,25 +95,30 @@ def select(question: str, passages: tuple[Paragraph, ...]) -> Part[Paragraph | N
 def read(question: Question, shown: tuple[Paragraph, ...], shots: Shots, settings: SelectedChainSettings) -> Part[str]:
     """The piece of the last paragraph that the model reads there as the answer, and that nothing else shown has."""
     known = " ".join((question.text, *(each.text for each in shown[:-1]), shown[-1].title))
-    pieces = tuple(spans(shown[-1].text, known, settings.max_span_words))
+    pieces = spans(shown[-1].text, known, settings.max_span_words, numbers=not _NAMELY.match(question.text))
     prompt = reader_prompt(question, shown, shots, ReaderSettings(), settings.prompting, layout="qa")
     # The line break lets the model end an answer that is the beginning of a longer piece.
-    choices = tuple({each.casefold(): f"{each}\n" for each in reversed(pieces)}.values())
+    choices = tuple({each.casefold(): f"{each}\n" for each in pieces}.values())
     return (yield from last_text(Read(prompt=prompt, max_tokens=settings.max_answer_tokens, choices=choices))).strip()
 
 
-def spans(text: str, known: str, most: int) -> Iterator[str]:
-    """Yield the pieces of a text of so many words that cross no punctuation and have no word that is known already."""
-    old = set(_WORD.findall(known.lower())) - SMALL
-    for part in _PART.findall(text):
-        words = part.split()
-        for start in range(len(words)):
-            for end in range(start + 1, min(start + most, len(words)) + 1):
-                piece = words[start:end]
-                if piece[0] not in SMALL - {"the", "a"} and piece[-1] not in SMALL:
-                    span = " ".join(piece).strip("'\"-")
-                    if span and not old.intersection(_WORD.findall(span.lower())):
-                        yield span
+def spans(text: str, known: str, most: int, *, numbers: bool) -> Iterator[str]:
+    """Yield the pieces of a text of so many words, a name being one, without words that are known or, maybe, numbers.
+
+    They cross no punctuation.
+    """
+    words = tuple(_WORD.finditer(text))
+    old = {each[0].lower() for each in _SINGLE.finditer(known)} - SMALL
+    for start, first in enumerate(words):
+        for end, last in enumerate(words[start : start + most], start):
+            if (end > start and text[words[end - 1].end() : last.start()] != " ") or (
+                last[0][0].isdigit() and not numbers
+            ):
+                break
+            if old.intersection(each[0].lower() for each in _SINGLE.finditer(last[0])):
+                break
+            if last[0].lower() not in SMALL and first[0].lower() not in SMALL - {"the", "a"}:
+                yield text[first.start() : last.end()]
 
 
 SMALL = frozenset(
@@ -121,8 +128,10 @@ SMALL = frozenset(
 """Words that neither end a piece nor make two texts alike."""
 
 _NAME = re.compile(r"\b[A-Z][\w'-]+")
-_WORD = re.compile(r"[\w'-]+")
-_PART = re.compile(r"(?:[^.,;:!?()\s]|[.,](?=\d)|\s(?=\S))+")
+_SINGLE = re.compile(r"\w+")
+_WORD = re.compile(r"[A-Z][\w'-]*(?: (?:of )?[A-Z][\w'-]*)*|\d+(?:[.,]\d+)*|[\w'-]+")
+_NAMELY = re.compile(r"(?:\w+ )?(?:who|whom|whose|where|which(?! (?:year|date|day|month|century)))\b", re.IGNORECASE)
+"""The beginning of a question that no number answers."""
 
 
 def run_needs(_: SelectedChainSettings) -> Needs:

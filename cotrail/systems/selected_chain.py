@@ -122,22 +122,25 @@ def spans(text: str, known: str, most: int, *, numbers: bool) -> Iterator[str]:
 
 
 SMALL = frozenset(
-    "the a an of in at on by for from to and or with was were is are as it its which who what where when that this he "
-    "she his her their they be has had into".split()
+    re.findall(
+        r"\w+",
+        "the a an of in at on by for from to and or with was were is are as it its which who what where when that this he "
+        "she his her their they be has had into",
+    )
 )
 """Words that neither end a piece nor make two texts alike."""
 
 _NAME = re.compile(r"\b[A-Z][\w'-]+")
 _SINGLE = re.compile(r"\w+")
-_WORD = re.compile(r"[A-Z][\w'-]*(?: (?:of )?[A-Z][\w'-]*)*|\d+(?:[.,]\d+)*|[\w'-]+")
+_WORD = re.compile(r"[A-Z][\w'-]*(?: (?:of )?[A-Z][\w'-]*)*|\d+(?:[.,]\d+)*|\w[\w'-]*")
 _NAMELY = re.compile(r"(?:\w+ )?(?:who|whom|whose|where|which(?! (?:year|date|day|month|century)))\b", re.IGNORECASE)
 """The beginning of a question that no number answers."""
 
 
 def run_needs(_: SelectedChainSettings) -> Needs:
     """Short demonstrations, a corpus, an embedder, and a model that can be held to words."""
-    forms, held = frozenset({AnswerForm.DIRECT}), frozenset({"structure"})
-    return Needs(forms=forms, corpus=True, engines=(EMBEDDER,), capabilities=held)
+    forms = frozenset({AnswerForm.DIRECT})
+    return Needs(forms=forms, corpus=True, engines=(EMBEDDER,), capabilities=frozenset({"structure"}))
 
 
 def step_bounds(question: Question, settings: SelectedChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001

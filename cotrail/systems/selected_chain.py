@@ -124,8 +124,8 @@ def spans(text: str, known: str, most: int, *, numbers: bool) -> Iterator[str]:
 SMALL = frozenset(
     re.findall(
         r"\w+",
-        "the a an of in at on by for from to and or with was were is are as it its which who what where when that this he "
-        "she his her their they be has had into",
+        "the a an of in at on by for from to and or with was were is are as it its which who what where when that this "
+        "he she his her their they be has had into",
     )
 )
 """Words that neither end a piece nor make two texts alike."""

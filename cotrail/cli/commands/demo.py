@@ -83,8 +83,8 @@ def _introduce(screen: Console) -> None:
         screen.print()
     screen.print(
         "No single paragraph answers these questions. IRCoT searches, writes one sentence of reasoning, searches with "
-        "that sentence, and so on; here the sentence is one of those found. Each step is a task in a queue, recorded in "
-        "PostgreSQL before the next one begins. The country in the sample is invented."
+        "that sentence, and so on; here the sentence is one of those found. Each step is a task in a queue, recorded "
+        "in PostgreSQL before the next one begins. The country in the sample is invented."
     )
 
 

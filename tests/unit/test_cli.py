@@ -219,6 +219,7 @@ def test_the_sample_can_be_started_from(home: Path, cotrail: Run, cotrail_here: 
         "corpus.jsonl",
         "questions.jsonl",
         "demonstrations.txt",
+        "short_demonstrations.txt",
         "run.toml",
     ]
     assert cotrail_here("index", written[0], "--name", "sample").returncode == 0

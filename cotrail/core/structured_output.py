@@ -3,58 +3,12 @@
 import json
 import math
 import re
-from functools import lru_cache
 from typing import Any
 
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from msgspec import Struct
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from cotrail.common.printable_text import cut, holds_nul, one_line
-
-# JSON Schemas (2020-12), and whether a value follows one.
-
-LONGEST_REASON = 300
-"""The most characters of a reason why a value doesn't follow."""
-
-
-def check_schema(schema: str) -> None:
-    """Raises ValueError where the text is no schema."""
-    _validator(schema)
-
-
-def mismatch(schema: str, value: Any) -> str:
-    """Return why a value doesn't follow a schema; empty where it does."""
-    try:
-        error = best_match(_validator(schema).iter_errors(value))
-    except (RecursionError, Unresolvable) as problem:
-        return f"it can't be checked: {type(problem).__name__}"
-    return "" if error is None else one_line(cut(_reason(error), LONGEST_REASON))
-
-
-def _reason(error: ValidationError) -> str:
-    where = f" (at {error.json_path})" if error.path else ""
-    return f"{error.message}{where}"
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Draft202012Validator:
-    """The validator of a schema; raises ValueError where it is none."""
-    try:
-        described = json.loads(schema)
-        Draft202012Validator.check_schema(described)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the schema isn't JSON: {error}") from error
-    except SchemaError as error:
-        raise ValueError(f"the schema is none: {error.message}") from error
-    # A registry without a way to retrieve anything: nothing is fetched.
-    return Draft202012Validator(described, registry=Registry())
-
-
-# Structured output: a text that follows a JSON Schema, or is one of several words.
 
 LONGEST_SCHEMA = 100_000
 """The most characters of a schema."""
@@ -92,9 +46,7 @@ class Form(Struct, frozen=True, kw_only=True):
         if len(self.schema) > LONGEST_SCHEMA:
             raise ValueError(f"the schema is longer than {LONGEST_SCHEMA:,} characters")
         if self.schema:
-            from cotrail.core.structured_output import (
-                check_schema,  # as it loads slowly, and few requests have a schema
-            )
+            from cotrail.core.json_schemas import check_schema  # as it loads slowly, and few requests have a schema
 
             check_schema(self.schema)
 
@@ -119,7 +71,7 @@ class Form(Struct, frozen=True, kw_only=True):
     def _followed(self, text: str) -> tuple[str, str]:
         if len(text) > LONGEST_TEXT:
             return "", f"it has more than {LONGEST_TEXT:,} characters"
-        from cotrail.core.structured_output import mismatch
+        from cotrail.core.json_schemas import mismatch
 
         said = _Decided.by(self.schema, self.decides, text) if self.decides else None
         if said and said.problem:
@@ -190,7 +142,7 @@ def _word(value: Any, words: list[str]) -> str | None:
 
 def _following(pairs: _Pairs, properties: dict[str, Any]) -> dict[str, Any]:
     """The properties that are as the schema describes them and can be stored."""
-    from cotrail.core.structured_output import mismatch
+    from cotrail.core.json_schemas import mismatch
 
     kept = {}
     for key, value in pairs:

@@ -1,4 +1,4 @@
-"""Out-of-memory handling on a device: a batch that doesn't fit is split in halves."""
+"""What models on a device share: batches that fit its memory, or are split in halves, and how texts are read."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

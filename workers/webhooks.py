@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.common.server_addresses import http_options
 from cotrail.configuration.files import Endpoints, RunEvent, WebhookEndpoint
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.models.execution.webhooks import (
     Delivery,
     claim_due,

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
+from cotrail.common.packed_files import unpacked
 from cotrail.errors import InputError
 
 # Bounds on the size of input files: far above any real file, and low enough for any machine.
@@ -95,15 +96,17 @@ class Peekable(Protocol):
 
 
 @contextmanager
-def opened(path: Path, error: type[InputError], what: str = "") -> Iterator[BinaryIO]:
+def opened(path: Path, error: type[InputError], what: str = "", *, unpack: bool = True) -> Iterator[BinaryIO]:
     """Open the file for reading, behind a byte order mark if it has one; an error says why that failed.
 
-    what: the name of the file in errors, e.g. `the script`.
+    what: the name of the file in errors, e.g. `the script`. unpack: whether what is packed by gzip or zstd is unpacked
+        as it is read (`packed_files`).
     """
     name = f"{what} {path}".strip()
     try:
-        with path.open("rb") as file:
-            skip_mark(file, name, error)
+        with path.open("rb") as stored:
+            file = unpacked(stored, name, error) if unpack else cast(BinaryIO, stored)
+            skip_mark(cast(Peekable, file), name, error)
             yield file
     except OSError as cause:
         raise error(f"{name} can't be read ({cause.strerror}); check the path") from cause

@@ -18,7 +18,7 @@ from cotrail.engines.language_models.catalogue import (
     open_model,
     served_table,
 )
-from cotrail.engines.optional_packages import install_extra
+from cotrail.common.optional_packages import install_extra
 from cotrail.errors import InputError, UnknownNameError
 from tests.cases import each_case
 

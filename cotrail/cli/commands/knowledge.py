@@ -18,7 +18,7 @@ from cotrail.common.structs import shortened
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.database import About, ReadingProgress
 from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, find_source
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import SourceState, knowledge_store
 

@@ -18,7 +18,7 @@ from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
 from cotrail.common.printable_text import without_commands
 from cotrail.configuration.settings import settings
-from cotrail.engines.optional_packages import install_extra
+from cotrail.common.optional_packages import install_extra
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.services.runs import jobs as operations
 from cotrail.services.runs.jobs import Job

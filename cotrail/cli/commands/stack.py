@@ -237,7 +237,7 @@ def flower(
     """
     from cotrail.cli.terminal.output import console
     from cotrail.configuration.settings import settings
-    from cotrail.engines.optional_packages import check_package
+    from cotrail.common.optional_packages import check_package
     from cotrail.workers.monitoring import serve
     from cotrail.workers.stack.web import PASSWORD, access_on, handed, port_of
 
@@ -278,7 +278,7 @@ def serve(
     Where COTRAIL_API_HOST and COTRAIL_API_PORT are set, these are the defaults.
     """
     from cotrail.configuration.settings import settings
-    from cotrail.engines.optional_packages import check_package
+    from cotrail.common.optional_packages import check_package
 
     check_package("uvicorn", "api")
     import uvicorn

@@ -17,7 +17,7 @@ from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTab
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, model_identity
-from cotrail.engines.optional_packages import Library
+from cotrail.common.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import PromptTooLongError
 

@@ -11,7 +11,7 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
 from cotrail.engines.model_folders import hugging_face_folder
-from cotrail.engines.optional_packages import Library
+from cotrail.common.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import StepError
 

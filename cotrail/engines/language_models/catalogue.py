@@ -32,7 +32,7 @@ from cotrail.engines.models_file import (
     tables_of,
     usable,
 )
-from cotrail.engines.optional_packages import Library, check_library, install, installed_with
+from cotrail.common.optional_packages import Library, check_library, install, installed_with
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import read_script
 from cotrail.engines.server_address import VariableName

@@ -11,7 +11,7 @@ from typing import Any
 
 from cotrail.common.sentence_boundaries import LONGEST_SENTENCE
 from cotrail.core.generation import RULES
-from cotrail.engines.optional_packages import check_package, install_extra
+from cotrail.common.optional_packages import check_package, install_extra
 from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 
 

@@ -13,7 +13,7 @@ from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
-from cotrail.engines.optional_packages import Library
+from cotrail.common.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.text_servers import RerankServer
 

@@ -31,7 +31,7 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays, tables_of
-from cotrail.engines.optional_packages import check_library
+from cotrail.common.optional_packages import check_library
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.access.grants import grants

@@ -23,7 +23,7 @@ from cotrail.data.demonstrations.sets import in_form, listed_set, read_demonstra
 from cotrail.engines.engine_catalogue import Installable
 from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.sentence_splitters import check_installed, pinned
-from cotrail.engines.optional_packages import OnLibrary, check_library
+from cotrail.common.optional_packages import OnLibrary, check_library
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import DemonstrationError, InputError, NotInstalledError
 from cotrail.services.runs.requests import RunRequest

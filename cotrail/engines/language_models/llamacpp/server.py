@@ -20,7 +20,7 @@ from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
 from cotrail.engines.language_models.stop_conditions import GrowingText, kept, stop_condition, why_ended
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
-from cotrail.engines.optional_packages import not_installed
+from cotrail.common.optional_packages import not_installed
 from cotrail.errors import InputError, StepError, TransientStepError
 
 # The stream of chunks that llama.cpp writes for one generation.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import Chart, ChartPoint, Panel, Series, Shade
 

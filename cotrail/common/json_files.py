@@ -17,6 +17,7 @@ from cotrail.common.text_files import (
     MAX_DEPTH,
     MAX_RECORD_BYTES,
     MIB,
+    line_text,
     opened,
     read_whole,
     shown_size,
@@ -190,12 +191,8 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(f"{place}: {problem_of(cause, raw, kind)}; correct the record or take it out") from cause
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
-    except UnicodeDecodeError as cause:
-        byte = cause.object[cause.start]
-        raise error(
-            f"{place}: this isn't text in UTF-8 (it has the byte 0x{byte:02x}); save the file as UTF-8"
-        ) from cause
-    except msgspec.DecodeError as cause:
+    except (UnicodeDecodeError, msgspec.DecodeError) as cause:
+        line_text(bytes(raw), place, error)
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")

@@ -5,7 +5,7 @@ import io
 import sys
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from cotrail.errors import InputError
 
@@ -13,9 +13,6 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
-
-if TYPE_CHECKING:
-    from collections.abc import Buffer
 
 SUFFIXES = (".gz", ".zst")
 """How the names of packed files end, in any case."""
@@ -74,7 +71,7 @@ class _Limited(io.RawIOBase):
         """See `io.RawIOBase`."""
         return int(self._unpack(lambda: self._content.seek(offset, whence)))
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`."""
         view = memoryview(buffer).cast("B")
         content: bytes = self._unpack(lambda: self._content.read(len(view)))
@@ -89,7 +86,7 @@ class _Limited(io.RawIOBase):
             raise self._error(f"{self._name}: the packed file is broken ({reason}); get it again") from cause
         if self._content.tell() > self._most:
             raise self._error(
-                f"{self._name} holds more than {self._most // 2**20:,} MiB, {MOST_TIMES} times its own size, as crafted "
-                "files do; if it is right, unpack it first"
+                f"{self._name} holds more than {self._most // 2**20:,} MiB, the limit for its size, as crafted files "
+                "do; if it is right, unpack it first"
             )
         return done

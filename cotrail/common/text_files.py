@@ -128,7 +128,10 @@ def line_text(raw: bytes, place: str, error: type[InputError]) -> str:
     try:
         text = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as cause:
-        raise error(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
+        byte = cause.object[cause.start]
+        raise error(
+            f"{place}: this isn't text in UTF-8 (it has the byte 0x{byte:02x}); save the file as UTF-8"
+        ) from cause
     if "\0" in text:
         raise error(f"{place}: the text holds a NUL character, which can't be stored; take it out")
     return text
@@ -185,18 +188,18 @@ def is_tsv(path: Path, error: type[InputError]) -> bool:
     return b"\t" in first and not first.lstrip().startswith((b"{", b"["))
 
 
-def columns(header: bytes) -> list[str]:
-    """The names of the columns, where the first line is a header; none where it has neither tabs nor commas."""
-    text = header.decode(errors="replace").rstrip("\r\n").replace("\0", "")
+def header(line: bytes) -> list[str]:
+    """The names of a table's columns, by its first line; none where that can't be read."""
+    text = line.decode(errors="replace").rstrip("\r\n").replace("\0", "")
     try:
-        names = next(csv.reader([text], delimiter=_delimiter(header)), [])
+        return [name.strip() for name in next(csv.reader([text], delimiter=separator(line) or ","), [])]
     except csv.Error:
         return []
-    return [name.strip() for name in names] if len(names) > 1 else []
 
 
-def _delimiter(header: bytes) -> str:
-    return "\t" if b"\t" in header else ","
+def separator(header: bytes) -> str:
+    """What separates the cells of a table with this first line; empty where it has one column."""
+    return next((mark for mark in "\t,;" if mark.encode() in header), "")
 
 
 def rows(
@@ -210,7 +213,7 @@ def rows(
     names: list[str] | None = None
     delimiter = ""
     for place, raw in lines(path, error, total):
-        delimiter = delimiter or _delimiter(raw)
+        delimiter = delimiter or separator(raw) or ","
         cells = _cells(raw, delimiter, place, error)
         if names is None:
             names = _header(cells, required, place, error)

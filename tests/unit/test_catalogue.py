@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from cotrail.common.optional_packages import install_extra
 from cotrail.core.generation import Capability
 from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import (
@@ -18,7 +19,6 @@ from cotrail.engines.language_models.catalogue import (
     open_model,
     served_table,
 )
-from cotrail.common.optional_packages import install_extra
 from cotrail.errors import InputError, UnknownNameError
 from tests.cases import each_case
 

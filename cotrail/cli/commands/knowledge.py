@@ -14,11 +14,11 @@ from rich.progress import Progress as Bar
 from cotrail.cli.request_options import Json, refuse_elsewhere
 from cotrail.cli.terminal.output import Column, console, print_json, print_rows
 from cotrail.common.humanize import duration, number
+from cotrail.common.optional_packages import installed_with
 from cotrail.common.structs import shortened
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.database import About, ReadingProgress
 from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, find_source
-from cotrail.common.optional_packages import installed_with
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import SourceState, knowledge_store
 

@@ -1,15 +1,18 @@
 """MuSiQue's files (`musique_*_v1.0_*.jsonl`): a question a line, with its twenty paragraphs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
-from cotrail.core.questions import Question, named
+from cotrail.common.json_files import decode
+from cotrail.common.records import records
+from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     ContextParagraph,
@@ -44,8 +47,8 @@ class _Contexts(Struct, frozen=True):
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the answerable questions of a file."""
-    for place, raw in lines(path, DatasetError):
-        line = decode(raw, MusiqueQuestion, place, DatasetError)
+    for place, raw in records(path, DatasetError):
+        line = decode(hotpotqa.published(place, raw), MusiqueQuestion, place, DatasetError)
         if line.answerable:
             yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
@@ -63,6 +66,14 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
     return AnnotatedQuestion(question=question, distractors=distractors)
 
 
+def parted_paragraphs(
+    paragraphs: Sequence[Any], place: str
+) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
+    """The paragraphs of a record that support the answer, and the others; DatasetError."""
+    contexts = decode(msgspec.json.encode({"paragraphs": paragraphs}), _Contexts, place, DatasetError).paragraphs
+    return parted(paragraph.flagged() for paragraph in contexts)
+
+
 def hops(kinds: Mapping[str, str]) -> int | None:
     """The number of hops of questions of these kinds, 3 of `3hop2`; None for kinds that aren't MuSiQue's.
 
@@ -78,6 +89,11 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
     return ((paragraph.title, paragraph.paragraph_text) for paragraph in contexts)
 
 
+def row_paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
+    """The same of a row as Hugging Face has them."""
+    return paragraphs(place, hotpotqa.published(place, raw, CorpusError))
+
+
 SPEC = DatasetSpec(
     name="musique",
     title="MuSiQue",
@@ -88,9 +104,9 @@ SPEC = DatasetSpec(
     kinds="hops: the number and the arrangement of steps",
     forms=(
         QuestionForm(
-            format=FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"})),
+            format=FileFormat("MuSiQue's questions", None, frozenset({"id", "question", "paragraphs"})),
             read=read,
-            paragraphs=paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="paragraphs",
         ),
         ircot_processed.form("musique"),

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.optional_packages import check_library
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
 from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
@@ -31,7 +32,6 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays, tables_of
-from cotrail.common.optional_packages import check_library
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.access.grants import grants

@@ -91,8 +91,8 @@ def versions() -> dict[str, Any]:
 def file_record(path: Path) -> dict[str, str]:
     """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read.
 
-    Of a folder of prompts it is that of the names and digests of its texts. Of what was uploaded, the name stands in
-    place of the path.
+    Of a folder it is that of the names and digests of its prompts or its tables. Of what was uploaded, the name stands
+    in place of the path.
     """
     return {"path": uploaded_name(path) or str(path.absolute()), "sha256": _sha256(path)}
 
@@ -109,7 +109,8 @@ def recorded_file(run: str, record: Mapping[str, str]) -> Path:
 
 def _sha256(path: Path) -> str:
     if path.is_dir():
-        texts = [f"{each.name} {_sha256(each)}\n" for each in sorted(path.glob("*.txt"))]
+        kept = sorted((*path.glob("*.txt"), *path.rglob("data-*.arrow")))
+        texts = [f"{each.name} {_sha256(each)}\n" for each in kept]
         return hashlib.sha256("".join(texts).encode()).hexdigest()
     try:
         with path.open("rb") as file:

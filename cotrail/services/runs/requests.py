@@ -70,6 +70,14 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     system: Annotated[str, _what("NAME", "The system; `cotrail systems` lists them.")]
     dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
     questions: Annotated[str, _what("PATH", "The file.")]
+    map: Annotated[
+        dict[str, str],
+        _what(
+            "FIELD=NAME",
+            "What fields of your own questions are called in the file, as `question=query answers=gold_answer`; usual "
+            "names are recognised.",
+        ),
+    ] = {}
     official: Annotated[
         str | None,
         _what(
@@ -234,7 +242,19 @@ ASKED_ID = "asked"
 DEFAULT_SYSTEM = "ircot"
 """The system that answers where none is named."""
 
-OF_MANY = ("dataset", "questions", "official", "limit", "repeat", "serving", "priority", "run_budget", "until", "plan")
+OF_MANY = (
+    "dataset",
+    "questions",
+    "map",
+    "official",
+    "limit",
+    "repeat",
+    "serving",
+    "priority",
+    "run_budget",
+    "until",
+    "plan",
+)
 """The fields of a request that a single question has no use for."""
 
 

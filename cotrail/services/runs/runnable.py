@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.optional_packages import OnLibrary, check_library
 from cotrail.common.refusals import refusal
 from cotrail.common.structs import merged
 from cotrail.configuration.settings import settings
@@ -23,7 +24,6 @@ from cotrail.data.demonstrations.sets import in_form, listed_set, read_demonstra
 from cotrail.engines.engine_catalogue import Installable
 from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.sentence_splitters import check_installed, pinned
-from cotrail.common.optional_packages import OnLibrary, check_library
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import DemonstrationError, InputError, NotInstalledError
 from cotrail.services.runs.requests import RunRequest

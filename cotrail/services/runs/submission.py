@@ -19,7 +19,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Question
 from cotrail.data.corpora.paragraph_ids import paragraphs_in, titled_in
-from cotrail.data.datasets.loading import form_of, load_questions
+from cotrail.data.datasets.loading import form_of, load_questions, reading_of
 from cotrail.engines.language_models.catalogue import catalogue, find_model
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import provided
@@ -32,7 +32,7 @@ from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
-from cotrail.models.records.runs import STAND_INS
+from cotrail.models.records.runs import READING, STAND_INS
 from cotrail.services.access.grants import seen_corpora
 from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import PATH_FIELDS
@@ -97,13 +97,14 @@ def prepare(request: RunRequest) -> PreparedRun:
 
 def _provenance(request: RunRequest) -> dict[str, Any]:
     """What the record says of the request: its fields, the rule that stops it, and its files."""
-    seldom = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    seldom = ("map", "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
     written = without_unused(_as_recorded(request), *seldom)
     kept = written.keys() - {*LABEL_FIELDS, "question"}
     return {
         "request": {key: value for key, value in written.items() if key in kept},
         **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
         "files": {field: file_record(path) for field, path in request.files.items()},
+        **({READING: reading_of(request.dataset, Path(request.questions), request.map)} if request.questions else {}),
     }
 
 
@@ -121,13 +122,15 @@ def _read_questions(
         return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = partial(paragraphs_in, corpora.values())
-    questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
+    questions = load_questions(request.dataset, path, lookup if corpora else None, official, request.map)[
+        : request.limit
+    ]
     if not corpora:
         return questions, 0
     if system.needs.evidence:
         check_evidence(questions, path)
     titled = partial(titled_in, corpora.values())
-    questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
+    questions = located(questions, titled, snippets=form_of(request.dataset, path, request.map).snippets)
     return questions, len(coverage(questions, titled, lookup).missing)
 
 
@@ -185,11 +188,13 @@ class SubmittedRun(Struct, frozen=True, kw_only=True):
 class Submitted(Struct, frozen=True, kw_only=True):
     """All repeats of a run.
 
+    reading: how the file of questions is read, with its fields; None of what was submitted before that was recorded.
     warnings: what it lacks, or has another thing for; waves: what its batches take, where it is asked in batches.
     namesakes: of each run the others that have its name, so that this finds none of them.
     """
 
     runs: tuple[SubmittedRun, ...]
+    reading: str | None = None
     warnings: tuple[str, ...] = ()
     waves: str | None = None
     namesakes: dict[str, tuple[str, ...]] = {}
@@ -214,6 +219,7 @@ def read_submission(connection: Connection, ids: Sequence[str], warnings: Sequen
             )
             for record in records
         ),
+        reading=first.provenance.get(READING),
         warnings=warnings_of(first) if warnings is None else tuple(warnings),
         waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
         namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},

@@ -238,6 +238,11 @@ def _taken(batch: Any) -> Iterator[Any]:
     return chain.from_iterable(batch.slice(start, ROWS_AT_ONCE).to_pylist() for start in starts)
 
 
+def is_saved(folder: Path) -> bool:
+    """Return whether a folder is one that `datasets` saved."""
+    return any(folder.glob("data-*-of-*.arrow")) or (folder / "dataset_dict.json").exists()
+
+
 def _shards(path: Path, error: type[InputError]) -> list[Path]:
     """The files of a folder that `datasets` saved, in order; of a folder of splits, those of the only one."""
     if not path.is_dir():

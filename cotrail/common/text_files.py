@@ -181,13 +181,6 @@ LONGEST_HEADER = 10_000
 """Maximum bytes of a first line that are looked at to tell what a file is."""
 
 
-def is_tsv(path: Path, error: type[InputError]) -> bool:
-    """Return whether the file is tab-separated, going by its first line."""
-    with opened(path, error) as file:
-        first = file.readline(LONGEST_HEADER)
-    return b"\t" in first and not first.lstrip().startswith((b"{", b"["))
-
-
 def header(line: bytes) -> list[str]:
     """The names of a table's columns, by its first line; none where that can't be read."""
     text = line.decode(errors="replace").rstrip("\r\n").replace("\0", "")

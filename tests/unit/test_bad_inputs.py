@@ -42,7 +42,7 @@ FILES: dict[str, bytes | str] = {
     "utf16.jsonl": '{"id": "1"}'.encode("utf-16"),
     "twice.jsonl": '{"id":"1","text":"a"}\n{"id":"1","text":"b"}\n',
     "cut.jsonl": '{"id": "1", "text": "a"}\n{"id": "2", "te',
-    "number.jsonl": '{"id": 7, "text": "x"}\n',
+    "number.jsonl": '{"id": true, "text": "x"}\n',
     "idless.jsonl": '{"title": "x"}\n',
     "quotes.jsonl": "{'id': '1', 'text': 'x'}\n",
     "unknown.jsonl": '{"id":"1","txt":"x"}\n',
@@ -71,7 +71,7 @@ FILES: dict[str, bytes | str] = {
 INK = ("submit", "--system", "ircot", "--dataset", "jsonl", "--corpus", "ink", "--model", "scripted")
 RUN = 'system = "ircot"\ndataset = "jsonl"\nquestions = "q.jsonl"\ncorpus = "ink"\nmodel = "scripted"\n'
 SERVED = '[models.m]\nengine = "openai"\nurl = "http://h/v1"\nmodel = "m"\ncontext = 9\n'
-ACCEPTED = '{"id": "1", "title": "...", "text": "..."}, a tab-separated table (.tsv)'
+ACCEPTED = '{"id": "1", "title": "...", "text": "..."} as JSON Lines, CSV, a tab-separated table (.tsv)'
 COUNT = "must be a whole number from 1 to 2,147,483,647, e.g. `4`, not"
 PARAGRAPHS = "must be a whole number from 1 to 10,000, e.g. `4`, not"
 
@@ -123,14 +123,14 @@ def command(line: str, *said: str) -> Bad:
 
 CASES = (
     # Corpora
-    *(index(name, name, ACCEPTED, "Markdown (.md)") for name in ("x.csv", "x.log", "x.yaml", "string.jsonl")),
+    *(index(name, name, ACCEPTED, "Markdown (.md)") for name in ("x.log", "x.yaml", "string.jsonl")),
     index("x.bin", "x.bin seems to be binary data", ACCEPTED),
     index("x.parquet", "x.parquet is damaged", "get it again"),
     index("x.xlsx", "seems to be a zip archive (as .xlsx and .docx are, too)", ACCEPTED),
     index("x.gz", "x.gz: the packed file is broken", "get it again"),
-    index("x.pdf", "seems to be a PDF", ACCEPTED),
-    index("x.html", "seems to be a web page", ACCEPTED),
-    index("x.tsv", "x.tsv, line 1: the header names no id", "the first line has to name the columns"),
+    index("x.pdf", "x.pdf: this PDF can't be read"),
+    index("x.html", "no paragraphs in x.html"),
+    index("x.tsv", "x.tsv, line 2: there is no field `text` or `contents`", "(but a, b); rename the text's"),
     index("empty", "no paragraphs in empty"),
     index("blank.jsonl", "no paragraphs in blank.jsonl"),
     index("latin.jsonl", "latin.jsonl, line 1", "isn't text in UTF-8 (it has the byte 0xe9)", "save the file as UTF-8"),
@@ -138,14 +138,14 @@ CASES = (
     index("utf16.jsonl", "is text in UTF-16; convert it to UTF-8: iconv -f UTF-16"),
     index("twice.jsonl", "twice.jsonl, line 2: the id '1' names another paragraph before; give it another"),
     index("cut.jsonl", "cut.jsonl, line 2: this isn't valid JSON", "truncated"),
-    index("number.jsonl", 'number.jsonl, line 1: `id` must be text in quotation marks, e.g. `"7"`, not 7'),
-    index("idless.jsonl", "idless.jsonl, line 1: there is no field `id`"),
+    index("number.jsonl", "number.jsonl, line 1: `id` must be text in quotation marks or a whole number", "not true"),
+    index("idless.jsonl", "idless.jsonl, line 1: there is no field `text`"),
     index("quotes.jsonl", "quotes.jsonl, line 1: this isn't valid JSON"),
     index("unknown.jsonl", "unknown.jsonl, line 1: there is no key `txt` (did you mean text?)"),
     index("nul.jsonl", "nul.jsonl, line 1", "a NUL character"),
     index("huge.jsonl", "huge.jsonl, line 1: the text has 1,000,001 characters, and 1,000,000 is the most"),
     index("nope.jsonl", "nope.jsonl can't be read (No such file or directory); check the path"),
-    index("folder", "folder is a folder without a document (.md, .markdown, .txt)", "cotrail index corpus.jsonl"),
+    index("folder", "folder is a folder without a document (.md, .markdown, .txt", "or a file of records"),
     index("q.jsonl", "q.jsonl seems to hold questions in cotrail's own form", "give a file of paragraphs"),
     command("index c.jsonl", "--name is missing, as in `cotrail index corpus.jsonl --name mine`"),
     command("index --name x", "PATH is missing, as in `cotrail index corpus.jsonl --name mine`"),

@@ -68,8 +68,8 @@ def test_the_table_of_dpr_is_read(tmp_path: Path) -> None:
 @each_case(
     ("lines", "said"),
     [
-        (("0\tInk stains.", "1\tIt dries."), "line 1: the header names no id or _id or docid and no text"),
-        (("id\ttext\ttitel", "1\ta\tb"), r"line 2: there is no key `titel` \(did you mean title\?\); there are: id, "),
+        (("0\tInk stains.", "1\tIt dries."), "line 2: there is no field `text` or .*, ink stains"),
+        (("id\ttext\ttitel", "1\ta\tb"), r"line 2: there is no key `titel` \(did you mean title\?\); correct"),
         (("id\ttext\ttext", "1\ta\tb"), "line 1: the header names 'text' twice"),
         (("id\ttext\ttitle", "1\ta"), "line 2: 2 cells, and the header names 3"),
         (("id\ttext", "1\t "), "line 2: the text is empty"),
@@ -91,11 +91,10 @@ def test_a_packed_file_is_read(tmp_path: Path) -> None:
     [
         ({"id": "1", "_id": "1", "text": "a"}, "`id` and `_id` mean the same"),
         ({"id": "1", "text": "a", "contents": "b"}, "`text` and `contents` mean the same"),
-        ({"text": "a"}, "there is no field `id` or `_id` or `docid`"),
         ({"id": "1"}, "there is no field `text` or `contents` or `passage`"),
         (
             {"id": "1", "text": "a", "titel": "b"},
-            r"there is no key `titel` \(did you mean title\?\); there are: id, _id",
+            r"there is no key `titel` \(did you mean title\?\); correct the name",
         ),
         ({"_id": "1", "title": " ", "text": " "}, "the text is empty"),
         ({"id": "1", "contents": "\n"}, "the text is empty"),
@@ -125,8 +124,8 @@ READERS: dict[Record, Callable[[Path], object]] = {
 }
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"id": ""}, "the id is empty"),
-    ({"id": True}, r"`id` must be text in quotation marks, .*not true"),
-    ({"id": None}, "must be text in quotation marks, not null"),
+    ({"id": True}, r"`id` must be text in quotation marks.*not true"),
+    ({"id": None}, "must be text in quotation marks.*not null"),
     ({"id": "a\nb"}, r"the id \"a\\nb\" holds a line break"),
     ({"id": "é" * MAX_ID_BYTES}, "the id has 2,000 bytes, and at most 1,000 are taken"),
     ({"question": " \n"}, "the (question|text) is empty"),
@@ -134,7 +133,6 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"question": "a\0b"}, "NUL character"),
     ({"question": "\ud800"}, "valid JSON"),
     ({"question": "x" * (MAX_PARAGRAPH_CHARACTERS + 1)}, r"characters, and 1,000,000 is the most"),
-    ({"godl": []}, "there is no key `godl`"),
 ]
 
 

@@ -185,7 +185,7 @@ def test_a_large_document_is_read(atom: str, tmp_path: Path) -> None:
         (
             "a.png",
             b"PNG",
-            r"is a folder without a document \(\.md, .*\) or a file of records \(\.jsonl, .*name another",
+            r"is a folder without a document \(.*\) or a file of records \(\.jsonl, .*name another",
         ),
         ("a\n.md", b"text", r"the id \"a\\n\.md#1\" holds a line break"),
         ("a.md", b"w" * 1_000_001, r"a\.md, passage 1: the paragraph has 1,000,0\d\d characters"),

@@ -69,7 +69,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     system: Annotated[str, _what("NAME", "The system; `cotrail systems` lists them.")]
     dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
-    questions: Annotated[str, _what("PATH", "The file.")]
+    questions: Annotated[str, _what("PATH", "The file; `-` for standard input.")]
     map: Annotated[
         dict[str, str],
         _what(

@@ -20,8 +20,8 @@ from pyarrow import parquet
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from cotrail.common import packed_files, records, text_files
-from cotrail.common.records import form_of
+from cotrail.common import tables, text_files
+from cotrail.common.tables import form_of
 from cotrail.core.questions import Question
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions, reading_of
@@ -368,7 +368,7 @@ def test_what_can_not_be_read_is_refused_with_its_place(
 def test_a_small_file_that_unpacks_to_much_is_refused(
     pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed_files, "LEAST_LIMIT", 2**20)
+    monkeypatch.setattr(text_files, "LEAST_LIMIT", 2**20)
     path = written(tmp_path, "q.jsonl", pack(b'{"question": "a"}' + b"\n" * 2**21))
     with pytest.raises(
         DatasetError, match=r"q.jsonl holds more than 1 MiB, the limit for its size, as crafted files do"
@@ -377,7 +377,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused(
 
 
 def test_a_quotation_mark_that_is_never_closed_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (records, text_files):
+    for module in (tables, text_files):
         monkeypatch.setattr(module, "MAX_RECORD_BYTES", 1_000)
     path = written(tmp_path, "q.csv", 'question,a\nWho?,"b\n' + "c,d\n" * 1_000)
     with pytest.raises(DatasetError, match=r"q.csv, line \d+: a row is larger than 0 KiB; close the quotation mark"):

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cotrail.common import records
-from cotrail.common.packed_files import unpacked_name
+from cotrail.common import tables
+from cotrail.common.text_files import unpacked_name
 
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm", ".xhtml")
@@ -26,7 +26,7 @@ def is_document(path: Path) -> bool:
 
 def holds_records(path: Path) -> bool:
     """Return whether the file's name is that of a file of records."""
-    return suffix(path) in records.SUFFIXES
+    return suffix(path) in tables.SUFFIXES
 
 
 def _ignore(error: OSError) -> None:

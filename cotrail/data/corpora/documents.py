@@ -17,10 +17,9 @@ from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cotrail.common.optional_packages import installed_with
-from cotrail.common.packed_files import unpacked_name
 from cotrail.common.printable_text import cut, storable
-from cotrail.common.records import SUFFIXES as RECORDS
-from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, opened, read_text, read_whole
+from cotrail.common.tables import SUFFIXES as RECORDS
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, opened, read_text, read_whole, unpacked_name
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora.document_names import (
     HTML,

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from cotrail.common import records
-from cotrail.common.json_files import beginning, check_storable, decode, is_object
+from cotrail.common import tables
+from cotrail.common.json_files import beginning, check_storable, columns, decode, is_object, records
 from cotrail.common.text_files import opened
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
@@ -178,7 +178,7 @@ def _short(text: str) -> bytes:
 
 def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a file or a folder, which is one of several."""
-    if path.is_dir() and not records.is_saved(path):
+    if path.is_dir() and not tables.is_saved(path):
         root, files = documents.root_of(paths), documents.look_into(path).documents
         return chain.from_iterable(
             documents.read_document(file, root) if document_names.is_document(file) else _read(file, paths)
@@ -188,9 +188,7 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return documents.read_document(path, documents.root_of(paths))
     format_ = detect_format(path, question_formats(), CorpusError)
     form = next((form for form in question_forms() if form.format == format_), None)
-    is_document = (
-        form is not None and form.format.one_of and {*TEXTS, *BODIES} & set(records.columns(path, CorpusError))
-    )
+    is_document = form is not None and form.format.one_of and {*TEXTS, *BODIES} & set(columns(path, CorpusError))
     if format_ and (format_ == ARTICLES or (form and not form.paragraphs and not is_document)):
         raise CorpusError(
             f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
@@ -202,7 +200,7 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return _members(path)
     if format_ == MULTIHOP_RAG_ARTICLES:
         return _articles(path)
-    kind = records.form_of(path, CorpusError)
+    kind = tables.form_of(path, CorpusError)
     if kind == "JSON":
         return _entries(path, form)
     if kind is None or (kind == "JSON Lines" and not is_object(path, CorpusError)):
@@ -213,7 +211,7 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
 def _is_document(path: Path) -> bool:
     """Return whether a file is a document, going by its name; paragraphs may stand in a file of that name too."""
     is_text = document_names.suffix(path) == ".txt"
-    return document_names.is_document(path) and not (is_text and records.form_of(path, CorpusError) in _IN_TEXTS)
+    return document_names.is_document(path) and not (is_text and tables.form_of(path, CorpusError) in _IN_TEXTS)
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
@@ -241,7 +239,7 @@ def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Parag
 
 def _records(path: Path) -> Iterator[tuple[str, Paragraph]]:
     forms = _keyed_forms(is_list=False)
-    for place, raw in records.records(path, CorpusError, total=None):
+    for place, raw in records(path, CorpusError, total=None):
         yield from _of_record(place, raw, forms)
 
 

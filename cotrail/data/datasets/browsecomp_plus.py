@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, records
 from cotrail.data.datasets import trec
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
 from cotrail.errors import DatasetError

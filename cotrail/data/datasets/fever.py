@@ -6,8 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.datasets import kilt
 from cotrail.data.datasets.kilt import LABELS, THREE_LABELS_QUESTION, answer_of, as_question

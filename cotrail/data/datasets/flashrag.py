@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,

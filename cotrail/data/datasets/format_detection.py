@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import ijson
 
-from cotrail.common.json_files import OversizeError, events
-from cotrail.common.records import COLUMNAR, TABLES, columns, form_of
+from cotrail.common.json_files import OversizeError, columns, events
+from cotrail.common.tables import COLUMNAR, TABLES, form_of
 from cotrail.common.text_files import LONGEST_HEADER, header, opened
 from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError

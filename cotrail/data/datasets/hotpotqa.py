@@ -1,17 +1,16 @@
 """HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs, and its records."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
-from cotrail.core.questions import GoldParagraph, Question, joined, named
+from cotrail.common.json_files import decode, records
+from cotrail.core.questions import Question, joined, named
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets.hub_rows import Context, Facts, published, row_paragraphs, supported
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -23,12 +22,9 @@ from cotrail.data.datasets.spec import (
     Scoring,
     parted,
 )
-from cotrail.errors import CorpusError, DatasetError, InputError
+from cotrail.errors import CorpusError, DatasetError
 
 # A question of HotpotQA as published, with its paragraphs; 2WikiMultihopQA's have the same form.
-
-Context = tuple[tuple[str, tuple[str, ...]], ...]
-"""Paragraphs, each a title and its sentences."""
 
 
 class HotpotQuestion(Struct, frozen=True):
@@ -38,7 +34,7 @@ class HotpotQuestion(Struct, frozen=True):
     question: str
     context: Context
     answer: str | None = None
-    supporting_facts: tuple[tuple[str, int], ...] = ()
+    supporting_facts: Facts = ()
     type: str = ""
     level: str = ""
 
@@ -49,76 +45,16 @@ class _Contexts(Struct, frozen=True):
 
 def annotated(entry: HotpotQuestion, answers: tuple[str, ...]) -> AnnotatedQuestion:
     """The entry as a question with these answers; paragraphs with supporting facts are gold, with these sentences."""
-    supporting = {title for title, _ in entry.supporting_facts}
-    gold, distractors = parted(
-        (GoldParagraph(title=title, text=joined(sentences), facts=_facts(entry, title, sentences)), title in supporting)
-        for title, sentences in entry.context
-    )
+    gold, distractors = parted(supported(entry.context, entry.supporting_facts))
     kinds = named(type=entry.type, level=entry.level)
     question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kinds=kinds)
     return AnnotatedQuestion(question=question, distractors=distractors)
-
-
-def _facts(entry: HotpotQuestion, title: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """The supporting sentences of a paragraph; some questions name numbers that it doesn't have."""
-    numbers = sorted({number for named, number in entry.supporting_facts if named == title})
-    return tuple(filter(None, (sentences[number].strip() for number in numbers if 0 <= number < len(sentences))))
 
 
 def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:
     """The titles and texts of a question's paragraphs."""
     context = decode(raw, _Contexts, place, CorpusError).context
     return ((title, joined(sentences)) for title, sentences in context)
-
-
-def parted_context(
-    context: Sequence[Any], facts: Sequence[Any], place: str
-) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
-    """The paragraphs of a record as published that have supporting facts, and the others; DatasetError."""
-    record = {"_id": "", "question": "", "context": context, "supporting_facts": facts}
-    whole = annotated(decode(msgspec.json.encode(record), HotpotQuestion, place, DatasetError), ())
-    return whole.question.gold, whole.distractors
-
-
-# Rows as Hugging Face has them: lists are columns, as {"title": [...], "sentences": [...]}, or JSON in a text.
-
-_NESTED = {"context": ("title", "sentences", "content"), "supporting_facts": ("title", "sent_id"), "paragraphs": ()}
-"""The fields that hold lists of records, with the names of what their publishers have as plain lists."""
-
-
-def as_published(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its id and its lists as the publishers' own files have them; other shapes stay as they are."""
-    record = {field: _listed(value, _NESTED[field]) if field in _NESTED else value for field, value in row.items()}
-    return record | {"_id": str(row["id"])} if "id" in row and "_id" not in row else record
-
-
-def _listed(value: Any, names: Sequence[str]) -> Any:
-    if isinstance(value, str):
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            return value
-    if not isinstance(value, dict) or not all(isinstance(column, list) for column in value.values()):
-        return value
-    columns = [value[name] for name in names or value if name in value]
-    if len({len(column) for column in columns}) > 1:
-        return value
-    rows = list(zip(*columns, strict=True))
-    return rows if names else [dict(zip(value, row, strict=True)) for row in rows]
-
-
-def published(place: str, raw: bytes, error: type[InputError] = DatasetError) -> bytes:
-    """The same of rows in JSON."""
-    return msgspec.json.encode(as_published(decode(raw, dict[str, Any], place, error)))
-
-
-def row_paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
-    """The titles and texts of the paragraphs of such a row, or of one of SQuAD's, which has one."""
-    row = decode(raw, dict[str, Any], place, CorpusError)
-    match row.get("context"):
-        case str() as text if "supporting_facts" not in row:
-            return iter(((str(row.get("title") or ""), text),))
-    return paragraphs(place, published(place, raw, CorpusError))
 
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:

@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 
 from cotrail.common.json_files import decode, is_object, lines
-from cotrail.common.records import TABLES, form_of
-from cotrail.common.records import records as read_records
+from cotrail.common.json_files import records as read_records
 from cotrail.common.refusals import refusal
+from cotrail.common.tables import TABLES, form_of
 from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole, rows
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.core.table_sentences import table_sentences

@@ -1,4 +1,4 @@
-"""Questions of your own, in any form of file (`cotrail.common.records`), a record each.
+"""Questions of your own, in any form of file (`cotrail.common.json_files.records`), a record each.
 
 Only the question itself is required. `answers` (strings) and `gold` are optional; a gold paragraph is an id in the
 corpus or `{"title", "text"}`. Further optional fields: `pinned`, the passage that the question is about; `kinds`, by
@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import TABLES, columns, form_of, records
+from cotrail.common.json_files import columns, decode, records
 from cotrail.common.refusals import refusal, shown
+from cotrail.common.tables import TABLES, form_of
 from cotrail.core.questions import UNNAMED, GoldParagraph, Question, named
-from cotrail.data.datasets import hotpotqa, musique
+from cotrail.data.datasets.hub_rows import in_context, row_paragraphs
 from cotrail.data.datasets.spec import (
     YES_OR_NO,
     AnnotatedQuestion,
@@ -35,6 +35,7 @@ from cotrail.data.datasets.spec import (
     Scoring,
     check_text,
     id_of,
+    parted,
 )
 from cotrail.errors import DatasetError
 
@@ -224,13 +225,13 @@ def _in_context(
     record: Mapping[str, Any], line: JsonlQuestion, place: str
 ) -> tuple[Sequence[ParagraphReference], Sequence[ParagraphReference]]:
     """The paragraphs of the record's context that support the answer, and the others."""
-    match hotpotqa.as_published(record):
-        case {"context": str() as text, "answers": {"answer_start": _}}:
-            return (GoldParagraph(title=str(record.get("title") or ""), text=text),), ()
-        case {"context": list() as context, "supporting_facts": list() as facts}:
-            return hotpotqa.parted_context(context, facts, place)
-        case {"paragraphs": [{"paragraph_text": _}, *_] as paragraphs}:
-            return musique.parted_paragraphs(paragraphs, place)
+    match record:
+        case (
+            {"context": _, "supporting_facts": _}
+            | {"context": str(), "answers": {"answer_start": _}}
+            | {"paragraphs": [{"paragraph_text": _}, *_] | {"paragraph_text": _} | str()}
+        ):
+            return parted(in_context(record, place, DatasetError))
     return (), line.distractors
 
 
@@ -290,7 +291,7 @@ SPEC = DatasetSpec(
                 frozenset({"supporting_facts"}),
             ),
             read=read,
-            paragraphs=hotpotqa.row_paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="context",
         ),
         QuestionForm(format=OWN, read=read),

@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, QuestionSort, named
 from cotrail.data.datasets.spec import AnnotatedQuestion, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord
 from cotrail.errors import DatasetError

@@ -7,15 +7,17 @@ Their `evaluate.py --official` does the same: it reads the answers from the data
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from cotrail.common.records import COLUMNAR, PLACES, columns
-from cotrail.common.records import form_of as record_form
+from cotrail.common.json_files import columns
+from cotrail.common.tables import COLUMNAR, PLACES
+from cotrail.common.tables import form_of as record_form
 from cotrail.core.questions import Question
-from cotrail.data.datasets import ircot_processed, jsonl
+from cotrail.data.datasets import beir, ircot_processed, jsonl
 from cotrail.data.datasets.format_detection import apparent_content, fitting_formats
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
 from cotrail.data.datasets.spec import (
@@ -144,6 +146,12 @@ def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> Que
         raise DatasetError(f"a map of fields is for questions of your own (`jsonl`); leave it out for {dataset!r}")
     if fields:
         return replace(forms[-1], read=partial(jsonl.read, fields=fields))
+    folder = path if path.is_dir() else path.parent
+    if (folder / "qrels").is_dir() and path in (folder, folder / beir.QUERIES):
+        raise DatasetError(
+            f"{path} is of a data set in BEIR's form; name the dataset 'beir', and the judgments of a split, as "
+            f"{folder / 'qrels' / 'test.tsv'}"
+        )
     formats = fitting_formats(path, question_formats(), DatasetError)
     # What fits the named dataset is read as such, whatever else it may be: no two refusals name each other's datasets.
     if form := next((each for each in forms if each.format in formats), None):
@@ -155,7 +163,7 @@ def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> Que
             f"{path}, {record} 1: this seems to be from {formats[0].holds}; "
             f"name the dataset {names} instead of {dataset!r}, or give another file"
         )
-    if (columnar := record_form(path, DatasetError)) in COLUMNAR:
+    if dataset != jsonl.SPEC.name and (columnar := record_form(path, DatasetError)) in COLUMNAR:
         listed = ", ".join(columns(path, DatasetError)[:MOST_NAMED])
         raise DatasetError(
             f"{path}: this {columnar} file has the fields {listed}, and not those of {dataset!r}; name the dataset "
@@ -179,5 +187,6 @@ def reading_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> 
 def _own_scores(format_: FileFormat) -> str:
     match datasets_in([format_]):
         case (name,):
-            return f"; these may be {format_.holds}, which `--dataset {name}` scores by its own rules"
+            says = f"; these may be {format_.holds}, which `--dataset {name}` scores by its own rules"
+            return says if format_.has - set(chain.from_iterable(jsonl.NAMES.values())) else ""
     return ""

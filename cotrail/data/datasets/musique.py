@@ -1,18 +1,16 @@
 """MuSiQue's files (`musique_*_v1.0_*.jsonl`): a question a line, with its twenty paragraphs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
-from cotrail.core.questions import GoldParagraph, Question, named
+from cotrail.common.json_files import decode, records
+from cotrail.core.questions import Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
+from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets.hub_rows import published, row_paragraphs
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     ContextParagraph,
@@ -48,7 +46,7 @@ class _Contexts(Struct, frozen=True):
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the answerable questions of a file."""
     for place, raw in records(path, DatasetError):
-        line = decode(hotpotqa.published(place, raw), MusiqueQuestion, place, DatasetError)
+        line = decode(published(place, raw), MusiqueQuestion, place, DatasetError)
         if line.answerable:
             yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
@@ -66,14 +64,6 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
     return AnnotatedQuestion(question=question, distractors=distractors)
 
 
-def parted_paragraphs(
-    paragraphs: Sequence[Any], place: str
-) -> tuple[tuple[GoldParagraph, ...], tuple[GoldParagraph, ...]]:
-    """The paragraphs of a record that support the answer, and the others; DatasetError."""
-    contexts = decode(msgspec.json.encode({"paragraphs": paragraphs}), _Contexts, place, DatasetError).paragraphs
-    return parted(paragraph.flagged() for paragraph in contexts)
-
-
 def hops(kinds: Mapping[str, str]) -> int | None:
     """The number of hops of questions of these kinds, 3 of `3hop2`; None for kinds that aren't MuSiQue's.
 
@@ -87,11 +77,6 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
     """The titles and texts of a question's paragraphs, be it answerable or not."""
     contexts = decode(raw, _Contexts, place, CorpusError).paragraphs
     return ((paragraph.title, paragraph.paragraph_text) for paragraph in contexts)
-
-
-def row_paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
-    """The same of a row as Hugging Face has them."""
-    return paragraphs(place, hotpotqa.published(place, raw, CorpusError))
 
 
 SPEC = DatasetSpec(

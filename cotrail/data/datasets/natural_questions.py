@@ -5,8 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
 from cotrail.data.datasets.spec import (

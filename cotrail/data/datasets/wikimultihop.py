@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
-from cotrail.common.records import records
+from cotrail.common.json_files import decode, lines, records
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
+from cotrail.data.datasets.hub_rows import published, row_paragraphs
 from cotrail.data.datasets.spec import (
     DatasetSpec,
     FileFormat,
@@ -47,7 +47,7 @@ class _Names(Struct, frozen=True):
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
     questions = [
-        (place, raw, decode(hotpotqa.published(place, raw), WikiMultihopQuestion, place, DatasetError))
+        (place, raw, decode(published(place, raw), WikiMultihopQuestion, place, DatasetError))
         for place, raw in records(path, DatasetError)
     ]
     names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in questions if entry.answer_id})
@@ -79,7 +79,7 @@ SPEC = DatasetSpec(
                 "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
             ),
             read=read,
-            paragraphs=hotpotqa.row_paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="context",
         ),
         hotpotqa.row_form("2WikiMultihopQA's questions", read, has=frozenset({"evidences"})),

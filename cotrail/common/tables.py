@@ -1,7 +1,7 @@
-"""Files of records in any form: JSON, JSON Lines, CSV, TSV, Parquet and Arrow; each record is read as a JSON object.
+"""Tables: CSV, TSV, Parquet and Arrow; each row is read as a JSON object. The forms that files of records have.
 
-A table's first line names its columns. Cells are separated by tabs where that line has any, else by commas, else by
-semicolons, and may be quoted, with line breaks in them. Of Arrow, the folders that `datasets` saves are read too.
+The first line of CSV and TSV names its columns. Cells are separated by tabs where that line has any, else by commas,
+else by semicolons, and may be quoted, with line breaks in them. Of Arrow, folders that `datasets` saves are read too.
 """
 
 import csv
@@ -14,19 +14,17 @@ from typing import Any, BinaryIO, Literal
 
 import msgspec
 
-from cotrail.common.json_files import beginning, decode, entries, lines
 from cotrail.common.optional_packages import installed_with
-from cotrail.common.packed_files import unpacked_name
 from cotrail.common.text_files import (
     CORRECT,
     LONGEST_HEADER,
-    MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
     line_text,
     numbered_lines,
     opened,
     separator,
     shown_size,
+    unpacked_name,
 )
 from cotrail.errors import InputError
 
@@ -42,7 +40,7 @@ PLACES: dict[Form | None, str] = {"JSON": "entry", "Parquet": "row", "Arrow": "r
 """What a record of a form is called in errors; a line where nothing is said here."""
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow")
-"""How the names of such files usually end, packed ones further by `packed_files.SUFFIXES`."""
+"""How the names of such files usually end, packed ones further by `text_files.PACKED`."""
 
 MOST_COLUMNS = 1_000
 """Maximum columns of a table."""
@@ -78,35 +76,18 @@ def form_of(path: Path, error: type[InputError]) -> Form | None:
     return "TSV" if separator(first) == "\t" else "CSV"
 
 
-def records(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
-    """Yield the records of a file as JSON objects with their places, e.g. `dev.csv, line 3`.
-
-    A cell of CSV and TSV is a text; one of Parquet and Arrow has its own type. total: the most bytes of all records
-    together; None where the caller doesn't keep them, though a JSON list is held in memory all the same.
-    The error names what can't be read. NotInstalledError: the extra `files` isn't there.
-    """
-    match form_of(path, error):
-        case "JSON":
-            return ((place, bytes(raw)) for place, raw in entries(path, error))
-        case "JSON Lines":
-            return lines(path, error, total)
-        case "CSV" | "TSV":
-            return _table(path, error, total)
-        case "Parquet" | "Arrow":
-            return _rows(path, error, total)
-    raise error(f"{path} begins with {beginning(path, error)}; give {FORMS}")
+def table_columns(path: Path, error: type[InputError]) -> tuple[str, ...]:
+    """The names of the columns of a table, be it of texts or columnar; none where it has no first line."""
+    if form_of(path, error) in COLUMNAR:
+        with _columnar(_shards(path, error)[0], error) as (names, _):
+            return tuple(names)
+    with opened(path, error) as file:
+        return next(((*_names(cells, place, error),) for place, cells in _cells(file, str(path), error)), ())
 
 
-def columns(path: Path, error: type[InputError]) -> tuple[str, ...]:
-    """The names of a file's columns, or of its first record's fields; none where the file has neither."""
-    match form_of(path, error):
-        case "CSV" | "TSV":
-            with opened(path, error) as file:
-                return next(((*_names(cells, place, error),) for place, cells in _cells(file, str(path), error)), ())
-        case "Parquet" | "Arrow":
-            with _columnar(_shards(path, error)[0], error) as (names, _):
-                return tuple(names)
-    return next((tuple(decode(raw, dict[str, Any], place, error)) for place, raw in records(path, error)), ())
+def table_rows(path: Path, error: type[InputError], total: int | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the rows of a table, be it of texts or columnar, as `cotrail.common.json_files.records` does."""
+    return _rows(path, error, total) if form_of(path, error) in COLUMNAR else _table(path, error, total)
 
 
 # Tables of texts.

@@ -16,11 +16,6 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from cotrail.errors import InputError
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 # Bounds on the size of input files: far above any real file, and low enough for any machine.
 #
 # Input files are untrusted: one of a few hundred kilobytes can be crafted so that reading it takes all memory. All
@@ -118,11 +113,20 @@ def unpacked(file: BinaryIO, name: str, error: type[InputError]) -> BinaryIO:
     Reading raises the error where the packed file is broken, or holds more than the limit.
     """
     start = cast(io.BufferedReader, file).peek(4)[:4]
+    content: Any
+    broken: type[Exception] = zlib.error
     if start.startswith(_GZIP):
-        return cast(BinaryIO, io.BufferedReader(_Limited(gzip.GzipFile(fileobj=file), _limit(file), name, error)))
-    if start == _ZSTD:
-        return cast(BinaryIO, io.BufferedReader(_Limited(zstd.ZstdFile(file), _limit(file), name, error)))
-    return file
+        content = gzip.GzipFile(fileobj=file)
+    elif start == _ZSTD:
+        # Not of this module's, since clients read files too, and need as few packages as can be.
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        content, broken = zstd.ZstdFile(file), zstd.ZstdError
+    else:
+        return file
+    return cast(BinaryIO, io.BufferedReader(_Limited(content, broken, _limit(file), name, error)))
 
 
 def _limit(file: BinaryIO) -> int:
@@ -132,10 +136,11 @@ def _limit(file: BinaryIO) -> int:
 
 
 class _Limited(io.RawIOBase):
-    """What a packed file holds; most: the limit in bytes."""
+    """What a packed file holds; broken: raised where it is; most: the limit in bytes."""
 
-    def __init__(self, content: Any, most: int, name: str, error: type[InputError]) -> None:
+    def __init__(self, content: Any, broken: type[Exception], most: int, name: str, error: type[InputError]) -> None:
         self._content = content
+        self._broken = broken
         self._most = most
         self._name = name
         self._error = error
@@ -162,7 +167,7 @@ class _Limited(io.RawIOBase):
     def _unpack(self, step: Any) -> Any:
         try:
             done = step()
-        except (OSError, EOFError, zlib.error, zstd.ZstdError) as cause:
+        except (OSError, EOFError, self._broken) as cause:
             reason = str(cause) or type(cause).__name__
             raise self._error(f"{self._name}: the packed file is broken ({reason}); get it again") from cause
         if self._content.tell() > self._most:

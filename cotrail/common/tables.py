@@ -209,12 +209,13 @@ def _columnar(path: Path, error: type[InputError]) -> Iterator[tuple[Sequence[st
                 batches = ipc.open_stream(file)
                 schema = batches.schema
             yield _names(schema.names, str(path), error), chain.from_iterable(map(_taken, batches))
-        except (ArrowException, OSError, EOFError, UnicodeDecodeError, OverflowError) as cause:
+        except (ArrowException, OSError, EOFError, UnicodeDecodeError, OverflowError, MemoryError) as cause:
             reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise error(f"{path} is damaged ({reason}); write it again, or get it again") from cause
 
 
 def _taken(batch: Any) -> Iterator[Any]:
+    batch.validate(full=True)  # reading one whose offsets are wrong would end the process
     starts = range(0, batch.num_rows, ROWS_AT_ONCE)
     return chain.from_iterable(batch.slice(start, ROWS_AT_ONCE).to_pylist() for start in starts)
 

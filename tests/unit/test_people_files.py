@@ -364,6 +364,14 @@ def test_what_can_not_be_read_is_refused_with_its_place(
         load_questions("jsonl", path, fields={"question": "question"} if "c9999" in str(content) else {})
 
 
+@each_case("name", ["q.arrow", "q.parquet", "q.csv.gz"])
+def test_whatever_byte_of_a_file_is_wrong_it_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    content = FORMS[name]
+    for place in range(0, len(content), 9):
+        changed = content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
+        refusal("jsonl", written(tmp_path, name, changed))
+
+
 @each_case("pack", [gzip.compress, zstd.compress])
 def test_a_small_file_that_unpacks_to_much_is_refused(
     pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -124,6 +124,10 @@ def _type_of_value(option: TyperOption, ctx: Any) -> str | None:
     return None if option.is_flag else _type_of_option(option, ctx)
 
 
+MAP = "--map"
+"""The option that several pairs may follow, as `--map question=query answers=gold_answer`."""
+
+
 class LazyGroup(TyperGroup):
     """The commands of `cotrail`.
 
@@ -156,6 +160,18 @@ class LazyGroup(TyperGroup):
         return name, None if name is None else load(self._entries[name]), rest
 
 
+class _Command(TyperCommand):
+    """A command whose `--map` takes several pairs behind it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        spread: list[str] = []
+        for each in args:
+            follows = len(spread) > 1 and spread[-2] == MAP and "=" in each and not each.startswith("-")
+            spread += [MAP, each] if follows else [each]
+        return super().parse_args(ctx, spread)
+
+
 def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     load_extensions()
@@ -165,7 +181,9 @@ def load(entry: Entry) -> Any:
     if isinstance(signature, typer.Typer):
         app.add_typer(signature, name=entry.name)
     else:
-        app.command(entry.name, context_settings={"ignore_unknown_options": entry.negative_numbers})(signature)
+        app.command(entry.name, cls=_Command, context_settings={"ignore_unknown_options": entry.negative_numbers})(
+            signature
+        )
     return get_group(app).commands[entry.name]
 
 

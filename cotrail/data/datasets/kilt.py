@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, QuestionSort, named
 from cotrail.data.datasets.spec import AnnotatedQuestion, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord
 from cotrail.errors import DatasetError
@@ -80,7 +80,7 @@ def form(dataset: str, sort: QuestionSort) -> QuestionForm:
 
 def _read(dataset: str, sort: QuestionSort, path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the records of a file, which must be the dataset's; evidence: the titles of the pages in the provenance."""
-    for place, raw in lines(path, DatasetError):
+    for place, raw in records(path, DatasetError):
         record = decode(raw, KiltRecord, place, DatasetError)
         _check(record, dataset, sort, place)
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=_question(record, sort, place)))

@@ -1,6 +1,6 @@
 """The datasets whose questions can be read, a line each, and what follows from their records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from cotrail.common.nearest import unknown
 from cotrail.data.datasets import (
@@ -100,6 +100,6 @@ def question_formats() -> Iterator[FileFormat]:
     return (form.format for form in question_forms())
 
 
-def datasets_in(format_: FileFormat) -> tuple[str, ...]:
-    """The datasets whose questions have this format."""
-    return tuple(name for name, spec in DATASETS.items() if any(form.format == format_ for form in spec.forms))
+def datasets_in(formats: Collection[FileFormat]) -> tuple[str, ...]:
+    """The datasets whose questions have one of these formats."""
+    return tuple(name for name, spec in DATASETS.items() if any(form.format in formats for form in spec.forms))

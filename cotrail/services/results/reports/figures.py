@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import Chart, ChartPoint, Panel, Series, Shade
 
@@ -44,13 +44,7 @@ GROUP = 0.84
 """The share of the space between the centres of two groups that their bars take."""
 
 WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
-FOOT: dict[str, Any] = {
-    "xytext": (0, 3),
-    "textcoords": "offset points",
-    "ha": "center",
-    "va": "bottom",
-    "fontsize": 7,
-}
+FOOT: dict[str, Any] = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": 7}
 LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
 
 LEAST_GROUPS = 2.6

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Row, RowMapping, case, func, select, tuple_, 
 
 from cotrail.audit.asked_questions import AskedDigests, AskedQuestions
 from cotrail.core.questions import Question, read_kinds
-from cotrail.core.results import Failure
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import FETCHED_IDS
 from cotrail.models.schema.states import QuestionStatus
@@ -78,37 +77,6 @@ def _nearest(connection: Connection, run_id: str, question_id: int, *, behind: b
     )
     nearest = select(best(union_all(*of_status).subquery().c.id)).scalar_subquery()
     return connection.execute(select(questions.c.key).where(number == nearest)).scalar()
-
-
-class QuestionInList(Struct, frozen=True, kw_only=True):
-    """A question in a list.
-
-    number: its place in the run, from 1; reason: why it failed or is blocked.
-    ended_by: what ended it (`cotrail.core.history`); empty where nothing did.
-    """
-
-    number: int
-    question_id: str
-    question: str
-    kinds: Mapping[str, str]
-    status: QuestionStatus
-    answer: str | None
-    reason: Failure | None
-    ended_by: str
-
-
-def in_list(row: RowMapping) -> dict[str, Any]:
-    """The fields of a `QuestionInList`, from a question's row."""
-    return {
-        "number": row["position"] + 1,
-        "question_id": row["key"],
-        "question": row["text"],
-        "kinds": read_kinds(row["kind"]),
-        "status": QuestionStatus(row["status"]),
-        "answer": row["answer"],
-        "reason": msgspec.convert(row["reason"], Failure | None),
-        "ended_by": row["ended_by"] or "",
-    }
 
 
 _SHOWN = tuple(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
@@ -27,6 +28,8 @@ from sqlalchemy import (
     union_all,
 )
 
+from cotrail.core.questions import read_kinds
+from cotrail.core.results import Failure
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.summary_tables import question_summaries as summaries
 from cotrail.models.schema.summary_tables import run_summaries
@@ -54,6 +57,37 @@ _SORTED: Mapping[str, ColumnElement[Any]] = {
     "cost": summaries.c.paid,
 }
 _run = bindparam("run", type_=Text)
+
+
+class QuestionInList(Struct, frozen=True, kw_only=True):
+    """A question in a list.
+
+    number: its place in the run, from 1; reason: why it failed or is blocked.
+    ended_by: what ended it (`cotrail.core.history`); empty where nothing did.
+    """
+
+    number: int
+    question_id: str
+    question: str
+    kinds: Mapping[str, str]
+    status: QuestionStatus
+    answer: str | None
+    reason: Failure | None
+    ended_by: str
+
+
+def in_list(row: RowMapping) -> dict[str, Any]:
+    """The fields of a `QuestionInList`, from a question's row."""
+    return {
+        "number": row["position"] + 1,
+        "question_id": row["key"],
+        "question": row["text"],
+        "kinds": read_kinds(row["kind"]),
+        "status": QuestionStatus(row["status"]),
+        "answer": row["answer"],
+        "reason": msgspec.convert(row["reason"], Failure | None),
+        "ended_by": row["ended_by"] or "",
+    }
 
 
 class SummaryCounts(Struct, frozen=True, kw_only=True):

@@ -11,15 +11,8 @@ from cotrail.core.history import by_failure
 from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
-from cotrail.models.queries.listed_questions import (
-    Place,
-    QuestionInList,
-    QuestionPlace,
-    in_list,
-    list_questions,
-    list_uses,
-    read_place,
-)
+from cotrail.models.queries.listed_questions import Place, QuestionPlace, list_questions, list_uses, read_place
+from cotrail.models.queries.question_summaries import QuestionInList, in_list
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.step_attempts import StepTimes as StepTimes
 from cotrail.models.queries.step_attempts import read_step_times

@@ -7,8 +7,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from sqlalchemy import Connection, Engine, RowMapping
 
-from cotrail.models.queries.listed_questions import QuestionInList, in_list
-from cotrail.models.queries.question_summaries import Chosen, SummaryCounts, list_summarized, read_summarized
+from cotrail.models.queries.question_summaries import (
+    Chosen,
+    QuestionInList,
+    SummaryCounts,
+    in_list,
+    list_summarized,
+    read_summarized,
+)
 from cotrail.models.queries.question_summaries import Order as Order
 from cotrail.models.queries.question_summaries import Outcome as Outcome
 from cotrail.models.queries.question_summaries import Trait as Trait

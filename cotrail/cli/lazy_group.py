@@ -124,10 +124,6 @@ def _type_of_value(option: TyperOption, ctx: Any) -> str | None:
     return None if option.is_flag else _type_of_option(option, ctx)
 
 
-MAP = "--map"
-"""The option that several pairs may follow, as `--map question=query answers=gold_answer`."""
-
-
 class LazyGroup(TyperGroup):
     """The commands of `cotrail`.
 
@@ -161,14 +157,14 @@ class LazyGroup(TyperGroup):
 
 
 class _Command(TyperCommand):
-    """A command whose `--map` takes several pairs behind it."""
+    """A command whose `--map` takes several pairs behind it, as `--map question=query answers=gold_answer`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
         spread: list[str] = []
         for each in args:
-            follows = len(spread) > 1 and spread[-2] == MAP and "=" in each and not each.startswith("-")
-            spread += [MAP, each] if follows else [each]
+            follows = len(spread) > 1 and spread[-2] == "--map" and "=" in each and not each.startswith("-")
+            spread += ["--map", each] if follows else [each]
         return super().parse_args(ctx, spread)
 
 

@@ -215,14 +215,9 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     except msgspec.DecodeError as cause:
         line_text(bytes(raw), place, error)
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
-    check_storable(bytes(raw), place, error)
-    return record
-
-
-def check_storable(raw: bytes, place: str, error: type[InputError]) -> None:
-    """Raise the error where a text of this JSON has a NUL character."""
-    if holds_nul(raw):
+    if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
+    return record
 
 
 def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:

@@ -123,10 +123,11 @@ def _cells(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the rows that have cells, with the places at which they begin."""
     csv.field_size_limit(MAX_RECORD_BYTES)
+    begin = file.tell()
+    delimiter = separator(file.readline(LONGEST_HEADER)) or ","
+    file.seek(begin)
     source = _Lines(file, name, error, total)
-    first = next(source, "")
-    source.back(first)
-    rows = csv.reader(source, delimiter=separator(first.encode()) or ",", strict=True)
+    rows = csv.reader(source, delimiter=delimiter, strict=True)
     while True:
         place = source.begin()
         try:
@@ -147,20 +148,13 @@ class _Lines(Iterator[str]):
         self._name = name
         self._error = error
         self._number = self._size = 0
-        self._back: list[str] = []
-
-    def back(self, line: str) -> None:
-        """Give this line once more."""
-        self._back.append(line)
 
     def begin(self) -> str:
         """Begin another row; returns its place."""
         self._size = 0
-        return f"{self._name}, line {self._number + 1 - len(self._back)}"
+        return f"{self._name}, line {self._number + 1}"
 
     def __next__(self) -> str:
-        if self._back:
-            return self._back.pop()
         self._number, raw = next(self._lines)
         place = f"{self._name}, line {self._number}"
         self._size += len(raw)

@@ -29,11 +29,7 @@ def holds_records(path: Path) -> bool:
     return suffix(path) in tables.SUFFIXES
 
 
-def _ignore(error: OSError) -> None:
-    """Go on without a folder that can't be read."""
-
-
-def files_in(folder: Path, refuse: Callable[[OSError], None] = _ignore) -> Iterator[Path]:
+def files_in(folder: Path, refuse: Callable[[OSError], None] | None = None) -> Iterator[Path]:
     """The files of a folder and of those below it, without hidden ones, sorted; refuse: called with what fails.
 
     Links to folders are followed, each folder is looked into once, so that loops end.

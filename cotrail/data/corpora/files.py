@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common import tables
-from cotrail.common.json_files import beginning, check_storable, columns, decode, is_object, records
+from cotrail.common.json_files import beginning, columns, decode, is_object, records
+from cotrail.common.refusals import refusal
 from cotrail.common.text_files import opened
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
@@ -24,6 +24,7 @@ from cotrail.data.datasets.format_detection import (
     apparent_content,
     detect_format,
 )
+from cotrail.data.datasets.jsonl import listed, misspelt
 from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm, check_id, check_length, check_text
 from cotrail.errors import CorpusError
@@ -39,11 +40,8 @@ BODIES = ("body", "content", "document", "article")
 LONGEST_TITLE = 255
 """Maximum characters of the first line of `contents` for it to be a title: Wikipedia's have at most 255 bytes."""
 
-ALIKE = 0.8
-"""How similar an unknown name is to one of these, from 0 to 1, to be taken for a misspelt one."""
 
-
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _Line(Struct, frozen=True):
     """A paragraph as written; metadata, url: read past."""
 
     id: str | int | UnsetType = UNSET
@@ -63,28 +61,30 @@ class _Line(Struct, frozen=True, forbid_unknown_fields=True):
     url: Any = None
 
 
+_FIELDS = frozenset(_Line.__struct_fields__)
+
+
 def of_object(place: str, raw: bytes) -> Iterator[Paragraph]:
     """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty."""
+    known = _known(decode(raw, dict[str, Any], place, CorpusError), place)
     try:
-        line = msgspec.json.decode(raw, type=_Line)
-        check_storable(raw, place, CorpusError)
-    except (ValueError, RecursionError):  # the error says what is wrong; further fields are none
-        record = decode(raw, dict[str, Any], place, CorpusError)
-        line = decode(msgspec.json.encode(_known(record, place)), _Line, place, CorpusError)
-    return _paragraphs(line, place)
+        return _paragraphs(msgspec.convert(known, _Line), place)
+    except msgspec.ValidationError as cause:
+        raise CorpusError(f"{place}: {refusal(cause, _Line, known)}; correct the record or take it out") from cause
 
 
 def _known(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The fields that are read, in small letters."""
-    fields = {name.casefold(): value for name, value in record.items()}
-    known = {name: value for name, value in fields.items() if name in _Line.__struct_fields__}
-    absent = [name for names in (TITLES, TEXTS, IDS) if not known.keys() & set(names) for name in names]
-    near = {name: get_close_matches(name, absent, 1, ALIKE) for name in fields if name not in known}
-    if misspelt := [f"`{name}` (did you mean {meant[0]}?)" for name, meant in near.items() if meant]:
-        raise CorpusError(f"{place}: there is no key {', '.join(misspelt)}; correct the name, or remove what it has")
+    if "text" in record and record.keys() <= _FIELDS:  # as in nearly all dumps, of millions of records
+        return dict(record)
+    fields = {name.lower(): value for name, value in record.items()}
+    known = {name: value for name, value in fields.items() if name in _FIELDS}
+    absent = [name for names in (TITLES, TEXTS) if not known.keys() & set(names) for name in names]
+    if wrong := misspelt([name for name in fields if name not in known], absent):
+        raise CorpusError(f"{place}: there is no key {wrong}; correct the name, or remove what it has")
     if not known.keys() & {*TEXTS, *BODIES}:
-        there = ", ".join(list(fields)[:20])
-        raise CorpusError(f"{place}: there is no field {_either((*TEXTS, *BODIES))} (but {there}); rename the text's")
+        texts = _either((*TEXTS, *BODIES))
+        raise CorpusError(f"{place}: there is no field {texts} (but {listed(fields)}); rename the text's")
     return known
 
 
@@ -92,8 +92,6 @@ def _paragraphs(line: _Line, place: str) -> Iterator[Paragraph]:
     (id_field, id_), (title_field, title), (text_field, text) = (
         _one_of(line, names, place) for names in (IDS, TITLES, (*TEXTS, *BODIES))
     )
-    if not text_field:
-        raise CorpusError(f"{place}: there is no field {_either(TEXTS)}; add it or take the record out")
     if text_field == "contents" and not title_field:
         title, text = _titled(text)
     # BEIR publishes documents of a title alone, such as TREC-COVID's articles without an abstract.
@@ -229,11 +227,11 @@ def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
-    listed, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
+    as_list, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
     with opened(path, CorpusError) as file:
         for number, (place, raw) in enumerate(hotpotqa_abstracts.items(file, str(path))):
             if number == 0:
-                form = form or _form_of(place, raw, listed)
+                form = form or _form_of(place, raw, as_list)
             yield from _identified(place, raw, form) if form else _of_record(place, raw, lined)
 
 

@@ -68,6 +68,8 @@ def in_context(row: Mapping[str, Any], place: str, error: type[InputError]) -> F
     if isinstance(text := record.get("context"), str) and "supporting_facts" not in record:
         return iter(((GoldParagraph(title=str(record.get("title") or ""), text=text), True),))
     shown = {field: record[field] for field in _Contexts.__struct_fields__ if field in record}
+    if not shown.keys() & {"context", "paragraphs"}:
+        raise error(f"{place}: there is neither `context` nor `paragraphs`; correct the record or take it out")
     contexts = decode(msgspec.json.encode(shown), _Contexts, place, error)
     if contexts.paragraphs:
         return (paragraph.flagged() for paragraph in contexts.paragraphs)

@@ -94,18 +94,23 @@ def names_in(keys: Collection[str], fields: Mapping[str, str], place: str) -> di
     names = {field: fields.get(field, usual[field]) for field in FIELDS if field in fields or usual[field]}
     absent = [field for field in FIELDS if field not in names and field != "id"]
     others = () if fields else [key for key in keys if key not in names.values()]
-    if misspelt := {key: near[0] for key in others if (near := get_close_matches(key, absent, 1, ALIKE))}:
-        listed = ", ".join(f"`{key}` (did you mean {meant}?)" for key, meant in misspelt.items())
+    if wrong := misspelt(others, absent):
         raise DatasetError(
-            f"{place}: there is no key {listed}; correct or remove what is misspelt, or say what the fields are with a "
+            f"{place}: there is no key {wrong}; correct or remove what is misspelt, or say what the fields are with a "
             "map, as `--map question=FIELD`"
         )
     if "question" not in names:
         raise DatasetError(
-            f"{place}: no field is named `{'` or `'.join(NAMES['question'])}`; there are: {_listed(keys)}; name "
+            f"{place}: no field is named `{'` or `'.join(NAMES['question'])}`; there are: {listed(keys)}; name "
             "the one that is the question with `--map question=FIELD`"
         )
     return names
+
+
+def misspelt(keys: Iterable[str], absent: Sequence[str]) -> str:
+    """Those keys that are probably one of the absent names, with these; empty where none is."""
+    near = {key: get_close_matches(key, absent, 1, ALIKE) for key in keys}
+    return ", ".join(f"`{key}` (did you mean {meant[0]}?)" for key, meant in near.items() if meant)
 
 
 def _check_map(keys: Collection[str], fields: Mapping[str, str], place: str) -> None:
@@ -113,12 +118,13 @@ def _check_map(keys: Collection[str], fields: Mapping[str, str], place: str) -> 
     unknown = [f"cotrail reads no field {' and no '.join(others)} (but {', '.join(FIELDS)})"] if others else []
     missing = [shown(name) for name in fields.values() if name not in keys]
     if missing:
-        unknown.append(f"the file has no field {' and no '.join(missing)} (there are: {_listed(keys)})")
+        unknown.append(f"the file has no field {' and no '.join(missing)} (there are: {listed(keys)})")
     if unknown:
         raise DatasetError(f"{place}: the map is wrong: {'; '.join(unknown)}; write each as `--map answers=FIELD`")
 
 
-def _listed(keys: Collection[str]) -> str:
+def listed(keys: Collection[str]) -> str:
+    """The keys, the first twenty where there are more."""
     return ", ".join(list(map(str, keys))[:20]) + (", ..." if len(keys) > 20 else "")
 
 
@@ -128,7 +134,7 @@ def described(path: Path, fields: Mapping[str, str]) -> str:
     names = names_in(keys, fields, str(path))
     ignored = [key for key in keys if key not in (*names.values(), *CONTEXT) or key == names.get("metadata")]
     pairs = ", ".join(f"{field}={name}" for field, name in names.items() if field != "metadata")
-    return f"read as {form_of(path, DatasetError)}; {pairs}{f'; ignored: {_listed(ignored)}' if ignored else ''}"
+    return f"read as {form_of(path, DatasetError)}; {pairs}{f'; ignored: {listed(ignored)}' if ignored else ''}"
 
 
 # Reading of records under any names.
@@ -262,8 +268,8 @@ def _resolved(
         raise DatasetError(f"{place}: paragraphs are given by id, so name the corpus that they are in")
     paragraphs = lookup(ids) if ids and lookup else {}
     if missing := [id_ for id_ in ids if id_ not in paragraphs]:
-        listed = ", ".join(map(shown, missing[:MOST_LISTED])) + (", ..." if len(missing) > MOST_LISTED else "")
-        raise DatasetError(f"{place}: the corpus has no paragraph {listed}; give ids of this corpus, or title and text")
+        first = ", ".join(map(shown, missing[:MOST_LISTED])) + (", ..." if len(missing) > MOST_LISTED else "")
+        raise DatasetError(f"{place}: the corpus has no paragraph {first}; give ids of this corpus, or title and text")
     return tuple(
         GoldParagraph(title=paragraphs[item].title, text=paragraphs[item].text, id=item)
         if isinstance(item, str)

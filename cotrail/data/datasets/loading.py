@@ -23,7 +23,6 @@ from cotrail.data.datasets.registry import datasets_in, find_dataset, question_f
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
-    FileFormat,
     ParagraphLookup,
     QuestionForm,
     QuestionRecord,
@@ -33,9 +32,6 @@ from cotrail.data.datasets.spec import (
     id_of,
 )
 from cotrail.errors import DatasetError
-
-MOST_NAMED = 20
-"""Fields that an error lists of a file."""
 
 NO_MAP: Mapping[str, str] = MappingProxyType({})
 """Fields have usual names."""
@@ -164,9 +160,9 @@ def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> Que
             f"name the dataset {names} instead of {dataset!r}, or give another file"
         )
     if dataset != jsonl.SPEC.name and (columnar := record_form(path, DatasetError)) in COLUMNAR:
-        listed = ", ".join(columns(path, DatasetError)[:MOST_NAMED])
+        there = jsonl.listed(columns(path, DatasetError))
         raise DatasetError(
-            f"{path}: this {columnar} file has the fields {listed}, and not those of {dataset!r}; name the dataset "
+            f"{path}: this {columnar} file has the fields {there}, and not those of {dataset!r}; name the dataset "
             "'jsonl', and the field that is the question with `--map question=FIELD`"
         )
     if what := apparent_content(path, question_formats(), DatasetError):
@@ -179,14 +175,9 @@ def reading_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> 
     form = form_of(dataset, path, fields)
     if dataset != jsonl.SPEC.name:
         return f"{path.name}: read as {record_form(path, DatasetError) or 'text'}; {form.format.holds}"
-    seem = next((each for each in fitting_formats(path, question_formats(), DatasetError)), form.format)
-    hint = "" if seem in (each.format for each in find_dataset(dataset).forms) else _own_scores(seem)
-    return f"{path.name}: {jsonl.described(path, fields)}{hint}"
-
-
-def _own_scores(format_: FileFormat) -> str:
-    match datasets_in([format_]):
-        case (name,):
-            says = f"; these may be {format_.holds}, which `--dataset {name}` scores by its own rules"
-            return says if format_.has - set(chain.from_iterable(jsonl.NAMES.values())) else ""
-    return ""
+    said = f"{path.name}: {jsonl.described(path, fields)}"
+    seem = next(iter(fitting_formats(path, question_formats(), DatasetError)), form.format)
+    match datasets_in([seem]):
+        case (name,) if name != dataset and seem.has - set(chain.from_iterable(jsonl.NAMES.values())):
+            return f"{said}; these may be {seem.holds}, which `--dataset {name}` scores by its own rules"
+    return said

@@ -168,12 +168,7 @@ def warnings_of(record: RunRecord) -> tuple[str, ...]:
     return tuple(record.provenance.get(STAND_INS, ()))
 
 
-def _submitted_before(runs: Sequence[str]) -> Submitted:
-    with reading() as connection:
-        return read_submission(connection, runs)
-
-
-@operation("runs.submit", "POST", "/runs", Scope.SUBMIT, status=201, replayed=_submitted_before)
+@operation("runs.submit", "POST", "/runs", Scope.SUBMIT, status=201, replayed=read_submission)
 def submit_run(request: RunRequest, app: App = current_app) -> Submitted:
     """Submit a run to the queue. Everything is checked before anything is written."""
     prepared = prepare(request)

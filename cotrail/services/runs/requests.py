@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
 from cotrail.common import nearest
@@ -259,7 +259,8 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not self.question.strip():
             raise ValueError("the question is empty; write it behind `question`")
         for field in fields(AskRequest):
-            if field.name in OF_MANY and getattr(self, field.name) != field.default:
+            unused: Any = field.default if field.default_factory is NODEFAULT else field.default_factory()
+            if field.name in OF_MANY and getattr(self, field.name) != unused:
                 raise ValueError(f"`{field.name}` is for runs of many questions: `cotrail submit`")
 
     @property

@@ -156,7 +156,7 @@ def world(action: Action) -> Outcome:
 
 def record(system: str) -> tuple[History, History]:
     """The history of a system's newest version by its default settings, and the same one spoiled."""
-    spec, like = find_system(system), history("ircot_v2_answered")
+    spec, like = find_system(system), history("ircot_v1_answered")
     if spec.judges:
         like = replace(like, question=replace(like.question, answers=("Sild",), judged=(GRADED,)))
     settings = spec.spelled_out(spec.settings())

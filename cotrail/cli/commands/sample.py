@@ -11,7 +11,7 @@ from cotrail.cli.terminal.output import console, make_folder, print_json, write_
 from cotrail.errors import InputError
 
 SAMPLE = Path(cotrail.__file__).parent / "sample"
-FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "run.toml")
+FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "short_demonstrations.txt", "run.toml")
 FOLDER = Path("cotrail-sample")
 
 

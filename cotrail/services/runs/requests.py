@@ -225,17 +225,8 @@ DEFAULT_SYSTEM = "ircot"
 """The system that answers where none is named."""
 
 OF_MANY = (
-    "dataset",
-    "questions",
-    "map",
-    "official",
-    "limit",
-    "repeat",
-    "serving",
-    "priority",
-    "run_budget",
-    "until",
-    "plan",
+    *("dataset", "questions", "map", "official", "limit", "repeat", "serving", "priority"),
+    *("run_budget", "until", "plan"),
 )
 """The fields of a request that a single question has no use for."""
 

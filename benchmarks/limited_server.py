@@ -48,11 +48,7 @@ class LimitedServer:
             return 429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, answer
         await asyncio.sleep(answer.seconds)
         self._account.end(answer)
-        usage = {
-            "prompt_tokens": read,
-            "completion_tokens": answer.written,
-            "total_tokens": read + answer.written,
-        }
+        usage = {"prompt_tokens": read, "completion_tokens": answer.written, "total_tokens": read + answer.written}
         choice = {"index": 0, "message": {"role": "assistant", "content": "Brenn."}, "finish_reason": "stop"}
         return 200, {"choices": [choice], "usage": usage}, answer.headers
 

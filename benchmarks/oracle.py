@@ -65,13 +65,7 @@ class OracleExecutor(Struct, frozen=True):
     def binding(self) -> Binding:
         """The binding that a run with these would pin."""
         corpora = {"corpus": self.retriever.revision}
-        return Binding(
-            model=self.oracle.identity,
-            profile="oracle",
-            temperature=0.0,
-            seed=0,
-            corpora=corpora,
-        )
+        return Binding(model=self.oracle.identity, profile="oracle", temperature=0.0, seed=0, corpora=corpora)
 
     def paragraphs_of_title(self, title: str) -> Iterable[Paragraph]:
         """All paragraphs with exactly this title."""

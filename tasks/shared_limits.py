@@ -113,12 +113,7 @@ class SharedLimiter:
         return self._own.pause(pool) if wait is None else wait
 
     def _ask(
-        self,
-        what: Operation,
-        pool: str,
-        limits: Limits = _NO_LIMITS,
-        need: Need = _NO_NEED,
-        last: float = 0.0,
+        self, what: Operation, pool: str, limits: Limits = _NO_LIMITS, need: Need = _NO_NEED, last: float = 0.0
     ) -> float | None:
         """The script's answer; None where Redis doesn't answer."""
         if time.monotonic() < self._away_until:

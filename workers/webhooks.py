@@ -17,9 +17,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from cotrail.common.optional_packages import installed_with
 from cotrail.common.server_addresses import http_options
 from cotrail.configuration.files import Endpoints, RunEvent, WebhookEndpoint
-from cotrail.engines.optional_packages import installed_with
 from cotrail.models.execution.webhooks import (
     Delivery,
     claim_due,

@@ -27,10 +27,7 @@ from cotrail.systems.registry import find_system
 APP = "benchmarks.slow_search_worker"
 CHAINS = 10
 QUESTIONS = 5
-MODELS = {
-    "embedders": '{"default": 0.5}',
-    "entailers": '{"default": {"entailment": 0.9}}',
-}
+MODELS = {"embedders": '{"default": 0.5}', "entailers": '{"default": {"entailment": 0.9}}'}
 """Scripts of models that give the same scores to all sentences."""
 
 

@@ -63,10 +63,7 @@ STATUSES: dict[type[CotrailError], HTTPStatus] = {
 UNREAD: dict[HTTPStatus, tuple[str, str]] = {
     HTTPStatus.BAD_REQUEST: ("bad-request", "the request can't be read"),
     HTTPStatus.NOT_FOUND: ("not-found", "there is nothing at this path; /v1/openapi/openapi.json has all"),
-    HTTPStatus.METHOD_NOT_ALLOWED: (
-        "method-not-allowed",
-        "this path doesn't take that method; `Allow` has all",
-    ),
+    HTTPStatus.METHOD_NOT_ALLOWED: ("method-not-allowed", "this path doesn't take that method; `Allow` has all"),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("content-too-large", "the body is larger than the service takes"),
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: ("unsupported-media-type", "the body's type isn't one that this route takes"),
 }

@@ -21,13 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cotrail.audit.findings import Finding
-from cotrail.audit.sealed_columns import (
-    ATTEMPT,
-    EXPERIMENT,
-    QUESTION,
-    RUN,
-    STEP,
-)
+from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, RUN, STEP
 from cotrail.errors import BundleError
 
 # States in which steps, questions and runs end, as texts of the record.
@@ -78,10 +72,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "runs": (*RUN[:5], "desired_state", "priority", *RUN[5:-2], "digest"),
     "demonstrations": ("digest", "body"),
     "paragraphs": ("digest", "title", "text"),
-    "questions": (
-        *(name for name in QUESTION if name != "opened"),
-        *("opened", "digest"),
-    ),
+    "questions": (*(name for name in QUESTION if name != "opened"), *("opened", "digest")),
     "steps": (*STEP, "digest"),
     "prompts": ("step_id", "text"),
     "attempts": ATTEMPT,
@@ -93,16 +84,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 _NULLABLE: dict[str, tuple[str, ...]] = {
     "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
-    "questions": (
-        *("pinned", "judged", "digest"),
-        *QUESTION[QUESTION.index("answer") :],
-    ),
-    "steps": (
-        "shared_in",
-        "adopted_from",
-        *STEP[STEP.index("sent_at") : STEP.index("previous")],
-        "digest",
-    ),
+    "questions": (*("pinned", "judged", "digest"), *QUESTION[QUESTION.index("answer") :]),
+    "steps": ("shared_in", "adopted_from", *STEP[STEP.index("sent_at") : STEP.index("previous")], "digest"),
     "attempts": ("ended_at", "outcome", "error"),
 }
 _NUMBERS: dict[str, tuple[str, ...]] = {

@@ -4,15 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cotrail.audit.records import Row, number
-from cotrail.audit.sealed_columns import (
-    ATTEMPT,
-    EXPERIMENT,
-    QUESTION,
-    QUESTION_OPENED,
-    RUN,
-    RUN_OPENED,
-    STEP,
-)
+from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
 from cotrail.core.results import digest_of
 
 

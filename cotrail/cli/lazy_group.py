@@ -6,10 +6,11 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import unwrap
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ from cotrail.cli.command_table import COMMANDS, Entry
 from cotrail.common.nearest import nearest, refused_choice, unknown
 from cotrail.common.printable_text import cut
 from cotrail.common.refusals import LONGEST_VALUE, example, in_words
+from cotrail.common.toml_files import read_toml
 from cotrail.configuration.extensions import load_extensions
 
 # The commands' signatures, without what only their bodies need: help, completion and usage errors take no more.
@@ -156,6 +158,18 @@ class LazyGroup(TyperGroup):
         return name, None if name is None else load(self._entries[name]), rest
 
 
+class _Command(TyperCommand):
+    """A command whose `--map` takes several pairs behind it, as `--map question=query answers=gold_answer`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        spread: list[str] = []
+        for each in args:
+            follows = len(spread) > 1 and spread[-2] == "--map" and "=" in each and not each.startswith("-")
+            spread += ["--map", each] if follows else [each]
+        return super().parse_args(ctx, spread)
+
+
 def load(entry: Entry) -> Any:
     """Return a command, which imports its module when it is carried out: a TyperCommand or a TyperGroup."""
     load_extensions()
@@ -165,7 +179,9 @@ def load(entry: Entry) -> Any:
     if isinstance(signature, typer.Typer):
         app.add_typer(signature, name=entry.name)
     else:
-        app.command(entry.name, context_settings={"ignore_unknown_options": entry.negative_numbers})(signature)
+        app.command(entry.name, cls=_Command, context_settings={"ignore_unknown_options": entry.negative_numbers})(
+            signature
+        )
     return get_group(app).commands[entry.name]
 
 
@@ -199,56 +215,7 @@ def _documented(module: str) -> Iterator[tuple[str, str]]:
 
 # What a command line that can't be understood probably meant: the nearest command, option or choice.
 
-_STACK, _RUNS, _SHOW = "`cotrail stack` (processes)", "`cotrail runs` (runs)", "`cotrail show RUN` (a run)"
-_UP, _DOWN, _SUBMIT = "`cotrail up` (the stack)", "`cotrail down` (the stack)", "`cotrail submit` (a run)"
-_EXPERIMENT = "`cotrail experiment run FILE` (a paper's protocol)"
-_PAUSE, _CANCEL = "`cotrail pause RUN` (a run, for now)", "`cotrail cancel RUN` (a run)"
-_PRUNE, _REMOVE = "`cotrail prune RUN` (a run)", "`cotrail corpora remove NAME` (a corpus)"
-_LISTS = ("`cotrail systems`", "`models`", "`corpora`", "`datasets`")
-_SCORE, _REPORT, _LABEL = "`cotrail score RUN`", "`cotrail report RUN`", "`cotrail label RUN` (a run's name and tags)"
-
-WORDS: dict[str, tuple[str, ...]] = {
-    "status": (_STACK, _SHOW),
-    "ps": (_STACK, _RUNS),
-    "top": (_STACK, "`cotrail watch RUN` (a run)"),
-    "list": (_RUNS, *_LISTS),
-    "ls": (_RUNS, *_LISTS),
-    "history": (_RUNS, "`cotrail trace RUN QUESTION` (a question's steps)"),
-    "queue": (_RUNS,),
-    "info": (_SHOW, *_LISTS),
-    "log": ("`cotrail logs PROCESS`",),
-    "init": ("`cotrail sample` (files to start from)", _UP, "`cotrail demo`"),
-    "example": ("`cotrail sample` (files to start from)", "`cotrail demo`"),
-    "restart": ("`cotrail down`, then `cotrail up`",),
-    "stop": (_DOWN, _PAUSE, _CANCEL),
-    "kill": (_CANCEL, _DOWN),
-    "abort": (_CANCEL,),
-    "continue": ("`cotrail resume RUN`",),
-    "run": (_SUBMIT, _EXPERIMENT),
-    "delete": (_PRUNE, _REMOVE),
-    "remove": (_PRUNE, _REMOVE),
-    "rm": (_PRUNE, _REMOVE),
-    "clean": (_PRUNE,),
-    "eval": (_SCORE, _SUBMIT),
-    "evaluate": (_SCORE, _SUBMIT),
-    "results": (_SCORE, _REPORT),
-    "tag": (_LABEL,),
-    "name": (_LABEL,),
-    "rename": (_LABEL,),
-    "diff": ("`cotrail compare RUN RUN`", "`cotrail replay RUN` (a run's code against its record)"),
-    "grade": ("`cotrail judge RUN`",),
-    "config": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),
-    "settings": (_LISTS[0], "`cotrail models`", "`cotrail show RUN` (a run's configuration)"),
-    "search": ("`cotrail corpora`", "`cotrail trace RUN QUESTION` (what was found)"),
-    "corpus": ("`cotrail corpora`", "`cotrail index FILE --name NAME`"),
-    "model": ("`cotrail models`",),
-    "test": ("`cotrail demo`",),
-    "verify": ("`cotrail audit verify RUN`",),
-    "build": ("`cotrail data build`", "`cotrail index`", "`cotrail knowledge build`"),
-    "download": ("`cotrail datasets` (where to get them)",),
-    "help": ("`cotrail --help`",),
-    "version": ("`cotrail --version`",),
-}
+WORDS: dict[str, list[str]] = read_toml(Path(__file__).with_name("usual_words.toml"))
 """Words of other programs that people try first, with the commands that do what these mean."""
 
 _COMMAND = re.compile(r"\ANo such command '(?P<name>.*?)'\.?(?: Did you mean .*)?$", re.DOTALL)
@@ -314,7 +281,7 @@ def unknown_command(name: str, commands: Iterable[str], group: str = "cotrail") 
     return f"there is no command {name!r}; did you mean {_either(meant)}?"
 
 
-def _either(names: tuple[str, ...]) -> str:
+def _either(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 

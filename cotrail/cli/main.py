@@ -183,7 +183,7 @@ def _unwritten(error: OSError) -> str:
 
 
 def _absent(error: ModuleNotFoundError) -> str:
-    from cotrail.engines.optional_packages import extra_with, not_installed
+    from cotrail.common.optional_packages import extra_with, not_installed
 
     package = error.name or "a package"
     return str(not_installed(package, extra_with(package)))

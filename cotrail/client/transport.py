@@ -113,10 +113,7 @@ class AsyncFollower:
     """The same for a program with an event loop."""
 
     def __init__(
-        self,
-        operation: OperationFacts,
-        open_: AsyncOpen,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        self, operation: OperationFacts, open_: AsyncOpen, pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     ) -> None:
         self._place = _Place(operation)
         self._open = open_

@@ -1,7 +1,7 @@
 """Files of requests, sent to the server before them: once, whole or in pieces, and folders file by file."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -9,7 +9,7 @@ import msgspec
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cotrail.client.calls import PREFIX, Call
-from cotrail.data.corpora.document_names import is_document
+from cotrail.data.corpora.document_names import files_in, holds_records, is_document
 from cotrail.errors import ConflictError, InputError, UnavailableError, UnknownNameError
 from cotrail.services.library.file_references import FileReference, Upload, check_file_name
 
@@ -43,10 +43,10 @@ class Uploading:
             raise InputError(f"{path} can't be read ({error.strerror}); check the path") from error
 
     def _folder(self, folder: Path) -> FileReference:
-        """Send the texts of a folder and those below it, and a list of all its files."""
+        """Send what is read of a folder and those below it, and a list of all its files."""
         listed = {
-            str(each.relative_to(folder)): str(self._file(each)) if is_document(each) else None
-            for each in _files(folder)
+            str(each.relative_to(folder)): str(self._file(each)) if is_document(each) or holds_records(each) else None
+            for each in files_in(folder)
         }
         content = msgspec.json.encode(dict(sorted(listed.items())))
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -118,14 +118,3 @@ class Uploading:
 
 def _named(reference: FileReference) -> tuple[tuple[str, str], ...]:
     return (("name", reference.name or ""),)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and those below it, without hidden ones and without following links to folders."""
-    for each in sorted(folder.iterdir()):
-        if each.name.startswith("."):
-            continue
-        if each.is_dir() and not each.is_symlink():
-            yield from _files(each)
-        elif each.is_file():
-            yield each

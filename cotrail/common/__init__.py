@@ -1,1 +1,1 @@
-"""Helpers without domain knowledge: bounded reading of files, text for terminals and logs, addresses, secrets."""
+"""Helpers without domain knowledge: bounded reading of files, text for terminals, addresses, optional packages."""

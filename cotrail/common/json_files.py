@@ -1,4 +1,4 @@
-"""Readers of JSON Lines files and JSON lists whose errors name the place of the record."""
+"""Readers of JSON Lines files, JSON lists and records in any form, whose errors name the place of the record."""
 
 import io
 from collections.abc import Iterator
@@ -12,11 +12,14 @@ from ijson.common import ObjectBuilder
 
 from cotrail.common.printable_text import holds_nul
 from cotrail.common.refusals import refusal, shown
+from cotrail.common.tables import COLUMNAR, FORMS, TABLES, form_of, table_columns, table_rows
 from cotrail.common.text_files import (
     CORRECT,
     MAX_DEPTH,
+    MAX_FILE_BYTES,
     MAX_RECORD_BYTES,
     MIB,
+    line_text,
     opened,
     read_whole,
     shown_size,
@@ -146,6 +149,30 @@ def entries(path: Path, error: type[InputError]) -> Iterator[tuple[str, msgspec.
         yield place, entry
 
 
+def records(path: Path, error: type[InputError], total: int | None = MAX_FILE_BYTES) -> Iterator[tuple[str, bytes]]:
+    """Yield the records of a file in any form as JSON objects with their places, e.g. `dev.csv, line 3`.
+
+    A cell of CSV and TSV is a text; one of Parquet and Arrow has its own type. total: the most bytes of all records
+    together; None where the caller doesn't keep them, though a JSON list is held in memory all the same.
+    The error names what can't be read. NotInstalledError: the extra `files` isn't there.
+    """
+    match form_of(path, error):
+        case "JSON":
+            return ((place, bytes(raw)) for place, raw in entries(path, error))
+        case "JSON Lines":
+            return lines(path, error, total)
+        case None:
+            raise error(f"{path} begins with {beginning(path, error)}; give {FORMS}")
+    return table_rows(path, error, total)
+
+
+def columns(path: Path, error: type[InputError]) -> tuple[str, ...]:
+    """The names of a table's columns, or of the first record's fields; none where the file has neither."""
+    if form_of(path, error) in (*TABLES, *COLUMNAR):
+        return table_columns(path, error)
+    return next((tuple(decode(raw, dict[str, Any], place, error)) for place, raw in records(path, error)), ())
+
+
 def _whole_entries(raw: bytes) -> int:
     """Count the valid entries before the place where a list is broken, so that the error can name the next one."""
     count = 0
@@ -155,11 +182,6 @@ def _whole_entries(raw: bytes) -> int:
     except (OversizeError, ijson.JSONError, UnicodeDecodeError):
         return count
     return count
-
-
-def is_list(path: Path, error: type[InputError]) -> bool:
-    """Return whether the file is one JSON list, going by its first character."""
-    return _start(path, error).startswith(b"[")
 
 
 def is_object(path: Path, error: type[InputError]) -> bool:
@@ -191,18 +213,11 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
     except RecursionError as cause:
         raise error(too_deep(place)) from cause
     except msgspec.DecodeError as cause:
-        raise error(f"{place}: {_broken(bytes(raw), cause)}") from cause
+        line_text(bytes(raw), place, error)
+        raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")
     return record
-
-
-def _broken(raw: bytes, cause: Exception) -> str:
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        return f"this isn't text in UTF-8 (it has the byte 0x{raw[error.start]:02x}); save the file as UTF-8"
-    return f"this isn't valid JSON ({cause}); correct it or take it out"
 
 
 def problem_of(cause: Exception, raw: bytes | msgspec.Raw, kind: Any) -> str:

@@ -2,14 +2,18 @@
 
 import codecs
 import csv
+import gzip
+import io
 import os
 import re
+import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from cotrail.errors import InputError
 
@@ -85,6 +89,99 @@ _WIDE = (
 """Byte order marks of other encodings, which Windows' programs write at the beginning of a file."""
 
 
+# Files packed by gzip or zstd are read as what they hold, up to a limit: a small file may unpack to any size.
+
+PACKED = (".gz", ".zst")
+"""How the names of packed files end, in any case."""
+
+MOST_TIMES = 200
+"""What a file holds has at most so many times its own bytes; text has up to 30 times, and a bomb a thousand."""
+
+LEAST_LIMIT = 64 * MIB
+"""What any file may hold, in bytes, however small it is."""
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def unpacked_name(path: Path) -> Path:
+    """The path without the ending of a packed file."""
+    return path.with_suffix("") if path.suffix.lower() in PACKED else path
+
+
+def unpacked(file: BinaryIO, name: str, error: type[InputError]) -> BinaryIO:
+    """The file, or what it holds where it is packed, going by how it begins.
+
+    Reading raises the error where the packed file is broken, or holds more than the limit.
+    """
+    start = cast(io.BufferedReader, file).peek(4)[:4]
+    content: Any
+    broken: type[Exception] = zlib.error
+    if start.startswith(_GZIP):
+        content = gzip.GzipFile(fileobj=file)
+    elif start == _ZSTD:
+        # Not of this module's, since clients read files too, and need as few packages as can be.
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+        content, broken = zstd.ZstdFile(file), zstd.ZstdError
+    else:
+        return file
+    return cast(BinaryIO, io.BufferedReader(_Limited(content, broken, _limit(file), name, error)))
+
+
+def _limit(file: BinaryIO) -> int:
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    return max(LEAST_LIMIT, MOST_TIMES * size)
+
+
+class _Limited(io.RawIOBase):
+    """What a packed file holds; broken: raised where it is; most: the limit in bytes."""
+
+    def __init__(self, content: Any, broken: type[Exception], most: int, name: str, error: type[InputError]) -> None:
+        self._content = content
+        self._broken = broken
+        self._most = most
+        self._name = name
+        self._error = error
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is: to go back, it is unpacked from its beginning."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See `io.RawIOBase`."""
+        return int(self._unpack(lambda: self._content.seek(offset, whence)))
+
+    def readinto(self, buffer: Any) -> int:
+        """See `io.RawIOBase`."""
+        view = memoryview(buffer).cast("B")
+        content: bytes = self._unpack(lambda: self._content.read(len(view)))
+        view[: len(content)] = content
+        return len(content)
+
+    def _unpack(self, step: Any) -> Any:
+        try:
+            done = step()
+        except (OSError, EOFError, self._broken) as cause:
+            reason = str(cause) or type(cause).__name__
+            raise self._error(f"{self._name}: the packed file is broken ({reason}); get it again") from cause
+        if self._content.tell() > self._most:
+            raise self._error(
+                f"{self._name} holds more than {self._most // MIB:,} MiB, the limit for its size, as crafted files "
+                "do; if it is right, unpack it first"
+            )
+        return done
+
+
+# Opening.
+
+
 class Peekable(Protocol):
     """A buffered binary file, which may be a pipe or be decompressed as it is read."""
 
@@ -96,15 +193,17 @@ class Peekable(Protocol):
 
 
 @contextmanager
-def opened(path: Path, error: type[InputError], what: str = "") -> Iterator[BinaryIO]:
+def opened(path: Path, error: type[InputError], what: str = "", *, unpack: bool = True) -> Iterator[BinaryIO]:
     """Open the file for reading, behind a byte order mark if it has one; an error says why that failed.
 
-    what: the name of the file in errors, e.g. `the script`.
+    what: the name of the file in errors, e.g. `the script`. unpack: whether what is packed by gzip or zstd is unpacked
+        as it is read.
     """
     name = f"{what} {path}".strip()
     try:
-        with path.open("rb") as file:
-            skip_mark(file, name, error)
+        with path.open("rb") as stored:
+            file = unpacked(stored, name, error) if unpack else cast(BinaryIO, stored)
+            skip_mark(cast(Peekable, file), name, error)
             yield file
     except OSError as cause:
         raise error(f"{name} can't be read ({cause.strerror}); check the path") from cause
@@ -126,7 +225,10 @@ def line_text(raw: bytes, place: str, error: type[InputError]) -> str:
     try:
         text = raw.decode().rstrip("\r\n")
     except UnicodeDecodeError as cause:
-        raise error(f"{place}: this isn't UTF-8 ({cause}); save the file as UTF-8") from cause
+        byte = cause.object[cause.start]
+        raise error(
+            f"{place}: this isn't text in UTF-8 (it has the byte 0x{byte:02x}); save the file as UTF-8"
+        ) from cause
     if "\0" in text:
         raise error(f"{place}: the text holds a NUL character, which can't be stored; take it out")
     return text
@@ -176,25 +278,18 @@ LONGEST_HEADER = 10_000
 """Maximum bytes of a first line that are looked at to tell what a file is."""
 
 
-def is_tsv(path: Path, error: type[InputError]) -> bool:
-    """Return whether the file is tab-separated, going by its first line."""
-    with opened(path, error) as file:
-        first = file.readline(LONGEST_HEADER)
-    return b"\t" in first and not first.lstrip().startswith((b"{", b"["))
-
-
-def columns(header: bytes) -> list[str]:
-    """The names of the columns, where the first line is a header; none where it has neither tabs nor commas."""
-    text = header.decode(errors="replace").rstrip("\r\n").replace("\0", "")
+def header(line: bytes) -> list[str]:
+    """The names of a table's columns, by its first line; none where that can't be read."""
+    text = line.decode(errors="replace").rstrip("\r\n").replace("\0", "")
     try:
-        names = next(csv.reader([text], delimiter=_delimiter(header)), [])
+        return [name.strip() for name in next(csv.reader([text], delimiter=separator(line) or ","), [])]
     except csv.Error:
         return []
-    return [name.strip() for name in names] if len(names) > 1 else []
 
 
-def _delimiter(header: bytes) -> str:
-    return "\t" if b"\t" in header else ","
+def separator(header: bytes) -> str:
+    """What separates the cells of a table with this first line; empty where it has one column."""
+    return next((mark for mark in "\t,;" if mark.encode() in header), "")
 
 
 def rows(
@@ -208,7 +303,7 @@ def rows(
     names: list[str] | None = None
     delimiter = ""
     for place, raw in lines(path, error, total):
-        delimiter = delimiter or _delimiter(raw)
+        delimiter = delimiter or separator(raw) or ","
         cells = _cells(raw, delimiter, place, error)
         if names is None:
             names = _header(cells, required, place, error)

@@ -18,21 +18,8 @@ STACK_HEADER = "Cotrail-Stack"
 """The header of its probes that has the same id."""
 
 OTHERS = (
-    "FILES",
-    "FLOWER_ADDRESS",
-    "FLOWER_PASSWORD",
-    "FLOWER_PORT",
-    "FLOWER_USER",
-    "LOG",
-    "LOG_FILES",
-    "LOG_SIZE",
-    "POSTGRES_PASSWORD",
-    "READY_FILE",
-    "REDIS_PASSWORD",
-    "SERVER",
-    "STACK",
-    "TOKEN",
-    "UID",
+    *("FILES", "FLOWER_ADDRESS", "FLOWER_PASSWORD", "FLOWER_PORT", "FLOWER_USER", "LOG", "LOG_FILES", "LOG_SIZE"),
+    *("POSTGRES_PASSWORD", "READY_FILE", "REDIS_PASSWORD", "SERVER", "STACK", "TOKEN", "UID"),
 )
 """Variables that aren't settings: those of docker-compose.yml, of Flower, and of the processes of the stack."""
 
@@ -81,17 +68,8 @@ CELERY = Foreign(
     prefix="CELERY_",
     # Those of its command line, of its modules as they are imported, and of billiard.
     names=frozenset(
-        {
-            "APP",
-            "BROKER_URL",
-            "CONFIG_MODULE",
-            "C_STRICT_APP",
-            "FORKED_BY_MULTIPROCESSING",
-            "LOADER",
-            "REMAP_SIGTERM",
-            "RESULT_BACKEND",
-            "SKIP_CHECKS",
-        }
+        {"APP", "BROKER_URL", "CONFIG_MODULE", "C_STRICT_APP", "FORKED_BY_MULTIPROCESSING", "LOADER"}
+        | {"REMAP_SIGTERM", "RESULT_BACKEND", "SKIP_CHECKS"}
     ),
     instead="COTRAIL_BROKER_URL names cotrail's Redis",
 )
@@ -100,19 +78,8 @@ LIBPQ = Foreign(
     # Those that lead to another server than the address names, or change a session. Who connects and how safely
     # (PGPASSFILE, PGSSLMODE and the like) stays the user's to say.
     names=frozenset(
-        {
-            "PGCLIENTENCODING",
-            "PGDATESTYLE",
-            "PGGEQO",
-            "PGHOSTADDR",
-            "PGLOADBALANCEHOSTS",
-            "PGOPTIONS",
-            "PGSERVICE",
-            "PGSERVICEFILE",
-            "PGSYSCONFDIR",
-            "PGTARGETSESSIONATTRS",
-            "PGTZ",
-        }
+        {"PGCLIENTENCODING", "PGDATESTYLE", "PGGEQO", "PGHOSTADDR", "PGLOADBALANCEHOSTS", "PGOPTIONS", "PGSERVICE"}
+        | {"PGSERVICEFILE", "PGSYSCONFDIR", "PGTARGETSESSIONATTRS", "PGTZ"}
     ),
     instead="COTRAIL_DATABASE_URL names cotrail's PostgreSQL, and may hold such options",
 )

@@ -68,11 +68,7 @@ change: `corpus` and `corpus_revision` have the first corpus, and `knowledge` th
 FURTHER_CORPUS = "corpus/"
 """Beginning of the names under which `runs.knowledge` has further corpora; nothing else that is pinned has a slash."""
 
-NAMES: dict[str, str] = {
-    "model": "model_name",
-    "embedder": "embedder_name",
-    "entailer": "entailer_name",
-}
+NAMES: dict[str, str] = {"model": "model_name", "embedder": "embedder_name", "entailer": "entailer_name"}
 """Column of `runs` that holds the name, as a person gave it, by which a pinned engine is opened."""
 
 

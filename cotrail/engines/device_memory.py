@@ -1,17 +1,20 @@
-"""Out-of-memory handling on a device: a batch that doesn't fit is split in halves."""
+"""What models on a device share: batches that fit its memory, or are split in halves, and how texts are read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import torch
 from transformers import AutoTokenizer
 from transformers.utils import logging
 
+from cotrail.core.ports.language_model import Profile
 from cotrail.engines.model_folders import loading
-from cotrail.errors import InputError, TransientStepError
+from cotrail.errors import InputError, StepError, TransientStepError
 
 Item = TypeVar("Item")
+Out = TypeVar("Out")
 
 
 def no_room() -> TransientStepError:
@@ -52,6 +55,32 @@ def in_batches(
             raise TransientStepError(
                 "the device has too little memory for this text, even alone: leave the device to this process"
             )
+
+
+class DeviceReader(Generic[Item, Out]):
+    """What models have in common that read texts on a CUDA device or otherwise the CPU, in float32, a call at a time.
+
+    identity: the model's.
+    profile: `fast` reads inputs of similar lengths together, as much in one pass as `at_once` says; `deterministic`
+        reads one at a time, so that what is read has the same bits whatever other inputs are read with it.
+    """
+
+    def __init__(self, identity: str, profile: Profile, at_once: int) -> None:
+        self.identity = identity
+        self._most = at_once if profile == "fast" else 0
+        self._turn = Lock()
+
+    def _read_all(
+        self, items: Sequence[Item], size: Callable[[Item], int], read: Callable[[list[Item]], Iterable[Out]]
+    ) -> dict[Item, Out]:
+        """What is read of each item; size: as in `batches`; read: reads a batch."""
+        found: dict[Item, Out] = {}
+        in_batches(lambda batch: found.update(zip(batch, read(batch), strict=True)), items, size, self._most)
+        return found
+
+    def _check(self, *, finite: bool) -> None:
+        if not finite:
+            raise StepError(f"{self.identity} returns values that aren't numbers: its weights are broken")
 
 
 # A function of its own: the error's traceback holds the tensors of the failed attempt, and only once this frame has

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from cotrail.common.nearest import unknown
+from cotrail.common.optional_packages import Library, installed_with
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.model_folders import check_saved, folder_digest, model_identity
 from cotrail.engines.models_file import EngineTable, listed, strays_in_words, usable
-from cotrail.engines.optional_packages import Library, installed_with
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError

@@ -9,12 +9,7 @@ from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.engines.extraction.extractors import EXTRACTORS
 from cotrail.engines.rating.raters import RATERS
 
-_CATALOGUES: tuple[EngineCatalogue[Any], ...] = (
-    EMBEDDERS,
-    ENTAILERS,
-    EXTRACTORS,
-    RATERS,
-)
+_CATALOGUES: tuple[EngineCatalogue[Any], ...] = (EMBEDDERS, ENTAILERS, EXTRACTORS, RATERS)
 
 CATALOGUES: dict[str, EngineCatalogue[Any]] = {catalogue.kind: catalogue for catalogue in _CATALOGUES}
 """The engines of every kind that a role takes; `cotrail.engines.language_models` has the language models."""

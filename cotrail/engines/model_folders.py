@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.engines.optional_packages import install, install_extra
+from cotrail.common.optional_packages import install, install_extra
 from cotrail.errors import InputError, NotInstalledError
 
 # Identity of a model in a run: its name and a digest of everything that decides its output.

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.optional_packages import Library
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.roles import ROLES
-from cotrail.engines.optional_packages import Library
 from cotrail.errors import InputError
 
 LANGUAGE_MODEL = "model"

@@ -119,10 +119,7 @@ def intermediate_answer(
     paragraphs = best_last(prompting.shown(question, known), settings)
     words = worded(shots, OWN, "intermediate", paragraphs=paragraphs, query=Asked(query))
     reason = Reason(
-        prompt=Prompt(turns=(user(*words),)),
-        max_tokens=settings.max_intermediate_tokens,
-        until="end",
-        temperature=0.0,
+        prompt=Prompt(turns=(user(*words),)), max_tokens=settings.max_intermediate_tokens, until="end", temperature=0.0
     )
     return (yield from text_of(reason))
 
@@ -181,11 +178,7 @@ def step_bounds(question: Question, settings: CoragSettings) -> tuple[StepBound,
         StepBound(kind="reason", times=DRAWS * queries, output=asked, words=own["query"] + path, form=form),
         StepBound(kind="reason", times=queries, output=answered, words=own["intermediate"] + asked + read, form=form),
         StepBound(
-            kind="read",
-            times=1,
-            output=settings.max_answer_tokens,
-            words=own["answer"] + path + documents,
-            form=form,
+            kind="read", times=1, output=settings.max_answer_tokens, words=own["answer"] + path + documents, form=form
         ),
     )
 

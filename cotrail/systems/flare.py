@@ -85,11 +85,7 @@ def flare(question: Question, shots: Shots, settings: FlareSettings) -> System:
 
 
 def chain_prompt(
-    question: Question,
-    known: tuple[Paragraph, ...],
-    sentences: tuple[str, ...],
-    shots: Shots,
-    settings: FlareSettings,
+    question: Question, known: tuple[Paragraph, ...], sentences: tuple[str, ...], shots: Shots, settings: FlareSettings
 ) -> Prompt:
     """What was found last, the question, and what was written of its answer."""
     words = worded(
@@ -106,10 +102,7 @@ def chain_prompt(
 def write(prompt: Prompt, left: int, settings: FlareSettings) -> Part[Generated]:
     """The next sentence, with its tokens; left: those that the answer may still have."""
     reason = Reason(
-        prompt=prompt,
-        max_tokens=min(settings.max_sentence_tokens, left),
-        temperature=settings.temperature,
-        scored=True,
+        prompt=prompt, max_tokens=min(settings.max_sentence_tokens, left), temperature=settings.temperature, scored=True
     )
     return expect((yield reason), Generated)
 

@@ -13,13 +13,7 @@ from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.prompting import (
-    PromptSettings,
-    instructed,
-    pinned_is_last,
-    pinned_paragraph,
-    shown,
-)
+from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last, pinned_paragraph, shown
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
     PageSettings,

@@ -68,17 +68,8 @@ def downgrade() -> None:
 
 def _contents() -> None:
     """Texts that questions and steps refer to by their SHA-256."""
-    op.create_table(
-        "demonstrations",
-        text("digest", primary_key=True),
-        json("body"),
-    )
-    op.create_table(
-        "paragraphs",
-        text("digest", primary_key=True),
-        text("title"),
-        text("text"),
-    )
+    op.create_table("demonstrations", text("digest", primary_key=True), json("body"))
+    op.create_table("paragraphs", text("digest", primary_key=True), text("title"), text("text"))
 
 
 def _service() -> None:
@@ -321,10 +312,7 @@ def _questions() -> None:
         fraction("milliseconds"),
         money("cost", nullable=True),
         fraction("graded", sa.Computed("COALESCE(f1, -1)", persisted=True)),
-        fraction(
-            "paid",
-            sa.Computed("COALESCE(cost::double precision, tokens::double precision)", persisted=True),
-        ),
+        fraction("paid", sa.Computed("COALESCE(cost::double precision, tokens::double precision)", persisted=True)),
     )
     _index("question_summaries_run_id_graded_idx", "question_summaries", "run_id graded question_id")
     _index("question_summaries_run_id_milliseconds_idx", "question_summaries", "run_id milliseconds question_id")

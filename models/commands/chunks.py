@@ -44,8 +44,7 @@ _SOME = (
 _LOCK = (
     select(questions.c.id)
     .where(
-        questions.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
-        questions.c.status == bindparam("status"),
+        questions.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), questions.c.status == bindparam("status")
     )
     .order_by(questions.c.id)
     .with_for_update(key_share=True)

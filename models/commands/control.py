@@ -50,11 +50,7 @@ from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, run
 
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
 
-_ended_step: dict[str, Any] = {
-    "state": literal(StepState.CANCELLED),
-    "finished_at": func.now(),
-    "lease_until": null(),
-}
+_ended_step: dict[str, Any] = {"state": literal(StepState.CANCELLED), "finished_at": func.now(), "lease_until": null()}
 _cancelled = (
     update(steps)
     .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))

@@ -84,18 +84,8 @@ _pairs = recordset(
 )
 _old, _new = steps.alias("old"), steps.alias("new")
 _AS_THEY_WERE = (
-    "sequence",
-    "edit",
-    "kind",
-    "fingerprint",
-    "request",
-    "result",
-    "failure",
-    "prompt_tokens",
-    "cached_prompt_tokens",
-    "generated_tokens",
-    "milliseconds",
-    "previous",
+    *("sequence", "edit", "kind", "fingerprint", "request", "result", "failure"),
+    *("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds", "previous"),
 )
 _taken_over: dict[str, ColumnElement[Any]] = {
     **{name: _old.c[name] for name in _AS_THEY_WERE},

@@ -76,13 +76,7 @@ a serialization error (`cotrail.models.execution.admission`)."""
 
 
 def retry(
-    engine: Engine,
-    run_id: str,
-    find_system: FindSystem,
-    *,
-    failed: bool,
-    blocked: bool,
-    report: OnProgress = silently,
+    engine: Engine, run_id: str, find_system: FindSystem, *, failed: bool, blocked: bool, report: OnProgress = silently
 ) -> Retried:
     """Open failed questions, blocked ones, or both again; raises UnknownNameError, InputError.
 

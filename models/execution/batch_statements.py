@@ -187,10 +187,7 @@ BLOCK_STEPS = (
         steps.c.question_id == func.any(_ids),
         or_(
             steps.c.state.in_([StepState.WAITING, StepState.READY]),
-            and_(
-                steps.c.state == StepState.BATCHED,
-                exists().where(batch_items.c.step_id == steps.c.id, _of_batch),
-            ),
+            and_(steps.c.state == StepState.BATCHED, exists().where(batch_items.c.step_id == steps.c.id, _of_batch)),
         ),
     )
     .values(state=StepState.BLOCKED)

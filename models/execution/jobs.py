@@ -8,19 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    and_,
-    case,
-    cast,
-    func,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Integer, and_, case, cast, func, or_, select, tuple_, update
 
 from cotrail.models.records.idempotency import COLUMNS, JobRecord, job_record
 from cotrail.models.schema.service_tables import jobs

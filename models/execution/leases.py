@@ -3,20 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Engine,
-    String,
-    Text,
-    any_,
-    bindparam,
-    func,
-    not_,
-    null,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, Connection, Engine, String, Text, any_, bindparam, func, not_, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from cotrail.core.results import Failure, failure_of
@@ -117,13 +104,7 @@ class Leases:
     def _returned(
         self, rows: Rows, outcome: AttemptOutcome, error: Failure | None, delay_seconds: float = 0
     ) -> dict[str, object]:
-        return {
-            "rows": rows,
-            "holder": self.worker,
-            "outcome": outcome,
-            "error": error,
-            "delay_seconds": delay_seconds,
-        }
+        return {"rows": rows, "holder": self.worker, "outcome": outcome, "error": error, "delay_seconds": delay_seconds}
 
 
 def _keys(claims: Iterable[ClaimKey]) -> Rows:

@@ -68,8 +68,7 @@ _claimed = (
 CLAIM = select(_claimed).add_cte(
     insert(attempts)
     .from_select(
-        ["step_id", "epoch", "worker"],
-        select(_claimed.c.id, _claimed.c.epoch, bindparam("worker", type_=String)),
+        ["step_id", "epoch", "worker"], select(_claimed.c.id, _claimed.c.epoch, bindparam("worker", type_=String))
     )
     .cte("logged")
 )
@@ -112,10 +111,7 @@ _finished = (
 _of_question = steps.alias("of_question")
 _open = (
     select(func.count())
-    .where(
-        _of_question.c.question_id == _finished.c.question_id,
-        _of_question.c.state.in_(UNENDED_STEPS),
-    )
+    .where(_of_question.c.question_id == _finished.c.question_id, _of_question.c.state.in_(UNENDED_STEPS))
     .scalar_subquery()
 )
 FINISH = select(_finished.c.id, _finished.c.question_id, _open.label("open")).add_cte(
@@ -147,11 +143,7 @@ _returned = update(steps).where(_held).values(_given_back).returning(steps.c.id,
 GIVE_BACK = select(_returned.c.id).add_cte(
     update(attempts)
     .where(attempts.c.step_id == _returned.c.id, attempts.c.epoch == _returned.c.epoch)
-    .values(
-        outcome=bindparam("outcome", type_=String),
-        ended_at=func.now(),
-        error=bindparam("error", type_=_NULLABLE),
-    )
+    .values(outcome=bindparam("outcome", type_=String), ended_at=func.now(), error=bindparam("error", type_=_NULLABLE))
     .cte("logged")
 )
 """Makes steps that this worker holds ready again; maintenance sends them once `delay_seconds` have passed."""
@@ -175,10 +167,7 @@ BLOCK = (
 
 BLOCK_STEPS = (
     update(steps)
-    .where(
-        steps.c.question_id == _blocking,
-        steps.c.state.in_([StepState.WAITING, StepState.READY]),
-    )
+    .where(steps.c.question_id == _blocking, steps.c.state.in_([StepState.WAITING, StepState.READY]))
     .values(state=StepState.BLOCKED)
 )
 """Sets the steps aside of a question that this transaction has blocked, and so holds locked."""

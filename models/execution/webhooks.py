@@ -8,20 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import (
-    Connection,
-    Text,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    not_,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, Text, and_, bindparam, case, exists, func, not_, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.models.records.budgets import stopped_runs

@@ -317,12 +317,7 @@ _UNDER_WAY = (
         *(batches.c[name] for name in ("provider_id", "lines", "done", "sent_at", "expires_at", "problem")),
         cast(func.count(), BigInteger).label("steps"),
     )
-    .where(
-        steps.c.run_id == _run,
-        batch_items.c.batch == batches.c.key,
-        UNANSWERED,
-        batches.c.state.in_(OPEN_BATCHES),
-    )
+    .where(steps.c.run_id == _run, batch_items.c.batch == batches.c.key, UNANSWERED, batches.c.state.in_(OPEN_BATCHES))
     .group_by(batches.c.key)
     .order_by(batches.c.created_at, batches.c.key)
 )

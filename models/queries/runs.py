@@ -175,11 +175,7 @@ def _summaries(connection: Connection, records: Sequence[RunRecord], stopped: Co
 
 
 def count_runs(
-    connection: Connection,
-    filters: Sequence[RunFilter] = (),
-    *,
-    after: str | None = None,
-    order: RunOrder = "newest",
+    connection: Connection, filters: Sequence[RunFilter] = (), *, after: str | None = None, order: RunOrder = "newest"
 ) -> int:
     """Return how many runs `list_runs` would return without a limit."""
     chosen = *in_project(connection, runs), *_chosen(connection, filters, stopped_runs(connection), after, order)
@@ -192,11 +188,7 @@ _ORDERS: Mapping[RunOrder, Sequence[ColumnElement[Any]]] = {"newest": _NEWEST, "
 
 
 def _chosen(
-    connection: Connection,
-    filters: Sequence[RunFilter],
-    stopped: Collection[str],
-    after: str | None,
-    order: RunOrder,
+    connection: Connection, filters: Sequence[RunFilter], stopped: Collection[str], after: str | None, order: RunOrder
 ) -> list[ColumnElement[bool]]:
     clauses = conditions([_of_store(connection, each) for each in filters], stopped)
     if after is not None:

@@ -20,15 +20,7 @@ from cotrail.models.schema.tables import questions, steps
 
 _HITS = hits_column(filter(finds_paragraphs, KINDS))
 
-RECORD = (
-    steps.c.kind,
-    steps.c.fingerprint,
-    steps.c.state,
-    steps.c.result,
-    steps.c.failure,
-    steps.c.worker,
-    _HITS,
-)
+RECORD = (steps.c.kind, steps.c.fingerprint, steps.c.state, steps.c.result, steps.c.failure, steps.c.worker, _HITS)
 """The columns of a step that `read_records` needs."""
 
 

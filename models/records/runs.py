@@ -24,6 +24,9 @@ from cotrail.models.schema.tables import Run
 PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
 
+READING = "reading"
+"""The key of a run's provenance under which there is how its file of questions is read."""
+
 STAND_INS = "instead"
 """The key of a run's provenance under which it says what it has in place of the paper's."""
 

@@ -14,12 +14,7 @@ from cotrail.core.history import Step
 from cotrail.models.records.runs import RunPlan
 from cotrail.models.schema.base import insert_rows
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import (
-    ASKED,
-    SERVED,
-    questions,
-    steps,
-)
+from cotrail.models.schema.tables import ASKED, SERVED, questions, steps
 
 LONGEST_ID = 100
 """Characters of a question's id that a message shows."""

@@ -47,10 +47,7 @@ def kind(address: str) -> str:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "size",
-    [
-        pytest.param(DESKTOP, id="desktop"),
-        pytest.param(TELEPHONE, id="telephone", marks=pytest.mark.slow(group=3)),
-    ],
+    [pytest.param(DESKTOP, id="desktop"), pytest.param(TELEPHONE, id="telephone", marks=pytest.mark.slow(group=3))],
 )
 def test_every_page_that_is_led_to_suits_all(
     browser: "Browser", url: str, runs: list[str], size: tuple[int, int]

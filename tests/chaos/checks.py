@@ -10,17 +10,7 @@ from sqlalchemy import Connection, Engine, text
 from tests.faults.inner.executions import Execution
 from tests.faults.stacked import steps_of
 
-COLUMNS = (
-    "sequence",
-    "kind",
-    "fingerprint",
-    "request",
-    "result",
-    "failure",
-    "state",
-    "sentence",
-    "paragraphs",
-)
+COLUMNS = ("sequence", "kind", "fingerprint", "request", "result", "failure", "state", "sentence", "paragraphs")
 """The columns of `tests.faults.stacked.steps_of`, after the key of the question."""
 
 SHOWN = 5

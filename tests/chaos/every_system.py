@@ -112,9 +112,7 @@ def experiment(questions: Path | None, number: int) -> dict[str, Any]:
         "systems": names,
         "run": {"embedder": "all-minilm-l6-v2", "entailer": "prompted"},
         "settings": {name: given for name in names if (given := small(find_system(name)))},
-        "datasets": {
-            "asked": files | {"test_questions": number, "demonstrations": str(SAMPLE / "demonstrations.txt")},
-        },
+        "datasets": {"asked": files | {"test_questions": number, "demonstrations": str(SAMPLE / "demonstrations.txt")}},
     }
 
 

@@ -41,12 +41,7 @@ class World:
     """
 
     def __init__(
-        self,
-        home: Home,
-        cotrail: Cotrail,
-        disk: Disk,
-        variables: Mapping[str, str] = {},
-        search: Search | None = None,
+        self, home: Home, cotrail: Cotrail, disk: Disk, variables: Mapping[str, str] = {}, search: Search | None = None
     ) -> None:
         self.home = home
         self.cotrail = cotrail

@@ -30,11 +30,7 @@ class MadeUpExperiment(CompareExperiment, frozen=True, kw_only=True, tag="made-u
 def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
     own = [
         TableRow(
-            values={
-                "label": METHODS[run.cell.method],
-                "model": run.cell.model,
-                "answer_f1": run.scores["answer_f1"],
-            },
+            values={"label": METHODS[run.cell.method], "model": run.cell.model, "answer_f1": run.scores["answer_f1"]},
             runs={"answer_f1": (run.cell.name,)},
         )
         for run in runs

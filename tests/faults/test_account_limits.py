@@ -115,11 +115,7 @@ def test_a_pause_that_a_provider_asks_for_is_waited_for_by_all_steps(
 
 
 def test_a_hosted_model_has_more_requests_under_way_than_a_worker_takes_steps_of_own_servers(
-    cotrail: Cotrail,
-    lease: Lease,
-    providers: dict[str, Served],
-    released: threading.Event,
-    eventually: Eventually,
+    cotrail: Cotrail, lease: Lease, providers: dict[str, Served], released: threading.Event, eventually: Eventually
 ) -> None:
     run = submit(lease, "generous", MANY)
     eventually(lambda: len(providers["generous"].generations) == MANY, "all requests are under way at once")

@@ -59,11 +59,7 @@ def queued(home: Path) -> int:
 
 
 def test_a_cancelled_generation_frees_its_worker_and_leaves_no_trace(
-    cotrail: Cotrail,
-    lease: Lease,
-    held: Served,
-    released: threading.Event,
-    eventually: Eventually,
+    cotrail: Cotrail, lease: Lease, held: Served, released: threading.Event, eventually: Eventually
 ) -> None:
     other = submit(lease, "held", 1)
     eventually(lambda: len(held.generations) == 1, "the other run's generation is under way")

@@ -10,15 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.faults.scripts import MODELS, RUN, sample, scripts
-from tests.faults.stacked import (
-    SAMPLE,
-    Cotrail,
-    Undisturbed,
-    answers_of,
-    count,
-    is_as_undisturbed,
-    kill_in_mid_run,
-)
+from tests.faults.stacked import SAMPLE, Cotrail, Undisturbed, answers_of, count, is_as_undisturbed, kill_in_mid_run
 from tests.homes import asked_often, home_of
 
 ROUNDS = 2

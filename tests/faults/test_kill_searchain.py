@@ -12,13 +12,7 @@ from sqlalchemy import Engine
 
 from tests.chaos.checks import every_tree_has_all
 from tests.faults.scripts import MODELS, sample, scripts
-from tests.faults.stacked import (
-    Cotrail,
-    Undisturbed,
-    answers_of,
-    is_as_undisturbed,
-    kill_in_mid_run,
-)
+from tests.faults.stacked import Cotrail, Undisturbed, answers_of, is_as_undisturbed, kill_in_mid_run
 from tests.homes import asked_often, home_of
 
 ROUNDS = 2

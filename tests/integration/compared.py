@@ -32,10 +32,7 @@ def asked(number: int) -> list[Question]:
     """Questions of two kinds, of which every third is `hard`."""
     return [
         Question(
-            id=f"q{n}",
-            text=f"Who built number {n}?",
-            answers=(RIGHT,),
-            kinds={"level": "easy" if n % 3 else "hard"},
+            id=f"q{n}", text=f"Who built number {n}?", answers=(RIGHT,), kinds={"level": "easy" if n % 3 else "hard"}
         )
         for n in range(number)
     ]

@@ -66,10 +66,7 @@ def saved(path: Path, model: Any, words: Any) -> Path:
 
 
 def several_passes(
-    model: Any,
-    run: Callable[[], list[Any]],
-    close: Callable[[list[Any]], bool],
-    monkeypatch: pytest.MonkeyPatch,
+    model: Any, run: Callable[[], list[Any]], close: Callable[[list[Any]], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What doesn't fit memory in one pass is read in several; what doesn't fit at all fails and may be tried again."""
     import torch

@@ -124,15 +124,7 @@ def test_unknown_expired_revoked_and_malformed_tokens_are_answered_alike(
     assert here.delete(f"/v1/tokens/{revoked['id']}").status_code == 200
     forged = f"cotrail_{valid['id']}_{'x' * 43}"
     unknown = f"cotrail_{'0' * 12}_{'x' * 43}"
-    given = (
-        expired["secret"],
-        revoked["secret"],
-        forged,
-        unknown,
-        "x",
-        "",
-        "cotrail__",
-    )
+    given = (expired["secret"], revoked["secret"], forged, unknown, "x", "", "cotrail__")
     answers = [away.get("/v1/runs", headers=bearer(each)) for each in given]
     assert {each.status_code for each in answers} == {401}
     assert len({each.json()["detail"] for each in answers}) == 1

@@ -112,10 +112,7 @@ def test_nobody_waits_for_ever(running: int) -> None:
     assert share([Waiting("low", 0), Waiting("high", 1)], UnderWay({"high": 10**6}, 0)) == {"low": LEAST_WINDOW}
 
 
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.integers(0, 200), min_size=1, max_size=6),
-    st.integers(0, 500),
-)
+@given(st.dictionaries(st.text("abc", min_size=1), st.integers(0, 200), min_size=1, max_size=6), st.integers(0, 500))
 def test_runs_of_one_priority_come_to_the_same_number_of_steps_under_way(by_run: dict[str, int], running: int) -> None:
     waiting = [Waiting(run, 3) for run in sorted(by_run)]
     rooms = share(waiting, UnderWay(by_run, running))

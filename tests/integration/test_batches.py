@@ -57,12 +57,7 @@ def choosing(question: Question, _: Any, __: ChoosingSettings) -> System:
 
 
 CHOOSING = SystemSpec(
-    name="choosing",
-    version=1,
-    title="Choosing",
-    settings=ChoosingSettings,
-    open=choosing,
-    needs=lambda _: Needs(),
+    name="choosing", version=1, title="Choosing", settings=ChoosingSettings, open=choosing, needs=lambda _: Needs()
 )
 
 

@@ -243,10 +243,7 @@ def _content(place: Path) -> dict[str, bytes]:
     return {file.name: MINUTE.sub(b"", file.read_bytes()) for file in files}
 
 
-ANNOTATED = (
-    ("annotate", recorded.FIRST, "--annotator", "ann"),
-    ("annotate", "bad", "--causes", "--annotator", "ann"),
-)
+ANNOTATED = (("annotate", recorded.FIRST, "--annotator", "ann"), ("annotate", "bad", "--causes", "--annotator", "ann"))
 """Commands that ask a person, who marks one thing, takes that back, and quits."""
 
 

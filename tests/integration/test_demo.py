@@ -50,7 +50,7 @@ def newcomer() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="cd-") as made:
         home = Path(made, ".local", "share", "cotrail")
         home.mkdir(parents=True)
-        # What the model may write is in the paragraph to which the chain leads, the fourth question's to a wrong one.
+        # The model may only write pieces of the paragraph to which the chain leads, the fourth question's isn't gold.
         answers = {each["question"]: {"answer": each["answers"][0]} for each in SAMPLE_QUESTIONS[:QUESTION_COUNT]}
         answers[SAMPLE_QUESTIONS[3]["question"]] = {"answer": "1821"}
         script = {"name": "writer", "questions": answers}

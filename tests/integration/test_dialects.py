@@ -131,8 +131,7 @@ DIALECTS = {
     "inside": Dialect({"api": "chat", "thinks": "inside"}, partial(in_text, "", "</think>")),
     "kimi": Dialect(CHAT, partial(in_text, "◁think▷", "◁/think▷")),
     "gpt-oss": Dialect(
-        CHAT,
-        partial(in_text, "<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+        CHAT, partial(in_text, "<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
     ),
     "completions": Dialect({"api": "completions", "thinks": "tags"}, completion),
     **{name: Dialect({"api": name, "thinks": "field"}, partial(of_provider, name)) for name in PROVIDERS},

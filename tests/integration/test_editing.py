@@ -183,11 +183,7 @@ def test_the_edit_of_a_step_never_changes(origin: Engine) -> None:
 @pytest.mark.amends
 @pytest.mark.parametrize(
     "change",
-    [
-        "edit = NULL",
-        """edit = '{"text": "another", "by": "kim"}'""",
-        """edit = jsonb_set(edit, '{by}', '"lee"')""",
-    ],
+    ["edit = NULL", """edit = '{"text": "another", "by": "kim"}'""", """edit = jsonb_set(edit, '{by}', '"lee"')"""],
 )
 def test_a_changed_edit_is_found(change: str, origin: Engine, ledger: Ledger) -> None:
     edit(origin, 3, text=SENTENCE)

@@ -145,7 +145,7 @@ def test_deterministic_vectors_have_the_same_bits_whatever_else_is_compared(
 
     def watched(self: Any, batch: list[str]) -> Any:
         made = encode(self, batch)
-        for text, vector in made.items():
+        for text, vector in zip(batch, made, strict=True):
             bits.setdefault(text, set()).add(vector.tobytes())
         return made
 

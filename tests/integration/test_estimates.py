@@ -94,8 +94,7 @@ def test_earlier_runs_are_measured_once_they_have_ended(engine: Engine) -> None:
 def test_questions_that_a_budget_ended_are_not_measured(engine: Engine) -> None:
     run = submission()
     run_to_end(
-        Ledger(engine, "w", LEASE, find_system),
-        begin(engine, 1, provenance={"budgets": {"question": {"steps": 2}}}),
+        Ledger(engine, "w", LEASE, find_system), begin(engine, 1, provenance={"budgets": {"question": {"steps": 2}}})
     )
     assert close_runs(engine)
     with engine.connect() as connection:

@@ -284,12 +284,7 @@ def test_projects_see_their_own_corpora_and_what_is_granted(
         index([corpus_file(tmp_path, 30)], "shared")
         assert describe_corpus("shared").paragraphs == 30
     assert [each.corpus for each in list_corpora()] == ["a~mine", "a~shared", "shared"]
-    assert (names("a"), names("b"), names("c"), names("default")) == (
-        ["mine", "shared"],
-        ["a~mine"],
-        [],
-        ["shared"],
-    )
+    assert (names("a"), names("b"), names("c"), names("default")) == (["mine", "shared"], ["a~mine"], [], ["shared"])
     with acting(Actor(name="b", project="b", scopes=ALL_SCOPES)):
         assert describe_corpus("a~mine").paragraphs == 20
         with pytest.raises(ForbiddenError):

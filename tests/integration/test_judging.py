@@ -244,8 +244,7 @@ def test_a_verdict_is_asked_for_in_a_queue_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("model", "expected"),
-    [("fond of the first", ("tie", 0.5, False)), ("fond of the sea", ("second", 0.0, True))],
+    ("model", "expected"), [("fond of the first", ("tie", 0.5, False)), ("fond of the sea", ("second", 0.0, True))]
 )
 def test_a_preference_is_asked_in_both_orders(
     model: str,

@@ -19,12 +19,7 @@ from cotrail.engines.language_models.catalogue import find_model, identity, open
 from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
-from cotrail.errors import (
-    InputError,
-    PromptTooLongError,
-    StepError,
-    TransientStepError,
-)
+from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
 
 DEADLINE = 60.0
 

@@ -88,12 +88,7 @@ def run_needs(settings: PageSettings) -> Needs:
 
 
 SPEC = SystemSpec(
-    name="page-reading",
-    version=1,
-    title="Pages",
-    settings=PageSettings,
-    open=page_reading,
-    needs=run_needs,
+    name="page-reading", version=1, title="Pages", settings=PageSettings, open=page_reading, needs=run_needs
 )
 NEEDLESS = SystemSpec(
     name="needless", version=1, title="-", settings=PageSettings, open=page_reading, needs=lambda _: Needs(corpus=True)

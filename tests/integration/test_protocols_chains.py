@@ -42,10 +42,7 @@ SYSTEMS: dict[str, tuple[Callable[[], System], Sequence[Said]]] = {
         partial(ircot, QUESTION, SHOTS, IRCoTSettings()),
         [("Ada bridged the Vell.", ()), ("So the answer is: the Amber Sea.", ()), ("the Amber Sea", ())],
     ),
-    "searchain": (
-        partial(searchain, QUESTION, {}, SEARCHAIN),
-        [(CHAIN, ())],
-    ),
+    "searchain": (partial(searchain, QUESTION, {}, SEARCHAIN), [(CHAIN, ())]),
     "tool agent": (
         partial(tool_agent, QUESTION, {}, ToolAgentSettings()),
         [("I look.", SEARCH), ("The Amber Sea.", ())],

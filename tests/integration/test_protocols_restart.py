@@ -106,12 +106,7 @@ def signed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("here")
 def test_signatures_come_back_from_the_store_to_the_byte(
-    engine: Engine,
-    sent: list[Dispatch],
-    query: Query,
-    eventually: Eventually,
-    served: Served,
-    dialect: Dialect,
+    engine: Engine, sent: list[Dispatch], query: Query, eventually: Eventually, served: Served, dialect: Dialect
 ) -> None:
     served.replies = [streamed(signed(dialect.streamed(thought="Hm.", text="I look.", calls=(CALL,))))]
     named = {"system": SPEC.name, "system_version": SPEC.version, "settings": {}, "shots": {}}

@@ -15,17 +15,7 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
 from tests.integration.served import Served, computed
-from tests.integration.small_models import (
-    LONGEST,
-    NUMBERS,
-    ROBERTA,
-    SIZES,
-    WORDS,
-    broken,
-    saved,
-    small,
-    tokenizer,
-)
+from tests.integration.small_models import LONGEST, NUMBERS, ROBERTA, SIZES, WORDS, broken, saved, small, tokenizer
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -38,14 +38,14 @@ def test_every_node_is_a_row(engine: Engine) -> None:
         ("ended", "q0", 4, 2, 3, "Query 4?", "", True, "completed", False, "extracted 4", 4.0, "d4"),
     ]
     assert rows(engine, "SELECT question_key, number, parent FROM reasoning_nodes WHERE parent IS NULL") == [
-        *(("q0", 0, None), ("q1", 0, None)),
+        *(("q0", 0, None), ("q1", 0, None))
     ]
 
 
 def test_every_node_that_a_mark_names_is_a_row(engine: Engine) -> None:
     end_run(engine, ASKED, TREES)
     assert rows(engine, "SELECT question_key, position, text, number FROM reasoning_marks ORDER BY 1, 2, 4") == [
-        *(("q0", 1, "Ada", 0), ("q0", 1, "Ada", 1), ("q0", 2, "built it", 4)),
+        *(("q0", 1, "Ada", 0), ("q0", 1, "Ada", 1), ("q0", 2, "built it", 4))
     ]
 
 

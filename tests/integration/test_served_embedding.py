@@ -15,12 +15,7 @@ from cotrail.core.results import Embedded
 from cotrail.engines.embedding import served as adapter
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.rate_limits import ProcessLimiter
-from cotrail.errors import (
-    BlockedError,
-    ModelChangedError,
-    StepError,
-    TransientStepError,
-)
+from cotrail.errors import BlockedError, ModelChangedError, StepError, TransientStepError
 from tests.integration.served import KEY, Reply, Served, answer, computed, verbatim
 from tests.integration.text_servers import (
     DIMENSIONS,

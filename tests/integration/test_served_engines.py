@@ -145,12 +145,7 @@ def results(query: Query, run: str, kind: str) -> list[Any]:
 
 
 def test_search_in_the_chain_finds_duplicates_by_a_rater_behind_a_server(
-    home: Path,
-    served: Served,
-    begin: Callable[..., str],
-    answered: Callable[[str], str],
-    engine: Engine,
-    query: Query,
+    home: Path, served: Served, begin: Callable[..., str], answered: Callable[[str], str], engine: Engine, query: Query
 ) -> None:
     served.replies = [computed(reranked)]
     run = begin(QUESTION, **searchain(home))

@@ -13,9 +13,7 @@ from cotrail.core.ports.encoders import second_texts
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.rating.raters import RATERS
-from cotrail.errors import (
-    TransientStepError,
-)
+from cotrail.errors import TransientStepError
 from tests.integration.served import KEY, Reply, Served, answer, computed, verbatim
 from tests.integration.text_servers import Make, llama_cpp, reranked, role_opener, score_of, tei_reranked
 

@@ -56,11 +56,7 @@ EMBEDDER = Role(
     ask=lambda embedder, texts: embedder.compare([Embed(sentences=tuple(texts))]),
     text=lambda asked: str(asked.body["input"][0]),
     too_long="truncate = true",
-    changes=(
-        {"dimensions": 8},
-        {"query_prefix": "query: "},
-        {"text_prefix": "query: "},
-    ),
+    changes=({"dimensions": 8}, {"query_prefix": "query: "}, {"text_prefix": "query: "}),
     same=MappingProxyType({"encoding": "base64"}),
 )
 RATER = Role(

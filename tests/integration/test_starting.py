@@ -84,9 +84,7 @@ def test_stacks_that_start_together_all_come_up_with_ports_of_their_own(
 
 @pytest.mark.slow(group=4)
 @pytest.mark.timeout(1800)
-def test_twenty_commands_that_start_one_stack_at_once_start_one(
-    new_stack: Callable[..., tuple[Path, Cotrail]],
-) -> None:
+def test_twenty_commands_that_start_one_stack_at_once_start_one(new_stack: Callable[..., tuple[Path, Cotrail]]) -> None:
     home, cotrail = new_stack()
     lay_cluster(home)
     with ThreadPoolExecutor(20) as threads:

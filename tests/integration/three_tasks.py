@@ -56,10 +56,7 @@ class Script:
         """Adds a question that is answered wrongly at once; by: the evidence, as an entailer's script names it."""
         error = f"Nobody knows whether {fact[0].lower()}{fact[1:]}"
         astray = f"{error} So the answer is {wrong}."
-        self.questions[question] = {
-            "answer": wrong,
-            "samples": [astray, f"{fact} So the answer is {right}.", astray],
-        }
+        self.questions[question] = {"answer": wrong, "samples": [astray, f"{fact} So the answer is {right}.", astray]}
         self.judgements.setdefault(by, {}).update({fact: {"entailment": 0.95}, error: {"contradiction": 0.9}})
 
 

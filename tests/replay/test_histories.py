@@ -122,23 +122,12 @@ def shown(action: Action) -> Json:
     """An action in full, so that a difference can be seen."""
     kind = kind_of(action).name
     if isinstance(action, Retrieve):
-        return {
-            "kind": kind,
-            "query": action.query,
-            "count": action.count,
-            "titles": list(action.titles),
-        }
+        return {"kind": kind, "query": action.query, "count": action.count, "titles": list(action.titles)}
     if not isinstance(action, Prompted):
         return {"kind": kind, **json.loads(msgspec.json.encode(action))}
     drawn = {name: value for name in ("sample", "temperature") if (value := getattr(action, name, None)) is not None}
     lines = action.prompt.render().split("\n")
-    return {
-        "kind": kind,
-        "max_tokens": action.max_tokens,
-        "until": action.until,
-        **drawn,
-        "prompt": lines,
-    }
+    return {"kind": kind, "max_tokens": action.max_tokens, "until": action.until, **drawn, "prompt": lines}
 
 
 def history(name: str) -> History:

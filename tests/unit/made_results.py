@@ -73,11 +73,7 @@ def made(
     scored = values if isinstance(values, Mapping) else {f"q{i}": value for i, value in enumerate(values)}
     return CellResult(
         cell=Cell(
-            line=of,
-            stage=stage,
-            demonstration_set=demonstration_set,
-            retrieval_count=chosen[0],
-            distractors=chosen[1],
+            line=of, stage=stage, demonstration_set=demonstration_set, retrieval_count=chosen[0], distractors=chosen[1]
         ),
         run=f"run-{stage}-{demonstration_set}",
         scores={question: _scores(of.goal, value) for question, value in scored.items()},

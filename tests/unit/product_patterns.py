@@ -31,17 +31,14 @@ MADE: Mapping[str, Callable[[], Pattern]] = {
         f"({control_pattern(CONTROLS).pattern})"
     ),
     "cotrail/engines/language_models/thinking.py: any_of": lambda: mark_pattern(MARKS),
-    "cotrail/engines/optional_packages.py: extra_with": lambda: re.compile(r"msgspec\b[^-].*extra == .(\w+)"),
+    "cotrail/common/optional_packages.py: extra_with": lambda: re.compile(r"msgspec\b[^-].*extra == .(\w+)"),
 }
 """The functions that compile a pattern when they are called, with one of the hardest that each makes."""
 
-SEARCHED = (
-    "cotrail/common/refusals.py: fits",
-    "cotrail/engines/optional_packages.py: install_extra",
-)
+SEARCHED = ("cotrail/common/refusals.py: fits", "cotrail/common/optional_packages.py: install_extra")
 """The functions that search for a pattern by its text: that of a field, which `patterns` finds, and an extra's name."""
 
-OWN_TEXT = ("cotrail/engines/optional_packages.py: extra_with",)
+OWN_TEXT = ("cotrail/common/optional_packages.py: extra_with",)
 """Those that only see what this repository itself contains."""
 
 

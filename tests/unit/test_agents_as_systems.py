@@ -108,10 +108,7 @@ def vote(question: Question, samples: int) -> System:
 
 # What they do
 
-FOUND = {
-    "Which river flows through Brenn?": (BRENN,),
-    "Where does the Vell end?": (VELL,),
-}
+FOUND = {"Which river flows through Brenn?": (BRENN,), "Where does the Vell end?": (VELL,)}
 ASKED_RIVER = " Yes.\nFollow up: Which river flows through Brenn?"
 ASKED_SEA = "Follow up: Where does the Vell end?"
 

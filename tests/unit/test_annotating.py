@@ -31,10 +31,7 @@ Filled = Callable[..., Path]
 STATES = "So the answer is: Grayle."
 INK = Paragraph(id="1", title="Ink", text="Stains.")
 CHAIN = Chain(
-    question_id="q1",
-    question="Who?",
-    sentences=("One did it.", "Two did it.", STATES),
-    paragraphs=((), (INK,), (INK,)),
+    question_id="q1", question="Who?", sentences=("One did it.", "Two did it.", STATES), paragraphs=((), (INK,), (INK,))
 )
 
 

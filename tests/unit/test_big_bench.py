@@ -41,7 +41,7 @@ def test_an_id_depends_on_the_question_alone(tmp_path: Path) -> None:
 def test_equal_examples_count_once_and_contradicting_ones_are_an_error(tmp_path: Path) -> None:
     twice = written(tmp_path, example("Is it red?"), example("Is it red?", target="Yes. Once more."))
     assert len(load_questions("strategyqa", twice)) == 1
-    with pytest.raises(DatasetError, match=r"task\.json, example 2: a question before has the id"):
+    with pytest.raises(DatasetError, match=r"task\.json, example 2: this question is there before"):
         load_questions("strategyqa", written(tmp_path, example("Is it red?"), example("Is it red?", "No")))
 
 

@@ -135,10 +135,7 @@ def test_another_name_of_a_component_breaks_nothing_and_another_content_does() -
     new["components"]["schemas"]["Other"] = COMPONENT
     assert broken(old, new) == []
     new["components"]["schemas"]["Other"] = record(last=TEXT)
-    assert broken(old, new) == [
-        "POST /x: `next` of the body is gone",
-        "POST /x: `next` of the answer 200 is gone",
-    ]
+    assert broken(old, new) == ["POST /x: `next` of the body is gone", "POST /x: `next` of the answer 200 is gone"]
 
 
 def test_a_component_that_leads_to_itself_is_compared_once() -> None:

@@ -54,7 +54,10 @@ def contexts(folder: Path) -> list[Path]:
             number: [[f"Mill {n}", [text(n), "It turns."]] for n in range(number - 2, number)] for number in numbers
         }
         path.write_text(
-            json.dumps([{"_id": f"q{n}", "context": context[n], "evidences": []} for n in numbers], indent=1)
+            json.dumps(
+                [{"_id": f"q{n}", "question": "Who?", "context": context[n], "evidences": []} for n in numbers],
+                indent=1,
+            )
         )
     return paths
 
@@ -82,12 +85,7 @@ def articles(folder: Path) -> list[Path]:
     return [path]
 
 
-MAKERS: dict[str, Make] = {
-    "hotpotqa": abstracts,
-    "2wikimultihopqa": contexts,
-    "musique": questions,
-    "iirc": articles,
-}
+MAKERS: dict[str, Make] = {"hotpotqa": abstracts, "2wikimultihopqa": contexts, "musique": questions, "iirc": articles}
 
 every_dataset = pytest.mark.parametrize("dataset", RECIPES)
 

@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from cotrail.common.optional_packages import install_extra
 from cotrail.core.generation import Capability
 from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import (
@@ -18,7 +19,6 @@ from cotrail.engines.language_models.catalogue import (
     open_model,
     served_table,
 )
-from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError, UnknownNameError
 from tests.cases import each_case
 
@@ -82,10 +82,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ("models = 3", "no model 'm'.*malformed: `models` must be"),
         ("[modles.m]", "malformed: there is no key `modles` .did you mean models\\?.; there are: models, embedders"),
         ("[models]\nm = 3", "the model m is malformed: this must be"),
-        (
-            "[models.m]\n",
-            "model m .*`engine` is missing; there are: llamacpp, transformers, openai, anthropic, gemini",
-        ),
+        ("[models.m]\n", "model m .*`engine` is missing; there are: llamacpp, transformers, openai, anthropic, gemini"),
         ('[models.m]\nengine = "magic"\npath = "x"', "magic.*there are: llamacpp"),
         ("[models.m]\nengine = 3", "`engine` must be llamacpp or "),
         ('[models.m]\nengine = "llamacpp"', "`path` is missing; the keys are: path, context"),
@@ -100,10 +97,7 @@ def test_an_engine_is_loaded_when_its_model_is_and_says_what_it_lacks(
         ),
         ('[models.m]\nengine = "scripted"\npath = "x"\ncontext = 9', "no key `context`; there are: path"),
         ('[models.m]\nengine = "oracle"\npath = "x"\ncontext = 9', "no key `context`; there are: path"),
-        (
-            f"[models.m]\n{OPENAI}key = 'sk-secret'",
-            r"no key `key` \(did you mean key_variable\?\)",
-        ),
+        (f"[models.m]\n{OPENAI}key = 'sk-secret'", r"no key `key` \(did you mean key_variable\?\)"),
         (
             f"[models.m]\n{OPENAI}key_variable = 'sk-secret'",
             "`key_variable` must be the name of an environment variable",

@@ -287,7 +287,7 @@ def test_runs_leave_out_what_they_have_no_use_for(folder: Path) -> None:
     }
     assert {name for name, run in runs.items() if AnswerForm.PROMPT in run.shots} == {"searchain", "alone"}
     assert {name for name, run in runs.items() if any(each.items for each in run.shots.values())} == {
-        *("chain-of-thought", "searchain", "alone"),
+        *("chain-of-thought", "searchain", "alone")
     }
     assert {name for name, run in runs.items() if run.binding.corpora} == {"searchain"}
 

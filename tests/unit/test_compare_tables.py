@@ -172,7 +172,7 @@ def test_each_row_says_its_model_corpus_count_metric_and_questions() -> None:
         *("HotpotQA: wiki; MuSiQue: news", "4", "Answer EM", "HotpotQA: 2; MuSiQue: 3"),
     ]
     assert [theirs[name] for name in facts] == [
-        *("Qwen2.5-7B", 0.299, 0.058, "wiki-18, 100 words a passage (E5-base-v2)", "3", "Answer EM", None),
+        *("Qwen2.5-7B", 0.299, 0.058, "wiki-18, 100 words a passage (E5-base-v2)", "3", "Answer EM", None)
     ]
     assert "2wikimultihopqa" not in own
     assert [column.title for column in table.columns][:4] == ["Method", "Model", "System", "HotpotQA"]

@@ -62,12 +62,7 @@ def configuration(compose: Sequence[str], variables: Path, *options: str) -> sub
     command = [*compose, "--project-directory", str(ROOT), "--env-file", str(variables)]
     plain = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
     return subprocess.run(
-        [*command, *options, "config"],
-        cwd=ROOT,
-        env=plain,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [*command, *options, "config"], cwd=ROOT, env=plain, capture_output=True, text=True, timeout=60
     )
 
 

@@ -416,8 +416,8 @@ def test_gold_given_by_id_needs_a_corpus(write: Write) -> None:
 
 
 def test_a_misspelt_field_of_ones_own_questions_is_an_error(write: Write) -> None:
-    with pytest.raises(DatasetError, match=r"line 1: .*`answer`"):
-        load_questions("jsonl", write("jsonl", plain(answer="ink")))
+    with pytest.raises(DatasetError, match=r"line 1: there is no key `anwsers` \(did you mean answers\?\), `godl`"):
+        load_questions("jsonl", write("jsonl", plain(anwsers="ink", godl=[])))
 
 
 @every_dataset
@@ -471,7 +471,8 @@ def test_a_file_that_is_not_json_is_an_error(dataset: str, content: str, tmp_pat
 @each_case("given", RECORDS)
 def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: str, write: Write) -> None:
     path = write(given, RECORDS[given]())
-    if asked == given or (asked, given) == ("strategyqa-facts", "strategyqa"):
+    own = asked == "jsonl" and TEXT[given].lower() == "question" and given != "iirc"  # that reads all with a question
+    if own or asked == given or (asked, given) == ("strategyqa-facts", "strategyqa"):
         assert load_questions(asked, path)
         return
     with pytest.raises(DatasetError, match=rf"questions, (line|entry) 1: .* name the dataset '{given}'"):
@@ -486,7 +487,6 @@ def test_a_file_of_another_dataset_is_an_error_that_names_it(asked: str, given: 
         (b"{" + b",".join(b'"page %d": "<p>text"' % number for number in range(50)) + b"}", "IIRC's articles"),
         (b"<!DOCTYPE html><title>Sign in</title>", "to be a web page"),
         (b"PK\x03\x04 and so on", "to be a zip archive"),
-        (b"\x1f\x8b\x08 and so on", "to be a gzip archive"),
         (b"BZh91AY&SY and so on", "to be a bz2 archive"),
     ],
 )

@@ -99,11 +99,7 @@ def test_markdown_is_cut_at_headings_and_packed(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_read_in_the_order_of_its_paths(folder: Path) -> None:
-    assert parts(folder) == [
-        ("a/x.txt#1", "x", "one\n\ntwo"),
-        ("a.MARKDOWN#1", "A", "A."),
-        ("b.md#1", "b", "B."),
-    ]
+    assert parts(folder) == [("a/x.txt#1", "x", "one\n\ntwo"), ("a.MARKDOWN#1", "A", "A."), ("b.md#1", "b", "B.")]
     assert look_into(folder).others == 2
     assert [each[0] for each in parts(folder / "b.md", folder / "a")] == ["b.md#1", "a/x.txt#1"]
 
@@ -182,7 +178,7 @@ def test_a_large_document_is_read(atom: str, tmp_path: Path) -> None:
         ("a.md", "text".encode("utf-16"), "is text in UTF-16; convert it to UTF-8: iconv"),
         ("a.md", b"a" * (4 * 2**20 + 1), "is larger than 4 MiB; divide it"),
         ("a.md", b"# Title alone\n", r"no paragraphs in .*notes"),
-        ("a.pdf", b"%PDF", r"is a folder without a document \(\.md, \.markdown, \.txt\); name files of paragraphs"),
+        ("a.png", b"PNG", r"is a folder without a document \(.*\) or a file of records \(\.jsonl, .*name another"),
         ("a\n.md", b"text", r"the id \"a\\n\.md#1\" holds a line break"),
         ("a.md", b"w" * 1_000_001, r"a\.md, passage 1: the paragraph has 1,000,0\d\d characters"),
     ],

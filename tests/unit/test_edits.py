@@ -13,19 +13,7 @@ from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.edits import Edit, StepEdit, check_edit, edited, given, read_edit, read_prompt
-from cotrail.core.prompts import (
-    Asked,
-    Demonstrated,
-    Piece,
-    Prompt,
-    Shown,
-    Text,
-    Written,
-    assistant,
-    plain,
-    tool,
-    user,
-)
+from cotrail.core.prompts import Asked, Demonstrated, Piece, Prompt, Shown, Text, Written, assistant, plain, tool, user
 from cotrail.core.questions import Paragraph
 from cotrail.core.system import Action
 from cotrail.errors import InputError

@@ -52,9 +52,7 @@ NUMBERS = st.lists(st.floats(-1, 1, width=32), min_size=24, max_size=24).filter(
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=6))
-def test_a_similarity_is_the_cosine_both_ways_and_whatever_else_is_compared(
-    numbers: list[list[float]],
-) -> None:
+def test_a_similarity_is_the_cosine_both_ways_and_whatever_else_is_compared(numbers: list[list[float]]) -> None:
     made = vectors(*numbers)
     whole = embedded(Embed(sentences=tuple(made)), made).similarities
     for one, row in enumerate(whole):

@@ -24,12 +24,7 @@ def model(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-FILES = {
-    "model.safetensors": "weights",
-    "config.json": "{}",
-    "vocab.txt": "a b",
-    "1_Pooling/config.json": "{}",
-}
+FILES = {"model.safetensors": "weights", "config.json": "{}", "vocab.txt": "a b", "1_Pooling/config.json": "{}"}
 
 
 def test_the_same_model_has_the_same_digest_whatever_lies_beside_it(tmp_path: Path) -> None:

@@ -24,11 +24,7 @@ def chained(last: str, settings: IRCoTSettings) -> Answer:
 @each_case("reader", ["direct", "none"])
 @each_case(
     ("last", "end"),
-    [
-        ("So the answer is: Grayle.", "answer"),
-        ("", "answer"),
-        ("It stands somewhere.", "limit: sentences"),
-    ],
+    [("So the answer is: Grayle.", "answer"), ("", "answer"), ("It stands somewhere.", "limit: sentences")],
 )
 def test_a_chain_that_states_no_answer_ends_at_its_limit(reader: str, last: str, end: str) -> None:
     reading = replace(ReaderSettings(), reader=reader)

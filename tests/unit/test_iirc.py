@@ -152,13 +152,7 @@ def test_iirc_s_own_files_have_snippets_and_processed_ones_paragraphs(file: Path
     assert (form_of("iirc", file).snippets, form_of("iirc", other).snippets) == (True, False)
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        snippet("Nine Mills", "is a town on the lower Ven"),
-        snippet("Oda Bell", ""),
-    ],
-)
+@pytest.mark.parametrize("lost", [snippet("Nine Mills", "is a town on the lower Ven"), snippet("Oda Bell", "")])
 def test_what_is_not_found_stays_and_is_counted(lost: dict[str, Any], file: Path) -> None:
     questions = located(load(file, asked("q_1", None, lost, snippet("Ysborg", "is a town"))), of_title, snippets=True)
     found = coverage(questions, of_title, of_no_ids)

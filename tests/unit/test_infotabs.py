@@ -120,7 +120,7 @@ def test_a_header_that_lacks_a_column_is_an_error(write: Write) -> None:
 def test_text_in_another_encoding_is_an_error(write: Write) -> None:
     path = write(line())
     path.write_bytes(path.read_bytes() + line("Ink is caf").encode() + b"\xe9\n")
-    with pytest.raises(DatasetError, match="line 3: this isn't UTF-8"):
+    with pytest.raises(DatasetError, match="line 3: this isn't text in UTF-8"):
         load_questions("infotabs", path)
 
 

@@ -299,12 +299,7 @@ def test_what_is_no_dump_is_refused_by_its_place(tmp_path: Path, content: str, m
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        {"time": "1990", "precision": "day"},
-        {"time": "+x-01-01T00:00:00Z", "precision": 9},
-        "1990",
-    ],
+    "value", [{"time": "1990", "precision": "day"}, {"time": "+x-01-01T00:00:00Z", "precision": 9}, "1990"]
 )
 def test_a_value_of_another_form_is_refused(build: Build, value: Any) -> None:
     with pytest.raises(InputError, match="line 2: Q1 isn't of Wikidata's form"):

@@ -77,20 +77,14 @@ class Second(Struct, frozen=True, forbid_unknown_fields=True, tag_field="protoco
     [
         ({}, "the key `name` is missing; the keys are: name, grid, grids, counts"),
         ({"name": "x", "gird": 1}, "there is no key `gird` (did you mean grid?); there are: name, grid, grids, counts"),
-        (
-            {"name": "x", "grid": {"count": []}},
-            "no key `count` in `grid` (did you mean counts?); there",
-        ),
+        ({"name": "x", "grid": {"count": []}}, "no key `count` in `grid` (did you mean counts?); there"),
         ({"name": "x", "grids": {"a.b": {"count": []}}}, "no key `count` in `grids.a.b` (did you mean counts?)"),
         (
             {"name": "x", "grid": {"goals": ["retrieve"]}},
             "`grid.goals[0]` can't be 'retrieve' (did you mean retrieval?)",
         ),
         ({"name": "x", "grid": {"order": ["no", "yess"]}}, "`grid.order[1]` can't be 'yess' (did you mean yes?)"),
-        (
-            {"name": "x", "counts": {"smal": 1}},
-            "`counts` can't be 'smal' (did you mean small?); there",
-        ),
+        ({"name": "x", "counts": {"smal": 1}}, "`counts` can't be 'smal' (did you mean small?); there"),
         ({"name": "x", "grid": {"size": 5}}, "`grid.size` can't be '5'; there are: 1, 2"),
         ({"name": 3}, '`name` must be text in quotation marks, e.g. `"3"`, not 3'),
         ({"name": "x", "grid": "costs $.50"}, '`grid` must be an object `{...}`, not "costs $.50"'),

@@ -102,10 +102,7 @@ def measured(script: Script, processes: int, change: float = 1.0) -> tuple[float
         {"limits": {"requests": REQUESTS}, "headers": "openai", "counts_refused": True},
         {"limits": {"input_tokens": INPUT}, "headers": "anthropic"},
         {"limits": {"output_tokens": OUTPUT}, "headers": "anthropic"},
-        {
-            "limits": {"requests": REQUESTS, "input_tokens": INPUT, "output_tokens": OUTPUT},
-            "headers": "anthropic",
-        },
+        {"limits": {"requests": REQUESTS, "input_tokens": INPUT, "output_tokens": OUTPUT}, "headers": "anthropic"},
     ],
     ids=["requests", "refused ones count", "input", "output", "all three"],
 )

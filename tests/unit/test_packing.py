@@ -262,10 +262,7 @@ def test_the_released_rule_drops_the_last_as_it_loads_and_the_first_beside_long_
     assert packed == prompt.keep(1, 1, 2)
 
 
-@each_case(
-    ("max_tokens", "left"),
-    [(0, "abcd"), (459, "abcd"), (460, "bcd"), (559, "bcd"), (560, "cd")],
-)
+@each_case(("max_tokens", "left"), [(0, "abcd"), (459, "abcd"), (460, "bcd"), (559, "bcd"), (560, "cd")])
 def test_the_released_rule_loads_into_the_whole_context_and_calls_with_room_for_the_answer(
     max_tokens: int, left: str
 ) -> None:

@@ -110,13 +110,7 @@ RELEASED = PageSettings(found="released")
 LONG = Paragraph(id="l", title="Long", text="word " * 600 + "word")
 
 
-@each_case(
-    ("pages", "searched"),
-    [
-        (RELEASED, ("Wend",)),
-        (PageSettings(), ("Wend", "Long")),
-    ],
-)
+@each_case(("pages", "searched"), [(RELEASED, ("Wend",)), (PageSettings(), ("Wend", "Long"))])
 def test_by_the_released_code_a_page_that_begins_too_long_is_not_searched(
     pages: PageSettings, searched: tuple[str, ...]
 ) -> None:

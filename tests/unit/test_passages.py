@@ -68,8 +68,8 @@ def test_the_table_of_dpr_is_read(tmp_path: Path) -> None:
 @each_case(
     ("lines", "said"),
     [
-        (("0\tInk stains.", "1\tIt dries."), "line 1: the header names no id or _id or docid and no text"),
-        (("id\ttext\ttitel", "1\ta\tb"), r"line 2: there is no key `titel` \(did you mean title\?\); there are: id, "),
+        (("0\tInk stains.", "1\tIt dries."), "line 2: there is no field `text` or .*, ink stains"),
+        (("id\ttext\ttitel", "1\ta\tb"), r"line 2: there is no key `titel` \(did you mean title\?\); correct"),
         (("id\ttext\ttext", "1\ta\tb"), "line 1: the header names 'text' twice"),
         (("id\ttext\ttitle", "1\ta"), "line 2: 2 cells, and the header names 3"),
         (("id\ttext", "1\t "), "line 2: the text is empty"),
@@ -80,11 +80,10 @@ def test_a_table_that_can_not_be_used_is_refused(lines: tuple[str, ...], said: s
         read(tmp_path, *lines)
 
 
-def test_an_archive_is_named(tmp_path: Path) -> None:
+def test_a_packed_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "psgs_w100.tsv.gz"
-    path.write_bytes(gzip.compress(b"id\ttext\ttitle\n"))
-    with pytest.raises(CorpusError, match=r"psgs_w100.tsv.gz seems to be a gzip archive.*unpack or convert it"):
-        list(read_corpus([path]))
+    path.write_bytes(gzip.compress(b"id\ttext\ttitle\n1\ta\tb\n"))
+    assert list(read_corpus([path])) == [Paragraph(id="1", title="b", text="a")]
 
 
 @each_case(
@@ -92,12 +91,8 @@ def test_an_archive_is_named(tmp_path: Path) -> None:
     [
         ({"id": "1", "_id": "1", "text": "a"}, "`id` and `_id` mean the same"),
         ({"id": "1", "text": "a", "contents": "b"}, "`text` and `contents` mean the same"),
-        ({"text": "a"}, "there is no field `id` or `_id` or `docid`"),
         ({"id": "1"}, "there is no field `text` or `contents` or `passage`"),
-        (
-            {"id": "1", "text": "a", "titel": "b"},
-            r"there is no key `titel` \(did you mean title\?\); there are: id, _id",
-        ),
+        ({"id": "1", "text": "a", "titel": "b"}, r"there is no key `titel` \(did you mean title\?\); correct the name"),
         ({"_id": "1", "title": " ", "text": " "}, "the text is empty"),
         ({"id": "1", "contents": "\n"}, "the text is empty"),
     ],
@@ -126,8 +121,8 @@ READERS: dict[Record, Callable[[Path], object]] = {
 }
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"id": ""}, "the id is empty"),
-    ({"id": 7}, r"`id` must be text in quotation marks, .*not 7"),
-    ({"id": None}, "must be text in quotation marks, not null"),
+    ({"id": True}, r"`id` must be text in quotation marks.*not true"),
+    ({"id": None}, "must be text in quotation marks.*not null"),
     ({"id": "a\nb"}, r"the id \"a\\nb\" holds a line break"),
     ({"id": "é" * MAX_ID_BYTES}, "the id has 2,000 bytes, and at most 1,000 are taken"),
     ({"question": " \n"}, "the (question|text) is empty"),
@@ -135,7 +130,6 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"question": "a\0b"}, "NUL character"),
     ({"question": "\ud800"}, "valid JSON"),
     ({"question": "x" * (MAX_PARAGRAPH_CHARACTERS + 1)}, r"characters, and 1,000,000 is the most"),
-    ({"qestion": "x"}, "there is no key `qestion`.*; there are: "),
 ]
 
 

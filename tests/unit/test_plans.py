@@ -285,10 +285,7 @@ def test_a_budget_that_was_raised_departs_from_the_plan() -> None:
     assert differing(plan, replace(FACTS, budgets=raised)) == said
 
 
-@each_case(
-    ("part", "words"),
-    [("asked", "texts"), ("answers", "published answers"), ("gold", "gold paragraphs")],
-)
+@each_case(("part", "words"), [("asked", "texts"), ("answers", "published answers"), ("gold", "gold paragraphs")])
 def test_each_part_of_the_questions_is_told_apart(part: str, words: str) -> None:
     changed: AskedQuestions = replace(ASKED, **{part: "f" * 64})
     [said] = differing(PLAN, replace(FACTS, questions=changed))

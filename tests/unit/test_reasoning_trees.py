@@ -37,7 +37,7 @@ def drawn(of: Tree, *, full: bool = False) -> str:
 
 def test_a_chain_stands_below_the_node_whose_feedback_began_it() -> None:
     assert shape(shown_tree(BRANCHED, TITLES).chains) == [
-        (1, [(0, []), (1, [(2, [(3, []), (4, [(3, [(5, [])])])])]), (2, [])]),
+        (1, [(0, []), (1, [(2, [(3, []), (4, [(3, [(5, [])])])])]), (2, [])])
     ]
 
 

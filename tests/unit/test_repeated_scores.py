@@ -37,11 +37,7 @@ def test_each_metric_has_its_clustered_mean_its_spread_and_pass_at_k(table: list
 
 
 def test_a_question_without_the_metric_is_left_out_of_it() -> None:
-    scores: dict[str, QuestionScores] = {
-        "q1": {"answer_em": 1.0},
-        "q2": {"answer_em": None},
-        "q3": {"answer_em": 0.0},
-    }
+    scores: dict[str, QuestionScores] = {"q1": {"answer_em": 1.0}, "q2": {"answer_em": None}, "q3": {"answer_em": 0.0}}
     runs = dict.fromkeys("ab", scores)
     em = repeated_scores(runs, 3).metrics["answer_em"]
     assert em is not None

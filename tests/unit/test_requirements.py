@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cotrail.common import optional_packages
+from cotrail.common.optional_packages import extra_with, install, install_extra
 from cotrail.configuration.settings import Settings
-from cotrail.engines import optional_packages
-from cotrail.engines.optional_packages import extra_with, install, install_extra
 from cotrail.errors import NotInstalledError, UnknownNameError
 from cotrail.workers.stack import python
 from cotrail.workers.stack.python import check_requirements

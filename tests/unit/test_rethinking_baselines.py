@@ -34,11 +34,7 @@ SHOTS = {
 
 
 def run(
-    system: str,
-    written: str | list[str],
-    settings: TaskSettings,
-    question: Question = LAPTOP,
-    empty: str = "",
+    system: str, written: str | list[str], settings: TaskSettings, question: Question = LAPTOP, empty: str = ""
 ) -> tuple[Trace, Finished | Failed]:
     """What comes of a question that this is written for, as an answer or in samples; nothing at the step `empty`."""
     samples = [written] if isinstance(written, str) else written

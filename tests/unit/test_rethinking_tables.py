@@ -375,10 +375,7 @@ def test_runs_without_several_chains_have_no_figure() -> None:
 
 
 def test_the_page_and_the_figure_hold_what_was_found() -> None:
-    runs = [
-        rethinking(["yes"], weighings=[weighing([("no", 0.1), ("yes", 0.9)])]),
-        made("zero-shot", ["no"]),
-    ]
+    runs = [rethinking(["yes"], weighings=[weighing([("no", 0.1), ("yes", 0.9)])]), made("zero-shot", ["no"])]
     report = comparison(runs)
     drawn = ET.fromstring(svg_of(report.plots[0]))
     texts = {"".join(each.itertext()).strip() for each in drawn.iter("{http://www.w3.org/2000/svg}text")}

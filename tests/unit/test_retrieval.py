@@ -395,8 +395,7 @@ def change_analyzer(directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil",
-    [remove_manifest, spoil_manifest, remove_folder, spoil_meta, truncate_terms, remove_store, change_analyzer],
+    "spoil", [remove_manifest, spoil_manifest, remove_folder, spoil_meta, truncate_terms, remove_store, change_analyzer]
 )
 def test_an_index_that_is_missing_or_spoilt_asks_for_a_new_one(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     build_index([INK, PAPER], tmp_path / "corpus")

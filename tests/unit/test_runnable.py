@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from cotrail.common import optional_packages
+from cotrail.common.optional_packages import install_extra
 from cotrail.configuration.settings import settings
-from cotrail.engines import optional_packages
 from cotrail.engines.language_models import sentence_splitters
-from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError
 from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import make_request

@@ -405,10 +405,7 @@ def test_released_rules_take_an_extractor_a_rater_and_no_tracing() -> None:
     [
         ({}, Needs(corpus=True, capabilities=frozenset({"turns", "scores"}))),
         ({"retrieve": False}, Needs(capabilities=frozenset({"turns"}))),
-        (
-            {"reader": "extractor"},
-            Needs(corpus=True, engines=(EXTRACTOR,), capabilities=frozenset({"turns"})),
-        ),
+        ({"reader": "extractor"}, Needs(corpus=True, engines=(EXTRACTOR,), capabilities=frozenset({"turns"}))),
         (
             {"verify": False, "complete": False, "reader": "extractor", "duplicates": "rater"},
             Needs(corpus=True, engines=(DUPLICATE_RATER,), capabilities=frozenset({"turns"})),
@@ -555,10 +552,7 @@ def test_the_run_says_which_reader_and_duplicates_only_where_they_ran() -> None:
 def test_final_content_without_tag_or_marks_is_marked_by_the_answers_in_it() -> None:
     _, answer = run(World(RIGHT, "He is Arlo. He is an Apatosaurus! Nice."))
     assert answer.text == "He is Arlo. He is an Apatosaurus! Nice."
-    assert tree(answer).marks == (
-        Mark(text="He is Arlo.", nodes=(1,)),
-        Mark(text="He is an Apatosaurus!", nodes=(2,)),
-    )
+    assert tree(answer).marks == (Mark(text="He is Arlo.", nodes=(1,)), Mark(text="He is an Apatosaurus!", nodes=(2,)))
     assert [each.what for each in tree(answer).oddities] == ["no final content", "no marks"]
 
 

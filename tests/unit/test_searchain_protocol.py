@@ -58,7 +58,7 @@ def test_each_dataset_is_asked_with_each_model_whole_and_with_one_thing_left_out
         "hotpotqa/b/searchain/without-completion",
     ]
     assert [dict(SETTINGS[trial.variation]) for trial in trials(read(SMALL))[:4]] == [
-        *({}, {"retrieve": False}, {"verify": False}, {"complete": False}),
+        *({}, {"retrieve": False}, {"verify": False}, {"complete": False})
     ]
 
 

@@ -63,10 +63,7 @@ def test_an_answer_stands_in_a_document_in_any_case_and_punctuation(answer: str)
     assert stands_in(answer, FILM)
 
 
-@each_case(
-    "answer",
-    ["Spot", "no", "99", "Arl", "Dinosaur Raymond", "Raymond Arlo", "A timid dinosaur", "Oslo", "!!"],
-)
+@each_case("answer", ["Spot", "no", "99", "Arl", "Dinosaur Raymond", "Raymond Arlo", "A timid dinosaur", "Oslo", "!!"])
 def test_an_answer_of_other_words_does_not(answer: str) -> None:
     assert not stands_in(answer, FILM)
 

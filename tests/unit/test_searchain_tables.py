@@ -209,7 +209,7 @@ def test_a_method_has_one_row_for_all_datasets() -> None:
     (row,) = own(table([*BOTH[:1], other], "performance"))
     assert (row["hotpotqa"], row["my own questions"]) == (0.5, 1.0)
     assert [column.title for column in table([*BOTH[:1], other], "performance").columns] == [
-        *("Method", "Model", "HotpotQA", "my own questions"),
+        *("Method", "Model", "HotpotQA", "my own questions")
     ]
 
 
@@ -223,7 +223,7 @@ def test_ablations_are_rows_of_the_first_table_and_not_of_those_about_the_whole_
     runs = [run(RETRIEVING, "without-verification"), run(RETRIEVING, "without-completion")]
     assert names(runs) == ["runs", "performance", "marks"]
     assert [row["label"] for row in own(table(runs, "performance"))] == [
-        *("SearChain w/o Verification", "SearChain w/o Completion"),
+        *("SearChain w/o Verification", "SearChain w/o Completion")
     ]
 
 

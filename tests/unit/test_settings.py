@@ -170,12 +170,7 @@ def test_settings_are_read_once_and_stay(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_no_password_shows_where_settings_are_printed() -> None:
     secret = Settings.model_validate(SECRETS)
-    shown = [
-        repr(secret),
-        str(secret),
-        str(secret.model_dump()),
-        secret.model_dump_json(),
-    ]
+    shown = [repr(secret), str(secret), str(secret.model_dump()), secret.model_dump_json()]
     assert not [text for text in shown if SECRET in text]
 
 

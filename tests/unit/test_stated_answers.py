@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.answer_extraction import stated_answer
-from cotrail.systems.parts.answers import (
-    behind,
-    behind_answer_is,
-    between,
-    boxed,
-    first_between,
-    stated_or_all,
-)
+from cotrail.systems.parts.answers import behind, behind_answer_is, between, boxed, first_between, stated_or_all
 from cotrail.systems.tag_agents.agents import boxed_in_answer, boxed_text, closed_answer, tagged_answer
 from tests.cases import each_case
 

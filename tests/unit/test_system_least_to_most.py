@@ -42,12 +42,7 @@ def test_each_question_stands_behind_those_before_it_with_their_answers_and_the_
     before = "Examples.\n"
     asked = f"{before}\nQ: {WHICH}\nA:"
     then = f"{asked} {FIRST}\nQ: {WHERE}\nA:"
-    assert done.prompts == [
-        f"Split: {QUESTION.text}",
-        asked,
-        then,
-        f"{then} {SECOND}\nQ: {QUESTION.text}\nA:",
-    ]
+    assert done.prompts == [f"Split: {QUESTION.text}", asked, then, f"{then} {SECOND}\nQ: {QUESTION.text}\nA:"]
     assert [(each.max_tokens, each.until) for each in done.actions if isinstance(each, Reason)] == [
         (256, "chain"),
         *[(64, "line")] * 3,

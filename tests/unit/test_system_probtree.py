@@ -30,12 +30,7 @@ RIVER, END = "Which river flows through Brenn?", "On which sea does <1> end?"
 BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
 VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
 SEA = Paragraph(id="3", title="Sea", text="Seas are large.")
-FOUND = {
-    QUESTION.text: (SEA,),
-    RIVER: (BRENN,),
-    "On which sea does the Vell end?": (SEA, VELL),
-    "the Vell": (VELL,),
-}
+FOUND = {QUESTION.text: (SEA,), RIVER: (BRENN,), "On which sea does the Vell end?": (SEA, VELL), "the Vell": (VELL,)}
 TREE = json.dumps({QUESTION.text: [RIVER, END]})
 WORDS = {
     "decompose": "D {question}",

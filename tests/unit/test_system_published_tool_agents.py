@@ -15,10 +15,7 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import LimitReached
 from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
 from cotrail.systems.tool_agents.recall import ReCallSettings, recall
-from cotrail.systems.tool_agents.tongyi_deepresearch import (
-    TongyiSettings,
-    tongyi_deepresearch,
-)
+from cotrail.systems.tool_agents.tongyi_deepresearch import TongyiSettings, tongyi_deepresearch
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran

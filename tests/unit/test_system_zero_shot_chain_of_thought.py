@@ -36,10 +36,7 @@ def turns(done: Ran) -> list[list[tuple[str, str]]]:
 
 def test_the_model_thinks_and_is_then_asked_for_the_answer_of_its_chain() -> None:
     done = told(CHAIN, "the Amber Sea.")
-    assert turns(done) == [
-        [("user", ASKED)],
-        [("user", ASKED), ("assistant", CHAIN), ("user", EXTRACT)],
-    ]
+    assert turns(done) == [[("user", ASKED)], [("user", ASKED), ("assistant", CHAIN), ("user", EXTRACT)]]
     assert [(each.max_tokens, each.until) for each in done.actions if isinstance(each, Prompted)] == [
         (256, "end"),
         (32, "line"),

@@ -281,10 +281,7 @@ def answered(reader: Reader, text: str) -> str:
     return answer.text
 
 
-@each_case(
-    ("text", "answer"),
-    [("Rome", "Rome"), ("Rome.", "Rome"), ("Operation M.D..", "Operation M.D.")],
-)
+@each_case(("text", "answer"), [("Rome", "Rome"), ("Rome.", "Rome"), ("Operation M.D..", "Operation M.D.")])
 def test_the_direct_reader_s_text_is_the_answer(text: str, answer: str) -> None:
     assert answered("direct", text) == answer
 
@@ -381,12 +378,7 @@ def made_up(question: Question, shots: Shots, settings: MadeUpSettings) -> Syste
 
 
 MADE_UP = SystemSpec(
-    name="made-up",
-    version=1,
-    title="MadeUp",
-    settings=MadeUpSettings,
-    open=made_up,
-    needs=lambda _: Needs(corpus=True),
+    name="made-up", version=1, title="MadeUp", settings=MadeUpSettings, open=made_up, needs=lambda _: Needs(corpus=True)
 )
 
 

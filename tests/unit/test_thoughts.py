@@ -39,10 +39,7 @@ def split(
         ("First. <think>Hm.</think>Second.", ("Hm.", "First. Second.")),
         ("A mark that isn't whole: <thi", ("", "A mark that isn't whole: <thi")),
         ("◁think▷Hm.◁/think▷Yes.", ("Hm.", "Yes.")),
-        (
-            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
-            ("Hm.", "Yes."),
-        ),
+        ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.", ("Hm.", "Yes.")),
     ],
 )
 def test_thoughts_are_split_off(written: str, expected: tuple[str, str], size: int) -> None:

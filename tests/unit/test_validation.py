@@ -71,10 +71,7 @@ WHOLE = "must be a whole number, 1 or more"
         ({"weight": 0}, "`weight` must be a number, above 0, e.g. `1.0`, not 0"),
         ({"seed": 10**30}, "`seed` must be a whole number from 0 to 2,147,483,647, e.g. `4`, not 1000000"),
         ({"fast": "True"}, '`fast` must be true or false, e.g. `true`, not "True"'),
-        (
-            {"answers": "a"},
-            '`answers` must be a list, each entry text in quotation marks, e.g. `["a"]`, not "a"',
-        ),
+        ({"answers": "a"}, '`answers` must be a list, each entry text in quotation marks, e.g. `["a"]`, not "a"'),
         ({"answers": ["a", 7]}, '`answers[1]` must be text in quotation marks, e.g. `"7"`, not 7'),
         (
             {"counts": []},

@@ -30,11 +30,7 @@ from tests.upgrades.keeping import FILE, dump
 WORKERS = ("generation", "retrieval", "evidence")
 MODELS = "\n".join(
     f'[{kind}.scripted]\nengine = "scripted"\npath = "{file}"\n'
-    for kind, file in (
-        ("models", "script.json"),
-        ("embedders", "similarities.json"),
-        ("entailers", "judgements.json"),
-    )
+    for kind, file in (("models", "script.json"), ("embedders", "similarities.json"), ("entailers", "judgements.json"))
 )
 IRCOT = """
 system = "ircot"

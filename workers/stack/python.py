@@ -9,12 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import cotrail
+from cotrail.common.optional_packages import install_extra, not_installed
 from cotrail.common.processes import tuned
 from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.settings import Settings
 from cotrail.configuration.variables import PREFIX, STACK
 from cotrail.core.actions.kind import Role
-from cotrail.engines.optional_packages import install_extra, not_installed
 from cotrail.errors import NotInstalledError
 from cotrail.workers import health, logs
 from cotrail.workers.health import problem_of

@@ -53,11 +53,7 @@ def show_model(name: FromPath[str]) -> Body:
     return described(named)
 
 
-@post(
-    "/chat/completions",
-    **_route("openai.chat", Scope.SUBMIT),
-    status_code=200,
-)
+@post("/chat/completions", **_route("openai.chat", Scope.SUBMIT), status_code=200)
 async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response[Body] | Stream:
     """Answer the last message of a conversation."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
@@ -68,11 +64,7 @@ async def complete(data: JSONBody[ChatRequest], request: AnyRequest) -> Response
     return _answer(await _unless_gone(request, completion.whole(while_allowed(actor(), events))))
 
 
-@post(
-    "/responses",
-    **_route(RESPOND, Scope.SUBMIT),
-    status_code=200,
-)
+@post("/responses", **_route(RESPOND, Scope.SUBMIT), status_code=200)
 async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Response[Body] | Stream:
     """Answer the last message of a conversation, in the background if that is asked for."""
     question = await to_thread.run_sync(ask_request, data, data.messages)
@@ -88,11 +80,7 @@ async def respond(data: JSONBody[ResponseRequest], request: AnyRequest) -> Respo
     return _answer(await _unless_gone(request, response.whole(while_allowed(actor(), events))))
 
 
-@get(
-    "/responses/{response_id:str}",
-    **_route("openai.response", Scope.READ),
-    sync_to_thread=True,
-)
+@get("/responses/{response_id:str}", **_route("openai.response", Scope.READ), sync_to_thread=True)
 def show_response(response_id: FromPath[str]) -> Body:
     """Show a response as it is by now."""
     return recorded(_read(response_id))

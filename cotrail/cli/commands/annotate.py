@@ -48,8 +48,7 @@ def annotate(
         int, typer.Option(metavar="N", help="Draws the same questions in every run over the same questions.")
     ] = 0,
     annotator: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Who marks; by default the system's user.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="Who marks; by default the system's user.", show_default=False)
     ] = None,
     export: Annotated[
         Path | None,

@@ -85,8 +85,7 @@ def verify(
 def export(
     run: RunName,
     question: Annotated[
-        str | None,
-        typer.Option("--question", metavar="QUESTION", help="Only this question, for `--format prov`."),
+        str | None, typer.Option("--question", metavar="QUESTION", help="Only this question, for `--format prov`.")
     ] = None,
     form: Annotated[
         Literal["bundle", "prov"],

@@ -27,8 +27,7 @@ SHOWN = 3
 
 def compare(
     runs: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN", help="Two or more runs: ids, names, or `latest`.", show_default=False),
+        list[str], typer.Argument(metavar="RUN", help="Two or more runs: ids, names, or `latest`.", show_default=False)
     ],
     *,
     against: Annotated[
@@ -55,8 +54,7 @@ def compare(
         typer.Option("--repeats", help="Let each run stand for all that repeat it with other seeds, as one system."),
     ] = False,
     html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="PATH", help="Write the comparison as a page.", show_default=False),
+        Path | None, typer.Option("--html", metavar="PATH", help="Write the comparison as a page.", show_default=False)
     ] = None,
     figure: Annotated[
         Path | None,
@@ -68,8 +66,7 @@ def compare(
         ),
     ] = None,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Print all tables, how they were made, and the questions that differ."),
+        bool, typer.Option("--all", help="Print all tables, how they were made, and the questions that differ.")
     ] = False,
     json: Json = False,
 ) -> None:

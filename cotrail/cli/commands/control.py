@@ -180,10 +180,7 @@ def prune_runs(
     older_than: Annotated[
         float | None,
         typer.Option(
-            metavar="DAYS",
-            min=0,
-            max=MOST_DAYS,
-            help="All runs that ended, in any way, at least this many days ago.",
+            metavar="DAYS", min=0, max=MOST_DAYS, help="All runs that ended, in any way, at least this many days ago."
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,

@@ -118,10 +118,10 @@ def index(
         list[Path],
         typer.Argument(
             metavar="PATH",
-            help='Files of `{"id", "title", "text"}`, one JSON object a line, or of the same under the names of BEIR, '
-            "Pyserini or DPR; Markdown (`.md`) and text files (`.txt`), or folders of these, which are cut into "
-            "passages; or question files of HotpotQA, 2WikiMultihopQA (`.json`) and MuSiQue (`.jsonl`), "
-            "whose contexts are taken, or of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
+            help='Files of `{"id", "title", "text"}` as JSON, CSV, TSV or Parquet, or of the same under the names of '
+            "BEIR, Pyserini or DPR; Markdown, text, HTML and PDF files, or folders of these, which are cut into "
+            "passages; or question files of HotpotQA, 2WikiMultihopQA, MuSiQue and SQuAD, whose contexts are taken, or "
+            "of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
             "`cotrail data build` makes IRCoT's corpora.",
             show_default=False,
         ),

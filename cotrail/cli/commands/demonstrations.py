@@ -19,9 +19,7 @@ from cotrail.services.library.datasets import build as build_files
 from cotrail.services.results.recorded_chains import SelfWrittenRequest, build_from_run
 
 demonstrations = typer.Typer(
-    name="demonstrations",
-    help="Build demonstrations from questions or a run.",
-    no_args_is_help=True,
+    name="demonstrations", help="Build demonstrations from questions or a run.", no_args_is_help=True
 )
 
 
@@ -64,8 +62,7 @@ def build(
         bool, typer.Option("--all", help="Every form, style and M, named as the IRCoT authors named theirs.")
     ] = False,
     corpus: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Where a `jsonl` file's gold paragraphs are that it gives by id."),
+        str | None, typer.Option(metavar="NAME", help="Where a `jsonl` file's gold paragraphs are that it gives by id.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -37,8 +37,7 @@ experiment = typer.Typer(
 )
 
 ExperimentName = Annotated[
-    str,
-    typer.Argument(metavar="EXPERIMENT", help="The experiment's name, or `latest`.", show_default=False),
+    str, typer.Argument(metavar="EXPERIMENT", help="The experiment's name, or `latest`.", show_default=False)
 ]
 
 

@@ -14,18 +14,16 @@ from rich.progress import Progress as Bar
 from cotrail.cli.request_options import Json, refuse_elsewhere
 from cotrail.cli.terminal.output import Column, console, print_json, print_rows
 from cotrail.common.humanize import duration, number
+from cotrail.common.optional_packages import installed_with
 from cotrail.common.structs import shortened
 from cotrail.configuration.settings import settings
 from cotrail.engines.knowledge.database import About, ReadingProgress
 from cotrail.engines.knowledge.store import NEEDED_FILES, SOURCES, find_source
-from cotrail.engines.optional_packages import installed_with
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import SourceState, knowledge_store
 
 knowledge = typer.Typer(
-    name="knowledge",
-    help="Build and query the knowledge sources of Rethinking with Retrieval.",
-    no_args_is_help=True,
+    name="knowledge", help="Build and query the knowledge sources of Rethinking with Retrieval.", no_args_is_help=True
 )
 
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=f"One of {', '.join(SOURCES)}.", show_default=False)]
@@ -80,10 +78,7 @@ def wikidata(
     url: Annotated[
         str,
         typer.Option(
-            "--url",
-            metavar="URL",
-            help="The API to ask, e.g. https://www.wikidata.org/w/api.php",
-            show_default=False,
+            "--url", metavar="URL", help="The API to ask, e.g. https://www.wikidata.org/w/api.php", show_default=False
         ),
     ],
     *,
@@ -118,8 +113,7 @@ def ask(
         str, typer.Argument(metavar="TEXT", help="A sentence, or the premise of a hypothesis.", show_default=False)
     ],
     other: Annotated[
-        str,
-        typer.Argument(metavar="OTHER", help="The hypothesis, for wordnet and conceptnet.", show_default=False),
+        str, typer.Argument(metavar="OTHER", help="The hypothesis, for wordnet and conceptnet.", show_default=False)
     ] = "",
     *,
     json: Json = False,

@@ -38,8 +38,7 @@ def models(
         ),
     ] = None,
     ask: Annotated[
-        bool,
-        typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it."),
+        bool, typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -16,9 +16,9 @@ from cotrail.cli.request_options import Json, completing
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
 from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
+from cotrail.common.optional_packages import install_extra
 from cotrail.common.printable_text import without_commands
 from cotrail.configuration.settings import settings
-from cotrail.engines.optional_packages import install_extra
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.services.runs import jobs as operations
 from cotrail.services.runs.jobs import Job

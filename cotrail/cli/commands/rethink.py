@@ -48,16 +48,13 @@ def rethink(
         ),
     ] = None,
     similarity_threshold: Annotated[
-        float,
-        typer.Option(min=-1, max=1, metavar="T_M", help="Used by function 1.", rich_help_panel=_FUNCTION),
+        float, typer.Option(min=-1, max=1, metavar="T_M", help="Used by function 1.", rich_help_panel=_FUNCTION)
     ] = Thresholds().similarity,
     entailment_threshold: Annotated[
-        float,
-        typer.Option(min=0, max=1, metavar="T_E", help="Used by function 3.", rich_help_panel=_FUNCTION),
+        float, typer.Option(min=0, max=1, metavar="T_E", help="Used by function 3.", rich_help_panel=_FUNCTION)
     ] = Thresholds().entailment,
     contradiction_threshold: Annotated[
-        float,
-        typer.Option(min=0, max=1, metavar="T_C", help="Used by function 3.", rich_help_panel=_FUNCTION),
+        float, typer.Option(min=0, max=1, metavar="T_C", help="Used by function 3.", rich_help_panel=_FUNCTION)
     ] = Thresholds().contradiction,
     json: Json = False,
 ) -> None:

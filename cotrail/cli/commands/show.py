@@ -40,8 +40,7 @@ def runs(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = LIMIT,
     after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="RUN", help="Those submitted before this run.", show_default=False),
+        str | None, typer.Option("--after", metavar="RUN", help="Those submitted before this run.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:

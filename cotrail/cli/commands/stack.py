@@ -236,8 +236,8 @@ def flower(
     prints one. It only shows: nothing can be changed there. Workers tell it of tasks with --events.
     """
     from cotrail.cli.terminal.output import console
+    from cotrail.common.optional_packages import check_package
     from cotrail.configuration.settings import settings
-    from cotrail.engines.optional_packages import check_package
     from cotrail.workers.monitoring import serve
     from cotrail.workers.stack.web import PASSWORD, access_on, handed, port_of
 
@@ -277,8 +277,8 @@ def serve(
 
     Where COTRAIL_API_HOST and COTRAIL_API_PORT are set, these are the defaults.
     """
+    from cotrail.common.optional_packages import check_package
     from cotrail.configuration.settings import settings
-    from cotrail.engines.optional_packages import check_package
 
     check_package("uvicorn", "api")
     import uvicorn

@@ -124,12 +124,7 @@ def start(
     make_folder(kept, "name another with --folder")
     file, size = _questions(screen, given, kept)
     task = Task(
-        name=called,
-        documents=found,
-        questions=file,
-        model=chosen,
-        drawn=limit if limit < size else None,
-        folder=kept,
+        name=called, documents=found, questions=file, model=chosen, drawn=limit if limit < size else None, folder=kept
     )
     _write_experiment(screen, task)
     _run_commands(screen, task)

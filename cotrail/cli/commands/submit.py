@@ -1,8 +1,10 @@
 """`cotrail submit` and `cotrail ask`: a run, or one question, is put into the queue."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +16,7 @@ from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import celery_app, print_estimate, print_warnings, summarize
 from cotrail.common.humanize import count
 from cotrail.common.structs import assigned, nested
+from cotrail.common.text_files import MAX_FILE_BYTES, MIB, shown_size
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
@@ -23,7 +26,6 @@ from cotrail.services.runs import estimating, submission
 from cotrail.services.runs.requests import (
     OF_MANY,
     REQUIRED_FIELDS,
-    RunRequest,
     check_keys,
     make_ask_request,
     make_request,
@@ -64,11 +66,33 @@ def submit(
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
     values = overruled(values, options)
     _check_named(values)
-    request = make_request(values, places)
-    if estimate:
-        print_estimate(estimating.estimate_run(request), json=json)
+    with _kept(values.get("questions")) as questions:
+        request = make_request(values | {"questions": questions}, places)
+        if estimate:
+            print_estimate(estimating.estimate_run(request), json=json)
+            return
+        submitted = submission.submit_run(request, celery_app)
+    _follow(submitted, wait=wait, json=json)
+
+
+@contextmanager
+def _kept(questions: Any) -> Iterator[Any]:
+    """The file of questions, which is read several times: of standard input or a pipe, a file with what they give."""
+    source = 0 if questions in ("-", "/dev/stdin") else questions
+    if source != 0 and not (isinstance(source, str) and Path(source).is_fifo()):
+        yield questions
         return
-    _submit(request, wait=wait, json=json)
+    with TemporaryDirectory(prefix="cotrail-") as folder:
+        path = Path(folder, "stdin")
+        with open(source, "rb", closefd=source != 0) as pipe, path.open("wb") as file:
+            while piece := pipe.read(MIB):
+                file.write(piece)
+                if file.tell() > MAX_FILE_BYTES:
+                    raise InputError(f"{questions} holds more than {shown_size(MAX_FILE_BYTES)}; divide the questions")
+        try:
+            yield str(path)
+        except InputError as error:
+            raise type(error)(str(error).replace(str(path), "stdin")) from error
 
 
 def _read(run_file: Path) -> dict[str, Any]:
@@ -91,8 +115,7 @@ def _check_named(values: Mapping[str, Any]) -> None:
     raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 
-def _submit(request: RunRequest, *, wait: bool, json: bool) -> None:
-    submitted = submission.submit_run(request, celery_app)
+def _follow(submitted: Submitted, *, wait: bool, json: bool) -> None:
     print_warnings(submitted)
     if not wait:
         _print_submitted(submitted, json=json)

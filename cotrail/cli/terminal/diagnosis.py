@@ -8,9 +8,9 @@ from rich.text import Text
 
 from cotrail.cli.terminal.output import Column, console, print_rows
 from cotrail.common.humanize import count, duration
+from cotrail.common.optional_packages import installed_with
 from cotrail.common.printable_text import one_line
 from cotrail.configuration.settings import settings
-from cotrail.engines.optional_packages import installed_with
 from cotrail.services.diagnosing import Diagnosed, DiagnosisLine, Soundness
 from cotrail.services.runs.workers import ListedWorker, WorkerList, WorkerState
 

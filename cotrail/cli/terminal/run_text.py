@@ -108,6 +108,8 @@ def print_reasons(screen: Console, reasons: Sequence[StopCause]) -> None:
 def print_warnings(submitted: Submitted) -> None:
     """Prints what runs lack or have another thing for, how long their batches may take, and who has their names."""
     screen = console(stderr=True)
+    if submitted.reading:
+        screen.print(submitted.reading, style="dim", soft_wrap=True)
     for warning in submitted.warnings:
         screen.print(warning, style="yellow", soft_wrap=True)
     if submitted.waves:

@@ -14,18 +14,7 @@ from cotrail.core.results import Generated, Json, Result, Retrieved
 from cotrail.core.system import Action
 from cotrail.core.views import Recorded, View, search_view
 
-_RECORDS: tuple[ActionKind[Any, Any], ...] = (
-    RETRIEVE,
-    REASON,
-    READ,
-    LOOKUP,
-    EMBED,
-    ENTAIL,
-    EXTRACT,
-    RATE,
-    OPEN,
-    JUDGE,
-)
+_RECORDS: tuple[ActionKind[Any, Any], ...] = (RETRIEVE, REASON, READ, LOOKUP, EMBED, ENTAIL, EXTRACT, RATE, OPEN, JUDGE)
 
 KINDS: dict[str, ActionKind[Any, Any]] = {record.name: record for record in _RECORDS}
 """Every kind of action by its name in queues, tasks and tables."""

@@ -268,11 +268,7 @@ class _Builder:
                 yield from (self._ends[number] + done for done in self._records(output, path, file))
             digest.update(file_digest(path))
             self._state = replace(
-                self._state,
-                files=number + 1,
-                files_digest=digest.hexdigest(),
-                records=0,
-                records_digest=EMPTY_DIGEST,
+                self._state, files=number + 1, files_digest=digest.hexdigest(), records=0, records_digest=EMPTY_DIGEST
             )
             yield self._ends[number + 1]
 

@@ -1,23 +1,36 @@
-"""Documents as a corpus: Markdown and text files, alone or in a folder, cut into passages.
+"""Documents as a corpus: Markdown, text, HTML and PDF files, alone or in a folder, cut into passages.
 
 A passage has consecutive blocks of one section, up to `MOST_WORDS` words. Only a block that is longer by itself is cut:
 behind the last sentence within the limit, else behind the last line, else behind the last word.
 """
 
+import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 from markdown_it import MarkdownIt
 from msgspec import Struct
 
-from cotrail.common.printable_text import cut
-from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, read_text
+from cotrail.common.optional_packages import installed_with
+from cotrail.common.printable_text import cut, storable
+from cotrail.common.tables import SUFFIXES as RECORDS
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, opened, read_text, read_whole, unpacked_name
 from cotrail.core.questions import Paragraph
-from cotrail.data.corpora.document_names import SUFFIXES, is_document, is_markdown
+from cotrail.data.corpora.document_names import (
+    HTML,
+    MARKDOWN,
+    PDF,
+    SUFFIXES,
+    files_in,
+    holds_records,
+    is_document,
+    suffix,
+)
 from cotrail.errors import CorpusError
 
 # Sections of a Markdown file (CommonMark): the headings above a text, and the blocks that it has.
@@ -83,46 +96,64 @@ MOST_WORDS = 100
 MAX_MARKDOWN_BYTES = 4 * MIB
 """Maximum size of a Markdown file: the parser takes up to 500 bytes for each of its own."""
 
+MAX_HTML_BYTES = 16 * MIB
+"""Maximum size of an HTML file."""
+
+MAX_PDF_BYTES = 256 * MIB
+"""Maximum size of a PDF, which is held in memory."""
+
+CORPUS = "corpus.jsonl"
+"""The file of a folder in BEIR's form that holds its documents."""
+
+_UNREAD = frozenset({"head", "script", "style", "template", "noscript", "nav", "svg", "button", "-text", "-comment"})
+"""Nodes of HTML that aren't looked into."""
+
+_CELLS = frozenset({"td", "th", "br", "img"})
+_WITHIN_LINES = (
+    "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q s samp small span strong sub sup time tt u "
+    "var wbr"
+)
+_INLINE = _CELLS.union(_WITHIN_LINES.split())
+"""Tags that end no block of text; those of `_CELLS` end a word."""
+
+_HEADING = re.compile(r"h[1-6]")
+
 BETWEEN_HEADINGS = " > "
 
 LONGEST_HEADING = 255
 """Maximum characters of a heading in a title; longer ones are cut."""
 
 _WORD = re.compile(r"\S+")
-_BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _SENTENCE_ENDS = (".", "!", "?")
 _CLOSING = "\"'\u201d\u2019)]*_"
 
 
 class Folder(Struct, frozen=True):
-    """The documents of a folder and those below it, in the order of their paths; others: the number of other files."""
+    """What is read of a folder and those below it, in the order of the paths; others: the number of other files."""
 
     documents: tuple[Path, ...]
     others: int
 
 
 def look_into(folder: Path) -> Folder:
-    """The documents of a folder, without hidden files and folders and without following links to folders.
+    """BEIR's `corpus.jsonl` where the folder has one, else its documents, else its files of records.
 
-    CorpusError: a folder can't be read, or there is no document.
+    CorpusError: a folder can't be read, or there is none of these.
     """
-    files = [file for file in _files(folder) if not file.name.startswith(".")]
-    documents = sorted((file for file in files if is_document(file)), key=lambda file: file.relative_to(folder).parts)
-    if not documents:
-        raise CorpusError(
-            f"{folder} is a folder without a document ({', '.join(SUFFIXES)}); name files of paragraphs in it "
-            "themselves, as `cotrail index corpus.jsonl --name mine`"
-        )
-    return Folder(tuple(documents), len(files) - len(documents))
 
-
-def _files(folder: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise CorpusError(f"{error.filename} can't be read ({error.strerror}); check the path and its permissions")
 
-    for place, below, names in os.walk(folder, onerror=refuse):
-        below[:] = [name for name in below if not name.startswith(".")]
-        yield from (path for name in names if (path := Path(place, name)).is_file())
+    files = sorted(files_in(folder, refuse), key=lambda file: file.relative_to(folder).parts)
+    corpus = [file for file in files if unpacked_name(file) == folder / CORPUS]
+    read = corpus or list(filter(is_document, files)) or list(filter(holds_records, files))
+    if not read:
+        raise CorpusError(
+            f"{folder} is a folder without a document ({', '.join(SUFFIXES)}) or a file of records "
+            f"({', '.join(RECORDS)}); name another, or make such files of what it has"
+        )
+    return Folder(tuple(read), len(files) - len(read))
 
 
 def root_of(paths: Sequence[Path]) -> Path:
@@ -145,8 +176,10 @@ def read_document(path: Path, root: Path) -> Iterator[tuple[str, Paragraph]]:
         name = _absolute(path).relative_to(root).as_posix().encode().decode()
     except UnicodeEncodeError as error:
         raise CorpusError(f"{os.fsencode(path)!r}: the file's name isn't UTF-8; rename it") from error
-    sections = _markdown(path) if is_markdown(path) else _text(path)
-    titled = ((_title(path, section), passage) for section in sections for passage in passages(section.blocks))
+    sections = next((read(path) for suffixes, read in READERS.items() if suffix(path) in suffixes), None)
+    titled = (
+        (_title(path, section), passage) for section in sections or _text(path) for passage in passages(section.blocks)
+    )
     for number, (title, passage) in enumerate(titled, start=1):
         yield f"{path}, passage {number}", Paragraph(id=f"{name}#{number}", title=title, text=passage)
 
@@ -156,13 +189,77 @@ def _markdown(path: Path) -> Iterable[Section]:
 
 
 def _text(path: Path) -> Iterable[Section]:
-    return [Section((), tuple(_BLANK_LINES.split(read_text(path, CorpusError, MAX_SMALL_FILE_BYTES))))]
+    return [Section((), tuple(BLANK_LINES.split(read_text(path, CorpusError, MAX_SMALL_FILE_BYTES))))]
+
+
+def _html(path: Path) -> Iterator[Section]:
+    with installed_with("files"):
+        from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(read_text(path, CorpusError, MAX_HTML_BYTES))
+    title = tree.css_first("title")
+    named = _in_a_line([title.text()]) if title else ""
+    headings: tuple[Heading, ...] = (Heading(1, named),) if named else ()
+    blocks, pieces = list[str](), list[str]()
+    for node, ends in _nodes(tree.body):
+        if node.tag == "-text":
+            pieces.append(node.text_content or "")
+        elif node.tag in _INLINE:
+            pieces.append(" " if node.tag in _CELLS else "")
+        else:
+            text = _in_a_line(pieces)
+            pieces.clear()
+            if ends and text and _HEADING.fullmatch(node.tag):
+                yield Section(headings, tuple(blocks))
+                level = int(node.tag[1])
+                headings, blocks = (*(each for each in headings if each.level < level), Heading(level, text)), []
+            elif text:
+                blocks.append(text)
+    yield Section(headings, tuple(blocks))
+
+
+def _in_a_line(pieces: Iterable[str]) -> str:
+    return " ".join("".join(pieces).replace("\0", "").split())
+
+
+def _nodes(root: Any) -> Iterator[tuple[Any, bool]]:
+    """The nodes of a tree in their order, at their beginnings and at their ends; what nobody reads is left out."""
+    waiting = [(root, False)] if root else []
+    while waiting:
+        node, ends = waiting.pop()
+        yield node, ends
+        if not ends and node.tag not in _UNREAD:
+            waiting.append((node, True))
+            waiting.extend((child, False) for child in reversed(list(node.iter(include_text=True))))
+
+
+def _pdf(path: Path) -> Iterator[Section]:
+    with installed_with("files"):
+        from pypdf import PdfReader
+
+    with opened(path, CorpusError) as file:
+        content = read_whole(file, str(path), CorpusError, MAX_PDF_BYTES)
+    try:
+        pages = [storable(page.extract_text()) for page in PdfReader(io.BytesIO(content)).pages]
+    except Exception as cause:  # pypdf raises all kinds where a file is damaged
+        reason = next(iter(str(cause).splitlines()), type(cause).__name__)
+        raise CorpusError(f"{path}: this PDF can't be read ({reason}); save it again without a password") from cause
+    if not any(page.strip() for page in pages):
+        raise CorpusError(f"{path}: this PDF has no text, as one of pictures; have it recognised (OCR), or take it out")
+    for number, page in enumerate(pages, start=1):
+        yield Section((Heading(2, f"page {number}"),), tuple(BLANK_LINES.split(page)))
+
+
+READERS: dict[tuple[str, ...], Callable[[Path], Iterable[Section]]] = {MARKDOWN: _markdown, HTML: _html, PDF: _pdf}
+"""What reads documents, by how their names end; all others are text."""
 
 
 def _title(path: Path, section: Section) -> str:
     has_title = section.headings and section.headings[0].level == 1
     texts = [heading.text for heading in section.headings]
-    return BETWEEN_HEADINGS.join(cut(text, LONGEST_HEADING) for text in (texts if has_title else [path.stem, *texts]))
+    return BETWEEN_HEADINGS.join(
+        cut(text, LONGEST_HEADING) for text in (texts if has_title else [unpacked_name(path).stem, *texts])
+    )
 
 
 def passages(blocks: Iterable[str]) -> Iterator[str]:

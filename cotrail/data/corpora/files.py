@@ -1,7 +1,7 @@
 """Reading of corpus files: paragraphs as JSON Lines, the contexts of question files, or documents."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from cotrail.common.json_files import beginning, decode, is_list, is_object, lines
+from cotrail.common import tables
+from cotrail.common.json_files import beginning, columns, decode, is_object, records
 from cotrail.common.refusals import refusal
-from cotrail.common.text_files import is_tsv, opened, rows
+from cotrail.common.text_files import opened
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
 from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
@@ -23,68 +24,88 @@ from cotrail.data.datasets.format_detection import (
     apparent_content,
     detect_format,
 )
+from cotrail.data.datasets.jsonl import listed, misspelt
 from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm, check_id, check_length, check_text
 from cotrail.errors import CorpusError
 
 # Paragraphs under the names by which corpora are published: cotrail's own, BEIR's, Pyserini's and DPR's.
 
-IDS = ("id", "_id", "docid")
+IDS = ("id", "_id", "docid", "doc_id")
 TITLES = ("title", "wikipedia_title")
 TEXTS = ("text", "contents", "passage")
+BODIES = ("body", "content", "document", "article")
+"""The names of texts that are cut into passages; those of `TEXTS` are passages already."""
+
 LONGEST_TITLE = 255
 """Maximum characters of the first line of `contents` for it to be a title: Wikipedia's have at most 255 bytes."""
 
 
-class _Line(Struct, frozen=True, forbid_unknown_fields=True):
+class _Line(Struct, frozen=True):
     """A paragraph as written; metadata, url: read past."""
 
-    id: str | UnsetType = UNSET
-    _id: str | UnsetType = UNSET
-    docid: str | UnsetType = UNSET
+    id: str | int | UnsetType = UNSET
+    _id: str | int | UnsetType = UNSET
+    docid: str | int | UnsetType = UNSET
+    doc_id: str | int | UnsetType = UNSET
     title: str | UnsetType | None = UNSET
     wikipedia_title: str | UnsetType | None = UNSET
     text: str | UnsetType = UNSET
     contents: str | UnsetType = UNSET
     passage: str | UnsetType = UNSET
+    body: str | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    document: str | UnsetType = UNSET
+    article: str | UnsetType = UNSET
     metadata: Any = None
     url: Any = None
 
 
-def of_object(place: str, raw: bytes) -> Paragraph:
-    """The paragraph of a JSON object; CorpusError names the field that is missing, ambiguous, unknown or empty."""
-    return _paragraph(decode(raw, _Line, place, CorpusError), place)
+_FIELDS = frozenset(_Line.__struct_fields__)
 
 
-def of_rows(path: Path) -> Iterator[tuple[str, Paragraph]]:
-    """Yield the paragraphs of a tab-separated file with their places; errors as in `of_object`."""
-    for place, _, cells in rows(path, (IDS, TEXTS), CorpusError, total=None):
-        try:
-            line = msgspec.convert(cells, _Line)
-        except msgspec.ValidationError as cause:
-            raise CorpusError(f"{place}: {refusal(cause, _Line, cells)}; correct the header") from cause
-        yield place, _paragraph(line, place)
+def of_object(place: str, raw: bytes) -> Iterator[Paragraph]:
+    """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty."""
+    known = _known(decode(raw, dict[str, Any], place, CorpusError), place)
+    try:
+        return _paragraphs(msgspec.convert(known, _Line), place)
+    except msgspec.ValidationError as cause:
+        raise CorpusError(f"{place}: {refusal(cause, _Line, known)}; correct the record or take it out") from cause
 
 
-def _paragraph(line: _Line, place: str) -> Paragraph:
+def _known(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The fields that are read, in small letters."""
+    if "text" in record and record.keys() <= _FIELDS:  # as in nearly all dumps, of millions of records
+        return dict(record)
+    fields = {name.lower(): value for name, value in record.items()}
+    known = {name: value for name, value in fields.items() if name in _FIELDS}
+    absent = [name for names in (TITLES, TEXTS) if not known.keys() & set(names) for name in names]
+    if wrong := misspelt([name for name in fields if name not in known], absent):
+        raise CorpusError(f"{place}: there is no key {wrong}; correct the name, or remove what it has")
+    if not known.keys() & {*TEXTS, *BODIES}:
+        texts = _either((*TEXTS, *BODIES))
+        raise CorpusError(f"{place}: there is no field {texts} (but {listed(fields)}); rename the text's")
+    return known
+
+
+def _paragraphs(line: _Line, place: str) -> Iterator[Paragraph]:
     (id_field, id_), (title_field, title), (text_field, text) = (
-        _one_of(line, names, place) for names in (IDS, TITLES, TEXTS)
+        _one_of(line, names, place) for names in (IDS, TITLES, (*TEXTS, *BODIES))
     )
-    if not id_field:
-        raise CorpusError(f"{place}: there is no field {_either(IDS)}; give each paragraph its own")
-    if not text_field:
-        raise CorpusError(f"{place}: there is no field {_either(TEXTS)}; add it or take the record out")
     if text_field == "contents" and not title_field:
         title, text = _titled(text)
     # BEIR publishes documents of a title alone, such as TREC-COVID's articles without an abstract.
     if not (id_field == "_id" and title.strip()):
         check_text(text, "text", place, CorpusError)
-    return Paragraph(id=id_, title=title, text=text)
+    pieces = list(documents.passages(documents.BLANK_LINES.split(text))) if text_field in BODIES else [text]
+    for number, piece in enumerate(pieces, start=1):
+        own = f"{id_}#{number}" if len(pieces) > 1 else id_
+        yield Paragraph(id=own, title=title, text=piece) if id_field else identified(title, piece)
 
 
 def _one_of(line: _Line, names: tuple[str, ...], place: str) -> tuple[str, str]:
     """The only one of the fields that is given, and its value; both empty where none is."""
-    values = [(name, value) for name in names if isinstance(value := getattr(line, name), str)]
+    values = [(name, str(value)) for name in names if isinstance(value := getattr(line, name), str | int)]
     if len(values) > 1:
         both = " and ".join(f"`{name}`" for name, _ in values)
         raise CorpusError(f"{place}: {both} mean the same; leave one of them")
@@ -106,10 +127,13 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 ACCEPTED = (
-    'accepted are lines of JSON such as {"id": "1", "title": "...", "text": "..."}, a tab-separated table (.tsv) whose '
-    "first line is `id<TAB>title<TAB>text`, and Markdown (.md) and text files (.txt), or a folder of these two"
+    'accepted are records such as {"id": "1", "title": "...", "text": "..."} as JSON Lines, CSV, a tab-separated table '
+    "(.tsv) or Parquet, and Markdown (.md), text (.txt), HTML and PDF files, or a folder of these"
 )
 """What a corpus may be made of, for errors."""
+
+_IN_TEXTS = ("JSON", "JSON Lines", "TSV")
+"""The forms of records that files named as texts may have."""
 
 KeyedForms = dict[bytes, QuestionForm]
 """Forms of lists, or of lines, by the quoted keys under which questions have their paragraphs."""
@@ -118,8 +142,8 @@ KeyedForms = dict[bytes, QuestionForm]
 def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
     """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
-    A folder holds documents (`documents`). A file holds paragraphs under the names that `passages` knows (lines, a list
-    or a table), StrategyQA's paragraphs, MultiHop-RAG's articles (which are cut into passages), questions that have
+    A folder holds documents (`documents`), or files of records. A file holds paragraphs under the names above, in any
+    form of records, StrategyQA's paragraphs, MultiHop-RAG's articles (which are cut into passages), questions that have
     their paragraphs with them (of StrategyQA the facts are taken), or a document; its content tells which. Paragraphs
     that have no ids get some made from their text.
     Memory: only digests are kept, about 60 bytes a paragraph.
@@ -152,14 +176,18 @@ def _short(text: str) -> bytes:
 
 def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a file or a folder, which is one of several."""
-    if path.is_dir():
-        root = documents.root_of(paths)
-        return chain.from_iterable(documents.read_document(file, root) for file in documents.look_into(path).documents)
-    if _is_document(path):
+    if path.is_dir() and not tables.is_saved(path):
+        root, files = documents.root_of(paths), documents.look_into(path).documents
+        return chain.from_iterable(
+            documents.read_document(file, root) if document_names.is_document(file) else _read(file, paths)
+            for file in files
+        )
+    if not path.is_dir() and _is_document(path):
         return documents.read_document(path, documents.root_of(paths))
     format_ = detect_format(path, question_formats(), CorpusError)
     form = next((form for form in question_forms() if form.format == format_), None)
-    if format_ and (format_ == ARTICLES or (form and not form.paragraphs)):
+    is_document = form is not None and form.format.one_of and {*TEXTS, *BODIES} & set(columns(path, CorpusError))
+    if format_ and (format_ == ARTICLES or (form and not form.paragraphs and not is_document)):
         raise CorpusError(
             f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
@@ -170,19 +198,18 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return _members(path)
     if format_ == MULTIHOP_RAG_ARTICLES:
         return _articles(path)
-    if is_list(path, CorpusError):
+    kind = tables.form_of(path, CorpusError)
+    if kind == "JSON":
         return _entries(path, form)
-    if is_tsv(path, CorpusError):
-        return of_rows(path)
-    if not is_object(path, CorpusError):
+    if kind is None or (kind == "JSON Lines" and not is_object(path, CorpusError)):
         raise CorpusError(f"{path} begins with {beginning(path, CorpusError)}, which is no paragraph; {ACCEPTED}")
-    return _lines(path)
+    return _records(path)
 
 
 def _is_document(path: Path) -> bool:
     """Return whether a file is a document, going by its name; paragraphs may stand in a file of that name too."""
-    has_paragraphs = is_object(path, CorpusError) or is_list(path, CorpusError) or is_tsv(path, CorpusError)
-    return document_names.is_document(path) and (document_names.is_markdown(path) or not has_paragraphs)
+    is_text = document_names.suffix(path) == ".txt"
+    return document_names.is_document(path) and not (is_text and tables.form_of(path, CorpusError) in _IN_TEXTS)
 
 
 def _members(path: Path) -> Iterator[tuple[str, Paragraph]]:
@@ -200,29 +227,29 @@ def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
 
 def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
-    listed, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
+    as_list, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
     with opened(path, CorpusError) as file:
         for number, (place, raw) in enumerate(hotpotqa_abstracts.items(file, str(path))):
             if number == 0:
-                form = form or _form_of(place, raw, listed)
+                form = form or _form_of(place, raw, as_list)
             yield from _identified(place, raw, form) if form else _of_record(place, raw, lined)
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Paragraph]]:
+def _records(path: Path) -> Iterator[tuple[str, Paragraph]]:
     forms = _keyed_forms(is_list=False)
-    for place, raw in lines(path, CorpusError, total=None):
+    for place, raw in records(path, CorpusError, total=None):
         yield from _of_record(place, raw, forms)
 
 
 def _keyed_forms(*, is_list: bool) -> KeyedForms:
-    forms = [form for form in question_forms() if form.paragraphs_key and form.format.is_list == is_list]
+    forms = [form for form in question_forms() if form.paragraphs_key and form.format.is_list in (None, is_list)]
     return {f'"{form.paragraphs_key}"'.encode(): form for form in forms}
 
 
 def _of_record(place: str, raw: bytes, forms: KeyedForms) -> Iterator[tuple[str, Paragraph]]:
     if form := _form_of(place, raw, forms):
         return _identified(place, raw, form)
-    return iter(((place, of_object(place, raw)),))
+    return ((place, paragraph) for paragraph in of_object(place, raw))
 
 
 def _form_of(place: str, raw: bytes, forms: KeyedForms) -> QuestionForm | None:

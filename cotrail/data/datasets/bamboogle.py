@@ -56,11 +56,7 @@ SPEC = DatasetSpec(
     asks="two-step questions that a search engine doesn't answer at once",
     metric="exact match and F1, as SQuAD's script",
     forms=(
-        QuestionForm(
-            format=FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS),
-            read=read,
-            written=written,
-        ),
+        QuestionForm(format=FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS), read=read, written=written),
         QuestionForm(format=FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read),
         flashrag.form(),
     ),

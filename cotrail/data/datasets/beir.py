@@ -1,11 +1,12 @@
 """Data sets in BEIR's form (Thakur et al. 2021): a folder of `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`.
 
 The questions are given as the judgments of a split, e.g. `scifact/qrels/test.tsv`: those queries are asked that it
-judges. Answers aren't published, so what a run found is scored and not what it answered.
+judges. Where queries have no answers among their metadata, what a run found is scored and not what it answered.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,7 @@ from cotrail.data.datasets.spec import (
     QuestionForm,
     QuestionRecord,
     Scoring,
+    accepted_answers,
 )
 from cotrail.data.datasets.trec import Judgments, check_judges, gold_of, grouped, judgment
 from cotrail.errors import DatasetError
@@ -35,18 +37,27 @@ QUERIES = "queries.jsonl"
 class _Query(Struct, frozen=True):
     id: str = msgspec.field(name="_id")
     text: str
+    metadata: Any = None
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Those that some sets keep among what else they say of a query."""
+        match self.metadata:
+            case {"answers": list() as texts}:
+                return accepted_answers(each for each in texts if isinstance(each, str))
+        return ()
 
 
 def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the queries that a file judges, in its order; gold: the documents that are relevant by it."""
     judgments = _judgments(path)
     check_judges(path, judgments, lookup)
-    texts = _texts(path.parent.parent / QUERIES, path)
+    queries = _queries(path.parent.parent / QUERIES, path)
     for id_, documents in judgments.items():
         first, *_ = judged = list(documents.values())
-        if id_ not in texts:
+        if id_ not in queries:
             raise DatasetError(f"{first.place}: {QUERIES} has no query {id_!r}; get both files from one place")
-        question = Question(id=id_, text=texts[id_], gold=gold_of(judged, lookup))
+        question = Question(id=id_, text=queries[id_].text, answers=queries[id_].answers, gold=gold_of(judged, lookup))
         raw = b"\n".join(each.raw.strip() for each in judged)
         yield QuestionRecord(place=first.place, raw=raw, annotated=AnnotatedQuestion(question=question))
 
@@ -56,12 +67,12 @@ def _judgments(path: Path) -> Judgments:
     return grouped(judgment(place, raw, *(cells[name] for name in COLUMNS)) for place, raw, cells in table)
 
 
-def _texts(path: Path, judged_by: Path) -> dict[str, str]:
-    """The texts of the queries by id."""
+def _queries(path: Path, judged_by: Path) -> dict[str, _Query]:
+    """The queries by id."""
     if not path.is_file():
         raise DatasetError(f"{judged_by}: its queries {path} aren't there; keep the folders as they are published")
     queries = (decode(raw, _Query, place, DatasetError) for place, raw in lines(path, DatasetError))
-    return {query.id: query.text for query in queries}
+    return {query.id: query for query in queries}
 
 
 SPEC = DatasetSpec(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.data.datasets import trec
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
 from cotrail.errors import DatasetError
@@ -35,7 +35,7 @@ class _Question(Struct, frozen=True):
 
 def question_lines(path: Path) -> Iterator[trec.Topic]:
     """The questions of a decrypted file."""
-    for place, raw in lines(path, DatasetError, total=None):  # lines hold documents, and only samples keep them
+    for place, raw in records(path, DatasetError, total=None):  # lines hold documents, and only samples keep them
         line = decode(raw, _Question, place, DatasetError)
         yield trec.Topic(place=place, raw=raw, id=str(line.query_id), text=line.query, answers=(line.answer,))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.datasets import kilt
 from cotrail.data.datasets.kilt import LABELS, THREE_LABELS_QUESTION, answer_of, as_question
@@ -40,7 +40,7 @@ class FeverClaim(Struct, frozen=True):
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the claims of a file as questions; evidence: the titles of the pages that annotators named."""
-    for place, raw in lines(path, DatasetError):
+    for place, raw in records(path, DatasetError):
         line = decode(raw, FeverClaim, place, DatasetError)
         titles = (title_of(title) for group in line.evidence for _, _, title, _ in group if title)
         question = Question(

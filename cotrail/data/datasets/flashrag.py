@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
@@ -22,7 +22,7 @@ from cotrail.data.datasets.spec import (
 )
 from cotrail.errors import DatasetError
 
-FORMAT = FileFormat("questions as FlashRAG publishes them", False, frozenset({"id", "question", "golden_answers"}))
+FORMAT = FileFormat("questions as FlashRAG publishes them", None, frozenset({"id", "question", "golden_answers"}))
 """One format for all its datasets; a file doesn't say of which it is."""
 
 FILES = "or FlashRAG's jsonl"
@@ -42,7 +42,7 @@ class _Metadata(Struct, frozen=True):
 class FlashragQuestion(Struct, frozen=True):
     """A question as published; metadata: what else its dataset says of it."""
 
-    id: str
+    id: str | int
     question: str
     golden_answers: tuple[str, ...]
     metadata: Mapping[str, Any] | None = None
@@ -52,10 +52,10 @@ def form(**kinds: str) -> QuestionForm:
     """The form for a dataset whose questions are of kinds of these names, each under that key of the metadata."""
 
     def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
-        for place, raw in lines(path, DatasetError):
+        for place, raw in records(path, DatasetError):
             line = decode(raw, FlashragQuestion, place, DatasetError)
             question = Question(
-                id=line.id,
+                id=str(line.id),
                 text=line.question.strip(),
                 answers=accepted_answers(line.golden_answers),
                 gold=_pages(line),

@@ -8,8 +8,9 @@ from typing import BinaryIO
 
 import ijson
 
-from cotrail.common.json_files import OversizeError, events
-from cotrail.common.text_files import LONGEST_HEADER, columns, opened
+from cotrail.common.json_files import OversizeError, columns, events
+from cotrail.common.tables import COLUMNAR, TABLES, form_of
+from cotrail.common.text_files import LONGEST_HEADER, header, opened
 from cotrail.data.datasets.spec import FileFormat
 from cotrail.errors import InputError
 
@@ -41,11 +42,8 @@ ARTICLES = FileFormat("IIRC's articles", False, frozenset())
 _BEGINNINGS = {
     b"BZh": "a bz2 archive",
     b"PK\x03\x04": "a zip archive (as .xlsx and .docx are, too)",
-    b"\x1f\x8b": "a gzip archive",
     b"\xfd7zXZ": "an xz archive",
-    b"\x28\xb5\x2f\xfd": "a zstd archive",
     b"7z\xbc\xaf": "a 7z archive",
-    b"PAR1": "a Parquet file",
     b"%PDF": "a PDF",
     b"SQLite format 3": "an SQLite database",
     b"GGUF": "a GGUF model",
@@ -57,23 +55,34 @@ _BEGINNINGS = {
 
 
 def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> FileFormat | None:
-    """The format of the file, one of these or of `OTHERS`; None where it isn't a known one."""
-    with opened(path, error) as file:
-        begin = file.tell()
-        is_list, keys, inside = _first_record(file)
-        file.seek(begin)
-        start = file.read(512).lstrip()
-        file.seek(begin)
-        keys = keys or columns(file.readline(LONGEST_HEADER))
-    by_default = ARTICLES if len(keys) == FIRST_KEYS and not is_list else None
-    known = chain(formats, OTHER_FORMATS)
-    return next((each for each in known if _fits(each, start, is_list, keys, inside)), by_default)
+    """The format of the file, one of these or of `OTHER_FORMATS`; None where it isn't a known one."""
+    return next(iter(fitting_formats(path, formats, error)), None)
+
+
+def fitting_formats(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> list[FileFormat]:
+    """All formats that the file may have, the likeliest first; none where it has no known one."""
+    form = form_of(path, error)
+    is_list, keys, inside, start = False, list[str](), list[str](), b""
+    if form in COLUMNAR:
+        keys = list(columns(path, error))
+    else:
+        with opened(path, error) as file:
+            begin = file.tell()
+            is_list, keys, inside = _first_record(file)
+            file.seek(begin)
+            start = file.read(512).lstrip()
+            file.seek(begin)
+            keys = keys or (header(file.readline(LONGEST_HEADER)) if form in TABLES else [])
+    fitting = [each for each in chain(formats, OTHER_FORMATS) if _fits(each, start, is_list, keys, inside)]
+    return fitting or ([ARTICLES] if len(keys) == FIRST_KEYS and not is_list else [])
 
 
 def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:
     """What a file seems, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where it isn't recognised."""
     if format_ := detect_format(path, formats, error):
         return f"to hold {format_.holds}"
+    if form_of(path, error) in COLUMNAR:
+        return None
     with opened(path, error) as file:
         start = file.read(512)
     if content := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
@@ -90,8 +99,9 @@ def _fits(
 ) -> bool:
     if each.begins:
         return start.startswith(each.begins)
-    has = each.has <= set(keys) and each.inside <= set(inside)
-    return each.is_list == is_list and has and each.lacks.isdisjoint(keys)
+    has = each.has <= set(keys) and each.inside <= set(inside) and each.lacks.isdisjoint(keys)
+    one_of = not each.one_of or not each.one_of.isdisjoint(key.casefold() for key in keys)
+    return each.is_list in (None, is_list) and has and one_of
 
 
 def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:

@@ -1,15 +1,16 @@
 """HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs, and its records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, entries
-from cotrail.core.questions import GoldParagraph, Question, joined, named
+from cotrail.common.json_files import decode, records
+from cotrail.core.questions import Question, joined, named
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets.hub_rows import Context, Facts, published, row_paragraphs, supported
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     DatasetSpec,
@@ -25,9 +26,6 @@ from cotrail.errors import CorpusError, DatasetError
 
 # A question of HotpotQA as published, with its paragraphs; 2WikiMultihopQA's have the same form.
 
-Context = tuple[tuple[str, tuple[str, ...]], ...]
-"""Paragraphs, each a title and its sentences."""
-
 
 class HotpotQuestion(Struct, frozen=True):
     """A question as published; test files have neither answers nor supporting facts."""
@@ -36,7 +34,7 @@ class HotpotQuestion(Struct, frozen=True):
     question: str
     context: Context
     answer: str | None = None
-    supporting_facts: tuple[tuple[str, int], ...] = ()
+    supporting_facts: Facts = ()
     type: str = ""
     level: str = ""
 
@@ -47,20 +45,10 @@ class _Contexts(Struct, frozen=True):
 
 def annotated(entry: HotpotQuestion, answers: tuple[str, ...]) -> AnnotatedQuestion:
     """The entry as a question with these answers; paragraphs with supporting facts are gold, with these sentences."""
-    supporting = {title for title, _ in entry.supporting_facts}
-    gold, distractors = parted(
-        (GoldParagraph(title=title, text=joined(sentences), facts=_facts(entry, title, sentences)), title in supporting)
-        for title, sentences in entry.context
-    )
+    gold, distractors = parted(supported(entry.context, entry.supporting_facts))
     kinds = named(type=entry.type, level=entry.level)
     question = Question(id=entry.id, text=entry.question, answers=answers, gold=gold, kinds=kinds)
     return AnnotatedQuestion(question=question, distractors=distractors)
-
-
-def _facts(entry: HotpotQuestion, title: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """The supporting sentences of a paragraph; some questions name numbers that it doesn't have."""
-    numbers = sorted({number for named, number in entry.supporting_facts if named == title})
-    return tuple(filter(None, (sentences[number].strip() for number in numbers if 0 <= number < len(sentences))))
 
 
 def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, str]]:
@@ -70,11 +58,24 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
 
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
-    """Read the questions of a file."""
-    for place, raw in entries(path, DatasetError):
-        entry = decode(raw, HotpotQuestion, place, DatasetError)
+    """Read the questions of a file, be it the publishers' own or of such rows."""
+    for place, raw in records(path, DatasetError):
+        entry = decode(published(place, raw), HotpotQuestion, place, DatasetError)
         answers = () if entry.answer is None else (entry.answer,)
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated(entry, answers))
+        yield QuestionRecord(place=place, raw=raw, annotated=annotated(entry, answers))
+
+
+def row_form(
+    holds: str, reader: Callable[[Path, ParagraphLookup | None], Iterator[QuestionRecord]], **known_by: frozenset[str]
+) -> QuestionForm:
+    """The form of such rows; known_by: the keys that they have (`has`), and that they lack (`lacks`)."""
+    keys = frozenset({"question", "answer", "context", "supporting_facts"}) | known_by["has"]
+    return QuestionForm(
+        format=FileFormat(f"{holds} as Hugging Face has them", None, keys, known_by.get("lacks", frozenset())),
+        read=reader,
+        paragraphs=row_paragraphs,
+        paragraphs_key="context",
+    )
 
 
 SPEC = DatasetSpec(
@@ -88,12 +89,16 @@ SPEC = DatasetSpec(
     forms=(
         QuestionForm(
             format=FileFormat(
-                "HotpotQA's questions", True, frozenset({"_id", "context", "level"}), frozenset({"evidences"})
+                "HotpotQA's questions",
+                True,
+                frozenset({"_id", "question", "context"}),
+                frozenset({"evidences", "previous_question"}),
             ),
             read=read,
-            paragraphs=paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="context",
         ),
+        row_form("HotpotQA's questions", read, has=frozenset({"level"}), lacks=frozenset({"evidences"})),
         ircot_processed.form("hotpotqa"),
         flashrag.form(type="type", level="level"),
     ),

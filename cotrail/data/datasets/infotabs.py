@@ -11,8 +11,10 @@ from typing import TypeVar
 
 import msgspec
 
-from cotrail.common.json_files import decode, entries, is_list, is_object, lines
+from cotrail.common.json_files import decode, is_object, lines
+from cotrail.common.json_files import records as read_records
 from cotrail.common.refusals import refusal
+from cotrail.common.tables import TABLES, form_of
 from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole, rows
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.core.table_sentences import table_sentences
@@ -37,12 +39,9 @@ def records(path: Path, kind: type[T]) -> Iterator[tuple[str, bytes, T]]:
 
     A cell of a table is a string; columns that the type hasn't are read past.
     """
-    if is_list(path, DatasetError):
-        for place, raw in entries(path, DatasetError):
-            yield place, bytes(raw), decode(raw, kind, place, DatasetError)
-    elif is_object(path, DatasetError):
-        for place, line in lines(path, DatasetError):
-            yield place, line, decode(line, kind, place, DatasetError)
+    if form_of(path, DatasetError) not in TABLES:
+        for place, raw in read_records(path, DatasetError):
+            yield place, raw, decode(raw, kind, place, DatasetError)
     else:
         for place, line, cells in rows(path, (), DatasetError):
             try:

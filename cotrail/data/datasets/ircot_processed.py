@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
@@ -94,7 +94,7 @@ def _read(dataset: str, path: Path, _lookup: ParagraphLookup | None, *, pins: bo
 
     2WikiMultihopQA's and MuSiQue's lack some of their answers and their kinds, see `official_answers`.
     """
-    for place, raw in lines(path, DatasetError):
+    for place, raw in records(path, DatasetError):
         line = decode(raw, ProcessedQuestion, place, DatasetError)
         _check(line, dataset, place, pins=pins)
         yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))

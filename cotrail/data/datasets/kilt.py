@@ -11,9 +11,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, QuestionSort, named
-from cotrail.data.datasets.spec import AnnotatedQuestion, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord
+from cotrail.data.datasets.spec import (
+    AnnotatedQuestion,
+    DatasetSpec,
+    FileFormat,
+    ParagraphLookup,
+    QuestionForm,
+    QuestionRecord,
+    Scoring,
+)
 from cotrail.errors import DatasetError
 
 # FEVER's labels, and its claims as questions: of its own files, and of KILT's version of them.
@@ -80,7 +88,7 @@ def form(dataset: str, sort: QuestionSort) -> QuestionForm:
 
 def _read(dataset: str, sort: QuestionSort, path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the records of a file, which must be the dataset's; evidence: the titles of the pages in the provenance."""
-    for place, raw in lines(path, DatasetError):
+    for place, raw in records(path, DatasetError):
         record = decode(raw, KiltRecord, place, DatasetError)
         _check(record, dataset, sort, place)
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=_question(record, sort, place)))
@@ -134,3 +142,47 @@ def _text(text: str, sort: QuestionSort) -> str:
         return text
     subject, _, relation = (part.strip() for part in text.rpartition(SEPARATOR))
     return f"Subject: {subject}; relation: {relation}. What is the object?" if subject and relation else ""
+
+
+# The datasets that have nothing but KILT's form.
+
+ZSRE = DatasetSpec(
+    name="zsre",
+    title="zsRE",
+    files="structured_zeroshot-*-kilt.jsonl",
+    source=SOURCE,
+    asks="the object of a subject's relation",
+    metric="exact match and F1, as SQuAD's script",
+    kinds="relation",
+    forms=(form("zsre", "slot-filling"),),
+    scoring=Scoring("kilt"),
+    sort="slot-filling",
+)
+"""zsRE's files in KILT's form: relations that a model was never trained on (Levy et al. 2017)."""
+
+TREX = DatasetSpec(
+    name="trex",
+    title="T-REx",
+    files="trex-*-kilt.jsonl",
+    source=SOURCE,
+    asks="the object of a subject's relation",
+    metric="exact match and F1, as SQuAD's script",
+    kinds="relation",
+    forms=(form("trex", "slot-filling"),),
+    scoring=Scoring("kilt"),
+    sort="slot-filling",
+)
+"""T-REx's files in KILT's form: facts of Wikidata (Elsahar et al. 2018)."""
+
+ELI5 = DatasetSpec(
+    name="eli5",
+    title="ELI5",
+    files="eli5-*-kilt.jsonl",
+    source=SOURCE,
+    asks="questions that are answered at length",
+    metric="ROUGE-L",
+    forms=(form("eli5", "long-form"),),
+    scoring=Scoring("kilt", long_answers=True),
+    sort="long-form",
+)
+"""ELI5's files in KILT's form: questions from a forum with long answers (Fan et al. 2019)."""

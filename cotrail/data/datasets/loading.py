@@ -6,13 +6,19 @@ Their `evaluate.py --official` does the same: it reads the answers from the data
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from cotrail.common.json_files import columns
+from cotrail.common.tables import COLUMNAR, PLACES
+from cotrail.common.tables import form_of as record_form
 from cotrail.core.questions import Question
-from cotrail.data.datasets import ircot_processed
-from cotrail.data.datasets.format_detection import apparent_content, detect_format
+from cotrail.data.datasets import beir, ircot_processed, jsonl
+from cotrail.data.datasets.format_detection import apparent_content, fitting_formats
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
@@ -23,8 +29,12 @@ from cotrail.data.datasets.spec import (
     check_id,
     check_length,
     check_text,
+    id_of,
 )
 from cotrail.errors import DatasetError
+
+NO_MAP: Mapping[str, str] = MappingProxyType({})
+"""Fields have usual names."""
 
 
 def check_whole(dataset: DatasetSpec, what: str) -> None:
@@ -58,16 +68,21 @@ def completed(questions: Sequence[Question], published: Mapping[str, Question], 
 
 
 def load_questions(
-    dataset: str, path: Path, lookup: ParagraphLookup | None = None, official: Path | None = None
+    dataset: str,
+    path: Path,
+    lookup: ParagraphLookup | None = None,
+    official: Path | None = None,
+    fields: Mapping[str, str] = NO_MAP,
 ) -> tuple[Question, ...]:
     """Load the questions of a file in its order; DatasetError names the bad record or the dataset that the file is of.
 
     Questions that the dataset marks as unanswerable are left out.
     lookup: resolves gold paragraphs that a file gives by id (`jsonl`, StrategyQA), e.g. `TantivyRetriever.paragraphs`.
     official: the dataset's own file, from which processed questions of 2WikiMultihopQA and MuSiQue take their answers.
+    fields: the names that fields of questions of your own have in the file, where these aren't usual ones.
     """
-    questions = tuple(annotated.question for annotated in load_annotated(dataset, path, lookup))
-    if form_of(dataset, path).format != ircot_processed.FORMAT:
+    questions = tuple(each.annotated.question for each in read_records(dataset, path, lookup, fields))
+    if form_of(dataset, path, fields).format != ircot_processed.FORMAT:
         if official:
             raise DatasetError(f"{path} is the dataset's own file already; leave out {official} as its official one")
         return questions
@@ -92,13 +107,17 @@ def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = No
     return tuple(record.annotated for record in read_records(dataset, path, lookup))
 
 
-def read_records(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> Iterator[QuestionRecord]:
-    """Read the questions with their places and their bytes."""
+def read_records(
+    dataset: str, path: Path, lookup: ParagraphLookup | None = None, fields: Mapping[str, str] = NO_MAP
+) -> Iterator[QuestionRecord]:
+    """Read the questions with their places and their bytes; fields: as in `load_questions`."""
     ids = set()
-    for record in form_of(dataset, path).read(path, lookup):
+    for record in form_of(dataset, path, fields).read(path, lookup):
         question = record.annotated.question
         _check(question, record.place)
         if question.id in ids:
+            if question.id == id_of(question.text):
+                raise DatasetError(f"{record.place}: this question is there before; take it out, or give each an id")
             raise DatasetError(f"{record.place}: a question before has the id {question.id!r} too; give each its own")
         ids.add(question.id)
         yield record
@@ -113,21 +132,52 @@ def _check(question: Question, place: str) -> None:
         check_length(len(paragraph.title) + len(paragraph.text), "paragraph", place, DatasetError)
 
 
-def form_of(dataset: str, path: Path) -> QuestionForm:
+def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> QuestionForm:
     """The form of a file of the dataset's; DatasetError where the file seems to hold something else.
 
-    UnknownNameError where there is no dataset of that name.
+    fields: as in `load_questions`. UnknownNameError where there is no dataset of that name.
     """
     forms = find_dataset(dataset).forms
-    format_ = detect_format(path, question_formats(), DatasetError)
-    if form := next((each for each in forms if each.format == format_), None):
-        return form
-    if format_ and (others := datasets_in(format_)):
-        names = " or ".join(map(repr, others))
+    if fields and dataset != jsonl.SPEC.name:
+        raise DatasetError(f"a map of fields is for questions of your own (`jsonl`); leave it out for {dataset!r}")
+    if fields:
+        return replace(forms[-1], read=partial(jsonl.read, fields=fields))
+    folder = path if path.is_dir() else path.parent
+    if (folder / "qrels").is_dir() and path in (folder, folder / beir.QUERIES):
         raise DatasetError(
-            f"{path}, {'entry' if format_.is_list else 'line'} 1: this seems to be from {format_.holds}; "
+            f"{path} is of a data set in BEIR's form; name the dataset 'beir', and the judgments of a split, as "
+            f"{folder / 'qrels' / 'test.tsv'}"
+        )
+    formats = fitting_formats(path, question_formats(), DatasetError)
+    # What fits the named dataset is read as such, whatever else it may be: no two refusals name each other's datasets.
+    if form := next((each for each in forms if each.format in formats), None):
+        return form
+    if others := datasets_in(formats):
+        names = " or ".join(map(repr, others))
+        record = PLACES.get(record_form(path, DatasetError), "line")
+        raise DatasetError(
+            f"{path}, {record} 1: this seems to be from {formats[0].holds}; "
             f"name the dataset {names} instead of {dataset!r}, or give another file"
+        )
+    if dataset != jsonl.SPEC.name and (columnar := record_form(path, DatasetError)) in COLUMNAR:
+        there = jsonl.listed(columns(path, DatasetError))
+        raise DatasetError(
+            f"{path}: this {columnar} file has the fields {there}, and not those of {dataset!r}; name the dataset "
+            "'jsonl', and the field that is the question with `--map question=FIELD`"
         )
     if what := apparent_content(path, question_formats(), DatasetError):
         raise DatasetError(f"{path} seems {what}, going by how it begins, and no questions; give another file")
     return forms[0]
+
+
+def reading_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> str:
+    """How a file that can be loaded is read: `questions.csv: read as CSV; question=query, answers=gold_answer`."""
+    form = form_of(dataset, path, fields)
+    if dataset != jsonl.SPEC.name:
+        return f"{path.name}: read as {record_form(path, DatasetError) or 'text'}; {form.format.holds}"
+    said = f"{path.name}: {jsonl.described(path, fields)}"
+    seem = next(iter(fitting_formats(path, question_formats(), DatasetError)), form.format)
+    match datasets_in([seem]):
+        case (name,) if name != dataset and seem.has - set(chain.from_iterable(jsonl.NAMES.values())):
+            return f"{said}; these may be {seem.holds}, which `--dataset {name}` scores by its own rules"
+    return said

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets.hub_rows import published, row_paragraphs
 from cotrail.data.datasets.spec import (
     AnnotatedQuestion,
     ContextParagraph,
@@ -44,8 +45,8 @@ class _Contexts(Struct, frozen=True):
 
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the answerable questions of a file."""
-    for place, raw in lines(path, DatasetError):
-        line = decode(raw, MusiqueQuestion, place, DatasetError)
+    for place, raw in records(path, DatasetError):
+        line = decode(published(place, raw), MusiqueQuestion, place, DatasetError)
         if line.answerable:
             yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
@@ -88,9 +89,9 @@ SPEC = DatasetSpec(
     kinds="hops: the number and the arrangement of steps",
     forms=(
         QuestionForm(
-            format=FileFormat("MuSiQue's questions", False, frozenset({"id", "question", "paragraphs"})),
+            format=FileFormat("MuSiQue's questions", None, frozenset({"id", "question", "paragraphs"})),
             read=read,
-            paragraphs=paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="paragraphs",
         ),
         ircot_processed.form("musique"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, lines
+from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question
 from cotrail.data.datasets import flashrag
 from cotrail.data.datasets.spec import (
@@ -31,7 +31,7 @@ class OpenQuestion(Struct, frozen=True):
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file, equal lines once; an id is the SHA-256 of the question and its answers."""
     seen = set()
-    for place, raw in lines(path, DatasetError):
+    for place, raw in records(path, DatasetError):
         line = decode(raw, OpenQuestion, place, DatasetError)
         if line in seen:
             continue

@@ -36,10 +36,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     for place, raw, row in records(path, PopQuestion):
         answers = decode(row.possible_answers.encode(), tuple[str, ...], f"{place}, possible_answers", DatasetError)
         question = Question(
-            id=str(row.id),
-            text=row.question.strip(),
-            answers=accepted_answers(answers),
-            kinds=named(relation=row.prop),
+            id=str(row.id), text=row.question.strip(), answers=accepted_answers(answers), kinds=named(relation=row.prop)
         )
         yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
 

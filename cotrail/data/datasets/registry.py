@@ -1,19 +1,19 @@
 """The datasets whose questions can be read, a line each, and what follows from their records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from cotrail.common.nearest import unknown
 from cotrail.data.datasets import (
     bamboogle,
     beir,
     browsecomp_plus,
-    eli5,
     fever,
     frames,
     hotpotqa,
     iirc,
     infotabs,
     jsonl,
+    kilt,
     morehopqa,
     multihop_rag,
     musique,
@@ -22,10 +22,8 @@ from cotrail.data.datasets import (
     strategyqa,
     tempquestions,
     trec,
-    trex,
     triviaqa,
     wikimultihop,
-    zsre,
 )
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Recipe, Scoring
 from cotrail.errors import UnknownNameError
@@ -42,10 +40,10 @@ DATASETS: dict[str, DatasetSpec] = {
         strategyqa.WITH_FACTS,
         tempquestions.SPEC,
         infotabs.SPEC,
-        zsre.SPEC,
-        trex.SPEC,
+        kilt.ZSRE,
+        kilt.TREX,
         fever.SPEC,
-        eli5.SPEC,
+        kilt.ELI5,
         bamboogle.SPEC,
         frames.SPEC,
         morehopqa.SPEC,
@@ -100,6 +98,6 @@ def question_formats() -> Iterator[FileFormat]:
     return (form.format for form in question_forms())
 
 
-def datasets_in(format_: FileFormat) -> tuple[str, ...]:
-    """The datasets whose questions have this format."""
-    return tuple(name for name, spec in DATASETS.items() if any(form.format == format_ for form in spec.forms))
+def datasets_in(formats: Collection[FileFormat]) -> tuple[str, ...]:
+    """The datasets whose questions have one of these formats."""
+    return tuple(name for name, spec in DATASETS.items() if any(form.format in formats for form in spec.forms))

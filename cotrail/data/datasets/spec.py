@@ -134,14 +134,17 @@ def spans_as_answer(spans: Sequence[str]) -> str:
 class FileFormat(Struct, frozen=True):
     """A file format; holds: its content, for messages.
 
-    has, lacks: keys that its first record has, and that it hasn't. inside: keys of that record's first value.
+    is_list: whether it is one JSON list; None where any form of records will do (`cotrail.common.json_files.records`).
+    has, lacks: keys that its first record has, and that it hasn't. one_of: keys of which it has one, in any case, where
+        there are some. inside: keys of that record's first value.
     begins: how the file begins, in place of all these, where it has no keys.
     """
 
     holds: str
-    is_list: bool
+    is_list: bool | None
     has: frozenset[str]
     lacks: frozenset[str] = frozenset()
+    one_of: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
     begins: bytes = b""
 

@@ -241,9 +241,7 @@ SPEC = DatasetSpec(
             written=joined,
         ),
         QuestionForm(
-            format=FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"),
-            read=_read_elements,
-            written=joined,
+            format=FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"), read=_read_elements, written=joined
         ),
     ),
     scoring=Scoring("squad", any_script=True),

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, entries, lines
+from cotrail.common.json_files import decode, lines, records
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
+from cotrail.data.datasets.hub_rows import published, row_paragraphs
 from cotrail.data.datasets.spec import (
     DatasetSpec,
     FileFormat,
@@ -46,14 +47,14 @@ class _Names(Struct, frozen=True):
 def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
     """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
     questions = [
-        (place, raw, decode(raw, WikiMultihopQuestion, place, DatasetError))
-        for place, raw in entries(path, DatasetError)
+        (place, raw, decode(published(place, raw), WikiMultihopQuestion, place, DatasetError))
+        for place, raw in records(path, DatasetError)
     ]
     names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in questions if entry.answer_id})
     for place, raw, entry in questions:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
         annotated = hotpotqa.annotated(entry, tuple(dict.fromkeys(answers)))
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=annotated)
+        yield QuestionRecord(place=place, raw=raw, annotated=annotated)
 
 
 def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
@@ -74,11 +75,14 @@ SPEC = DatasetSpec(
     kinds="type: compositional, comparison, inference, bridge_comparison",
     forms=(
         QuestionForm(
-            format=FileFormat("2WikiMultihopQA's questions", True, frozenset({"_id", "context", "evidences"})),
+            format=FileFormat(
+                "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
+            ),
             read=read,
-            paragraphs=hotpotqa.paragraphs,
+            paragraphs=row_paragraphs,
             paragraphs_key="context",
         ),
+        hotpotqa.row_form("2WikiMultihopQA's questions", read, has=frozenset({"evidences"})),
         ircot_processed.form("2wikimultihopqa"),
         flashrag.form(type="type"),
     ),

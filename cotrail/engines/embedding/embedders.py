@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
+from cotrail.common.optional_packages import Library
 from cotrail.core.ports.encoders import EMBEDDER, Comparison, Embedder
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
@@ -13,7 +14,6 @@ from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
-from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.text_servers import EmbeddingServer
 

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
+from cotrail.common.optional_packages import Library
 from cotrail.common.structs import canonical
 from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, entailed
 from cotrail.core.ports.language_model import LanguageModel, Profile
@@ -17,7 +18,6 @@ from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTab
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder, model_identity
-from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import PromptTooLongError
 

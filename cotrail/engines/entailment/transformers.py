@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 
 import torch
 from transformers import AutoModelForSequenceClassification
@@ -10,9 +9,9 @@ from transformers import AutoModelForSequenceClassification
 from cotrail.core.ports.encoders import EntailmentPair, entailed
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Entailed
-from cotrail.engines.device_memory import TOKENS_AT_ONCE, in_batches, load, most_tokens
+from cotrail.engines.device_memory import TOKENS_AT_ONCE, DeviceReader, load, most_tokens
 from cotrail.engines.entailment.labels import Order, label_order
-from cotrail.errors import PromptTooLongError, StepError
+from cotrail.errors import PromptTooLongError
 
 Encoded = dict[str, list[int]]
 """A premise and a hypothesis as the model's inputs: token ids, and which text each belongs to."""
@@ -20,31 +19,22 @@ Encoded = dict[str, list[int]]
 Pair = tuple[str, str]
 
 
-class TransformersEntailer:
-    """A classifier in a folder saved by transformers, on a CUDA device or otherwise the CPU, in float32.
+class TransformersEntailer(DeviceReader[Pair, Entailed]):
+    """A classifier in a folder saved by transformers; see `DeviceReader`.
 
-    path, identity: its folder, and its identity.
-    profile: `fast` reads pairs of similar lengths together; `deterministic` reads one at a time, so that its
-        probabilities have the same bits whatever other pairs are computed with it.
+    path: its folder.
     labels: the meaning of its outputs, where its configuration doesn't give it.
     A premise that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 
     def __init__(self, path: Path, identity: str, profile: Profile, labels: Order | None = None) -> None:
-        self._identity = identity
         self._model, self._tokenizer = load(AutoModelForSequenceClassification, path, "classifier")
         config = self._model.config
         self._order = label_order(config.id2label, config.label2id, labels)
         # Some tokenizers, such as ALBERT's, leave out token types by default though the model was trained with them.
         self._tells_parts = getattr(config, "type_vocab_size", 0) > 1
         self._limit = most_tokens(self._model, self._tokenizer)
-        self._most = TOKENS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
-        self._turn = Lock()
-
-    @property
-    def identity(self) -> str:
-        """See `Entailer`."""
-        return self._identity
+        super().__init__(identity, profile, TOKENS_AT_ONCE[self._model.device.type])
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`; raises PromptTooLongError where a hypothesis leaves no room for its premise."""
@@ -55,17 +45,15 @@ class TransformersEntailer:
 
     def _judged(self, pairs: list[Pair]) -> dict[Pair, Entailed]:
         encoded = {pair: self._encode(*pair) for pair in pairs}
-        judgements: dict[Pair, Entailed] = {}
-
-        def work(batch: list[Pair]) -> None:
-            judgements.update(zip(batch, self._read([encoded[pair] for pair in batch]), strict=True))
-
-        in_batches(work, pairs, lambda pair: len(encoded[pair]["input_ids"]), self._most)
-        return judgements
+        return self._read_all(
+            pairs,
+            lambda pair: len(encoded[pair]["input_ids"]),
+            lambda batch: self._read([encoded[pair] for pair in batch]),
+        )
 
     def _encode(self, premise: str, hypothesis: str) -> Encoded:
         if len(self._tokenizer("", hypothesis)["input_ids"]) >= self._limit:
-            raise PromptTooLongError(f"{self._identity} takes {self._limit} tokens, which leaves none for a premise")
+            raise PromptTooLongError(f"{self.identity} takes {self._limit} tokens, which leaves none for a premise")
         return dict(
             self._tokenizer(
                 premise,
@@ -82,6 +70,5 @@ class TransformersEntailer:
             logits = self._model(**inputs).logits
         # In float64: in float32 the last of six decimals would depend on the order of the sum.
         likely = torch.softmax(logits.double(), dim=-1)
-        if not likely.isfinite().all():
-            raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
+        self._check(finite=bool(likely.isfinite().all()))
         return [entailed(**dict(zip(self._order, row, strict=True))) for row in likely.tolist()]

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from cotrail.common.optional_packages import Library
 from cotrail.core.ports.encoders import EXTRACTOR, Extraction, Extractor
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
 from cotrail.engines.model_folders import hugging_face_folder
-from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import StepError
 

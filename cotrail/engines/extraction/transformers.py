@@ -5,7 +5,6 @@ Question and paragraph as the inputs of a reader, put together as its family was
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import torch
@@ -16,9 +15,9 @@ from cotrail.common.humanize import rounded
 from cotrail.core.ports.encoders import DECIMALS, MOST_TOKENS, Extraction
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Extracted
-from cotrail.engines.device_memory import TOKENS_AT_ONCE, in_batches, load, most_tokens
+from cotrail.engines.device_memory import TOKENS_AT_ONCE, DeviceReader, load, most_tokens
 from cotrail.engines.model_folders import loading
-from cotrail.errors import InputError, PromptTooLongError, StepError
+from cotrail.errors import InputError, PromptTooLongError
 
 # The choice of an answer among the spans of a paragraph's tokens.
 
@@ -122,18 +121,15 @@ Asked = tuple[str, str, str]
 """A question, and a paragraph's title and text."""
 
 
-class TransformersExtractor:
-    """A reader in a folder saved by transformers, on a CUDA device or otherwise the CPU, in float32.
+class TransformersExtractor(DeviceReader[Asked, Extracted]):
+    """A reader in a folder saved by transformers; see `DeviceReader`.
 
     Its configuration tells which it is: of the type `dpr` a DPR reader, otherwise a model for question answering.
-    path, identity: its folder, and its identity.
-    profile: `fast` reads paragraphs of similar lengths together; `deterministic` reads one at a time, so that its
-        logits have the same bits whatever other inputs are computed with it.
+    path: its folder.
     A paragraph that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 
     def __init__(self, path: Path, identity: str, profile: Profile) -> None:
-        self._identity = identity
         self._is_dpr = _model_type(path) == "dpr"
         kind: Any = DPRReader if self._is_dpr else AutoModelForQuestionAnswering
         self._model, self._tokenizer = load(kind, path, "reader")
@@ -142,13 +138,7 @@ class TransformersExtractor:
         self._tokenizer.padding_side = "right"
         self._tells_parts = getattr(self._model.config, "type_vocab_size", 0) > 1
         self._limit = most_tokens(self._model, self._tokenizer)
-        self._most = TOKENS_AT_ONCE[self._model.device.type] if profile == "fast" else 0
-        self._turn = Lock()
-
-    @property
-    def identity(self) -> str:
-        """See `Extractor`."""
-        return self._identity
+        super().__init__(identity, profile, TOKENS_AT_ONCE[self._model.device.type])
 
     def extract(self, extractions: Sequence[Extraction]) -> list[Extracted]:
         """See `Extractor`."""
@@ -159,13 +149,11 @@ class TransformersExtractor:
 
     def _found(self, distinct: list[Asked]) -> dict[Asked, Extracted]:
         inputs = {each: self._input(*each) for each in distinct}
-        answers: dict[Asked, Extracted] = {}
-
-        def work(batch: list[Asked]) -> None:
-            answers.update(zip(batch, self._read(batch, [inputs[each] for each in batch]), strict=True))
-
-        in_batches(work, distinct, lambda each: len(inputs[each].tokens["input_ids"]), self._most)
-        return answers
+        return self._read_all(
+            distinct,
+            lambda each: len(inputs[each].tokens["input_ids"]),
+            lambda batch: self._read(batch, [inputs[each] for each in batch]),
+        )
 
     def _input(self, question: str, title: str, text: str) -> ReaderInput:
         if self._is_dpr:
@@ -177,8 +165,7 @@ class TransformersExtractor:
         with torch.inference_mode():
             output = self._model(**padded)
         logits = [output.start_logits, output.end_logits, *([output.relevance_logits] if self._is_dpr else [])]
-        if not all(bool(each.isfinite().all()) for each in logits):
-            raise StepError(f"{self._identity} returns values that aren't numbers: its weights are broken")
+        self._check(finite=all(bool(each.isfinite().all()) for each in logits))
         rows = zip(*(each.tolist() for each in logits), strict=True)
         return [_extracted(text, each, *row) for (_, _, text), each, row in zip(batch, inputs, rows, strict=True)]
 

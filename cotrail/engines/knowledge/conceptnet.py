@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import (
@@ -22,61 +23,8 @@ from cotrail.engines.knowledge.database import (
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 from cotrail.errors import InputError
 
-# Templates for sentences on two words that a relation of ConceptNet connects.
-
-TEMPLATES = {
-    "Antonym": "{} is an antonym of {}.",
-    "AtLocation": "{} is found at {}.",
-    "CapableOf": "{} can {}.",
-    "Causes": "{} causes {}.",
-    "CausesDesire": "{} makes one want {}.",
-    "CreatedBy": "{} is created by {}.",
-    "DefinedAs": "{} is defined as {}.",
-    "DerivedFrom": "{} is derived from {}.",
-    "Desires": "{} wants {}.",
-    "DistinctFrom": "{} is distinct from {}.",
-    "Entails": "{} entails {}.",
-    "EtymologicallyDerivedFrom": "{} is derived from {}.",
-    "EtymologicallyRelatedTo": "{} has the same origin as {}.",
-    "FormOf": "{} is a form of {}.",
-    "HasA": "{} has {}.",
-    "HasContext": "{} is a word used in {}.",
-    "HasFirstSubevent": "{} begins with {}.",
-    "HasLastSubevent": "{} ends with {}.",
-    "HasPrerequisite": "{} requires {}.",
-    "HasProperty": "{} is {}.",
-    "HasSubevent": "{} includes {}.",
-    "InstanceOf": "{} is an instance of {}.",
-    "IsA": "{} is a kind of {}.",
-    "LocatedNear": "{} is near {}.",
-    "MadeOf": "{} is made of {}.",
-    "MannerOf": "{} is a way of {}.",
-    "MotivatedByGoal": "{} is done for {}.",
-    "NotCapableOf": "{} cannot {}.",
-    "NotDesires": "{} does not want {}.",
-    "NotHasProperty": "{} is not {}.",
-    "NotIsA": "{} is not a kind of {}.",
-    "NotUsedFor": "{} is not used for {}.",
-    "ObstructedBy": "{} is prevented by {}.",
-    "PartOf": "{} is a part of {}.",
-    "ReceivesAction": "{} can be {}.",
-    "RelatedTo": "{} is related to {}.",
-    "SimilarTo": "{} is similar to {}.",
-    "SymbolOf": "{} is a symbol of {}.",
-    "Synonym": "{} is a synonym of {}.",
-    "UsedFor": "{} is used for {}.",
-    "dbpedia/capital": "The capital of {} is {}.",
-    "dbpedia/field": "The field of {} is {}.",
-    "dbpedia/genre": "The genre of {} is {}.",
-    "dbpedia/genus": "The genus of {} is {}.",
-    "dbpedia/influencedBy": "{} was influenced by {}.",
-    "dbpedia/knownFor": "{} is known for {}.",
-    "dbpedia/language": "The language of {} is {}.",
-    "dbpedia/leader": "The leader of {} is {}.",
-    "dbpedia/occupation": "The occupation of {} is {}.",
-    "dbpedia/product": "A product of {} is {}.",
-}
-"""Templates by relation, of its start and its end. ExternalURL, the only relation left out, leads to no word."""
+TEMPLATES: dict[str, str] = read_toml(Path(__file__).with_name("conceptnet_templates.toml"))
+"""Templates for sentences on two words that a relation connects, by relation, of its start and its end."""
 
 FORM_OF = "FormOf"
 """The relation of an inflected form to its base form."""

@@ -55,7 +55,7 @@ def opened_files(
     """
     sizes = [_size(path) for path in paths]
     for before, path in enumerate(paths):
-        with opened(path, InputError) as file:
+        with opened(path, InputError, unpack=False) as file:
             report = partial(_report, on_progress, file, sum(sizes[:before]), sum(sizes))
             yield path, _lines(path, _unpacked(path, file), report)
     on_progress(ReadingProgress(done=sum(sizes), total=sum(sizes)))
@@ -72,7 +72,7 @@ def _report(on_progress: ProgressCallback, file: BinaryIO, before: int, total: i
 
 
 def _size(path: Path) -> int:
-    with opened(path, InputError) as file:
+    with opened(path, InputError, unpack=False) as file:
         return file.seek(0, 2)
 
 

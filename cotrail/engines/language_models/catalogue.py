@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from cotrail.common.nearest import unknown
+from cotrail.common.optional_packages import Library, check_library, install, installed_with
 from cotrail.common.structs import common_fields
 from cotrail.core.generation import Capability, HandsBack
 from cotrail.core.ports.language_model import LanguageModel, Profile
@@ -33,7 +34,6 @@ from cotrail.engines.models_file import (
     tables_of,
     usable,
 )
-from cotrail.engines.optional_packages import Library, check_library, install, installed_with
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import read_script
 from cotrail.engines.server_address import VariableName

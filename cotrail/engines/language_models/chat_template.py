@@ -133,10 +133,7 @@ def _raise_exception(message: str) -> None:
 def _environment() -> ImmutableSandboxedEnvironment:
     # A template lays out text for a model, where nothing is to be escaped.
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        extensions=[loopcontrols, _Generation],
+        trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[loopcontrols, _Generation]
     )
     environment.filters["tojson"] = _to_json
     environment.globals.update(raise_exception=_raise_exception, strftime_now=TODAY.strftime)

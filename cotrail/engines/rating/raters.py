@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from cotrail.common.optional_packages import Library
 from cotrail.core.ports.encoders import RELEVANCE_RATER, Rater, Rating
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
@@ -13,7 +14,6 @@ from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
-from cotrail.engines.optional_packages import Library
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.text_servers import RerankServer
 

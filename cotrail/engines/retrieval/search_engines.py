@@ -5,7 +5,7 @@ from importlib import import_module
 from msgspec import Struct
 
 from cotrail.common import nearest
-from cotrail.engines.optional_packages import extra_with, not_installed
+from cotrail.common.optional_packages import extra_with, not_installed
 from cotrail.engines.retrieval.engine import FolderEngine, IndexEngine, ServerEngine
 from cotrail.errors import UnknownNameError
 

@@ -109,11 +109,7 @@ def _count(cause: Cause, causes: Sequence[Cause], signs: int) -> CauseCount:
     scores = [float(each == cause) for each in causes]
     number = causes.count(cause)
     return CauseCount(
-        cause=cause,
-        questions=number,
-        share=number / len(causes),
-        interval=confidence_interval(scores),
-        signs=signs,
+        cause=cause, questions=number, share=number / len(causes), interval=confidence_interval(scores), signs=signs
     )
 
 

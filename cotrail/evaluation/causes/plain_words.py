@@ -9,9 +9,11 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from cotrail.common.printable_text import few_marks
+from cotrail.common.toml_files import read_toml
 from cotrail.engines.knowledge.words import STOP_WORDS
 
 _MOST_CACHED = 2**12
@@ -47,38 +49,7 @@ _NUMBERS: Mapping[str, int] = {
     **{word: value for value, word in enumerate(_SMALL)},
     **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
 }
-_WRITTEN: Mapping[str, tuple[str, ...]] = {
-    "kilometre": ("km", "kms", "kilometer", "kilometers", "kilometres"),
-    "metre": ("m", "meter", "meters", "metres"),
-    "centimetre": ("cm", "centimeter", "centimeters", "centimetres"),
-    "mile": ("mi", "miles"),
-    "inch": ("inches",),
-    "foot": ("ft", "feet"),
-    "kilogram": ("kg", "kgs", "kilograms", "kilogramme", "kilogrammes"),
-    "percent": ("percentage",),
-    "dollar": ("dollars", "usd"),
-    "euro": ("euros", "eur"),
-    "pound": ("pounds", "gbp"),
-    "year": ("years",),
-    "day": ("days",),
-    "hour": ("hours",),
-    "minute": ("minutes",),
-    "junior": ("jr",),
-    "senior": ("sr",),
-    "saint": ("st",),
-    "mount": ("mt",),
-    "brothers": ("bros",),
-    "company": ("co",),
-    "corporation": ("corp",),
-    "incorporated": ("inc",),
-    "limited": ("ltd",),
-    "doctor": ("dr",),
-    "professor": ("prof",),
-    "gray": ("grey",),
-    "program": ("programme",),
-    "jewelry": ("jewellery",),
-    "aluminum": ("aluminium",),
-}
+_WRITTEN: Mapping[str, list[str]] = read_toml(Path(__file__).with_name("written_forms.toml"))
 UNITS = frozenset(
     "kilometre metre centimetre mile foot inch kilogram percent dollar euro pound year day hour minute".split()  # noqa: SIM905
 )

@@ -48,11 +48,7 @@ class Inputs:
     """Whether gold paragraphs are replaced by those of the corpus that they are found in."""
 
     def __init__(
-        self,
-        experiment: Any,
-        folder: Path,
-        keys: Callable[[Any], RunKeys],
-        open_corpus: Callable[[str], Corpus],
+        self, experiment: Any, folder: Path, keys: Callable[[Any], RunKeys], open_corpus: Callable[[str], Corpus]
     ) -> None:
         self.experiment = experiment
         self.folder = folder

@@ -201,9 +201,7 @@ def listing(
     return table_of(name, title, used, rows, notes) if rows else None
 
 
-def merged_rows(
-    parts: Iterable[tuple[Mapping[str, Value], Mapping[str, Value], tuple[str, ...]]],
-) -> list[TableRow]:
+def merged_rows(parts: Iterable[tuple[Mapping[str, Value], Mapping[str, Value], tuple[str, ...]]]) -> list[TableRow]:
     """Merge parts with equal labels into one row each; a part has labels, values, and the names of the runs behind."""
     rows: dict[tuple[Value, ...], TableRow] = {}
     for labels, values, runs in parts:

@@ -72,11 +72,7 @@ def _of_cells(place: str, cells: Mapping[str, str]) -> _Line:
     verdict, correct = cells.get("verdict", "").strip(), cells.get("correct", "").strip()
     if correct and correct.lower() not in BOOLEANS:
         raise InputError(f"{place}: {refused_choice('`correct`', correct, BOOLEANS)}")
-    return _Line(
-        id=cells["id"],
-        verdict=verdict or UNSET,
-        correct=BOOLEANS[correct.lower()] if correct else UNSET,
-    )
+    return _Line(id=cells["id"], verdict=verdict or UNSET, correct=BOOLEANS[correct.lower()] if correct else UNSET)
 
 
 def _label(place: str, line: _Line, verdicts: Collection[str]) -> Label:

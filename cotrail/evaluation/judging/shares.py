@@ -21,8 +21,5 @@ def share(hits: Iterable[bool]) -> Share:
     values = [float(hit) for hit in hits]
     count = round(sum(values))
     return Share(
-        value=count / len(values) if values else None,
-        hits=count,
-        of=len(values),
-        interval=confidence_interval(values),
+        value=count / len(values) if values else None, hits=count, of=len(values), interval=confidence_interval(values)
     )

@@ -5,11 +5,7 @@ from cotrail.evaluation.metrics.metric import Metric
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
-    for metric in (
-        *answer_metrics.METRICS,
-        *answer_metrics.PARAGRAPH_METRICS,
-        *answer_metrics.RANKING_METRICS,
-    )
+    for metric in (*answer_metrics.METRICS, *answer_metrics.PARAGRAPH_METRICS, *answer_metrics.RANKING_METRICS)
 }
 """The metrics by name; extensions add to them."""
 

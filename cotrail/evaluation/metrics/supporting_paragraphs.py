@@ -106,10 +106,7 @@ class ComparedParagraphs(Struct, frozen=True, kw_only=True):
 
 
 def compared_paragraphs(
-    scoring: Scoring,
-    collected: Iterable[Paragraph],
-    gold: Sequence[GoldParagraph],
-    pinned: GoldParagraph | None = None,
+    scoring: Scoring, collected: Iterable[Paragraph], gold: Sequence[GoldParagraph], pinned: GoldParagraph | None = None
 ) -> ComparedParagraphs:
     """Return a question's paragraphs as they are compared; pinned: see `support_scores`."""
     wanted = counted(gold, pinned)
@@ -130,10 +127,7 @@ def compared_paragraphs(
 
 
 def support_scores(
-    scoring: Scoring,
-    collected: Iterable[Paragraph],
-    gold: Sequence[GoldParagraph],
-    pinned: GoldParagraph | None = None,
+    scoring: Scoring, collected: Iterable[Paragraph], gold: Sequence[GoldParagraph], pinned: GoldParagraph | None = None
 ) -> SupportScores | None:
     """Score one question; None where no gold paragraph is published.
 
@@ -163,10 +157,7 @@ def support_of(compared: ComparedParagraphs) -> SupportScores | None:
 
 
 def judged(
-    scoring: Scoring,
-    found: Sequence[Paragraph],
-    gold: Sequence[GoldParagraph],
-    pinned: GoldParagraph | None = None,
+    scoring: Scoring, found: Sequence[Paragraph], gold: Sequence[GoldParagraph], pinned: GoldParagraph | None = None
 ) -> tuple[Judged, ...]:
     """The gold documents of a question, each once; pinned: takes no rank, and see `support_scores`.
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.optional_packages import check_library
 from cotrail.common.structs import common_fields
 from cotrail.common.text_files import write_whole
 from cotrail.configuration.settings import settings
@@ -33,7 +34,6 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays, tables_of
-from cotrail.engines.optional_packages import check_library
 from cotrail.engines.server_address import key_in
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.access.grants import grants

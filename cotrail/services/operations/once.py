@@ -44,7 +44,8 @@ def once(
                 return carry_out()
             except MadeBefore as before:  # by a request that was under way when this one began
                 made = before.made
-        return replayed(made)
+        with reading() as connection:
+            return replayed(connection, made)
 
 
 def check_key(operation: Operation[Any, Any], key: str | None) -> None:

@@ -7,7 +7,7 @@ the query of a GET or DELETE, and otherwise in a JSON object.
 """
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
@@ -129,7 +129,8 @@ class Operation(Route[P, R]):
     parameters in braces; scope: what a token has to allow; status: of its answer.
     media_type: that of the pieces of a stream.
     own: whether the scope `submit` allows it of what was begun with the same token.
-    replayed: answers with what was made, by its ids, where a request comes twice with one `Idempotency-Key`.
+    replayed: answers, with a connection to the store, what was made, by its ids, where a request comes twice with one
+        `Idempotency-Key`.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Operation(Route[P, R]):
         answers: Answers = "record",
         media_type: str = "application/json",
         own: bool = False,
-        replayed: Callable[[list[str]], R] | None = None,
+        replayed: Callable[[Any, Sequence[str]], R] | None = None,
     ) -> None:
         super().__init__(function, method, path, name)
         self.scope = scope

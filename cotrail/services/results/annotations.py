@@ -209,11 +209,7 @@ def checked_marks(
             raise InputError(f"{place}: the same sentence is in {before} already; remove one of them")
     return [
         SentenceMark(
-            question_id=row.question_id,
-            position=row.position,
-            annotator=annotator,
-            is_true=row.is_true,
-            note=row.note,
+            question_id=row.question_id, position=row.position, annotator=annotator, is_true=row.is_true, note=row.note
         )
         for row in filled.values()
         if row.is_true is not None

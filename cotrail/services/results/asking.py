@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.models_file import LANGUAGE_MODEL
@@ -89,9 +89,8 @@ def ask(request: AskRequest, *, keep: Keep = False) -> Iterator[AnyAskEvent | No
         yield End(trace=exporting.trace(record, question).document())
 
 
-def _asked_before(runs: Sequence[str]) -> Asked:
-    with reading() as connection:
-        return Asked(run=runs[0], question=ASKED_ID, warnings=warnings_of(find_run(connection, runs[0])))
+def _asked_before(connection: Connection, runs: Sequence[str]) -> Asked:
+    return Asked(run=runs[0], question=ASKED_ID, warnings=warnings_of(find_run(connection, runs[0])))
 
 
 @operation("asking.begin", "POST", "/ask/background", Scope.SUBMIT, status=202, replayed=_asked_before)

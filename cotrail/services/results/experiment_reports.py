@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import moment
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, NAMES, printed_means
 from cotrail.evaluation.experiments.registry import experiment_of, paper_of
 from cotrail.evaluation.experiments.report_tables import Chart, ReportedRun, TableRow

@@ -11,13 +11,7 @@ from cotrail.core.history import by_failure
 from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
-from cotrail.models.queries.listed_questions import (
-    Place,
-    QuestionPlace,
-    list_questions,
-    list_uses,
-    read_place,
-)
+from cotrail.models.queries.listed_questions import Place, QuestionPlace, list_questions, list_uses, read_place
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.step_attempts import StepTimes as StepTimes
 from cotrail.models.queries.step_attempts import read_step_times

@@ -217,10 +217,7 @@ def _agreements(judges: Iterable[Judge]) -> Iterator[Agreement]:
 
 def _of_question(judges: Sequence[Judge], question: JudgedQuestion) -> QuestionVerdicts:
     return QuestionVerdicts(
-        question=question.key,
-        text=question.text,
-        answered=question.answered,
-        verdicts=tuple(_on(judges, question.key)),
+        question=question.key, text=question.text, answered=question.answered, verdicts=tuple(_on(judges, question.key))
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cotrail.common.humanize import count
+from cotrail.common.optional_packages import OnLibrary, check_library
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.core.binding import Binding
@@ -28,7 +29,6 @@ from cotrail.engines.language_models.catalogue import (
 from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.sentence_splitters import check_installed
-from cotrail.engines.optional_packages import OnLibrary, check_library
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.runs.configuring import ResolvedRun, has_batches

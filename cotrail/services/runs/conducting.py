@@ -35,11 +35,7 @@ from cotrail.services.runs.jobs import Work
 from cotrail.services.runs.pinning import are_alike, file_record, pin, with_plan
 from cotrail.services.runs.recorded import StoredRuns
 from cotrail.services.runs.requests import RunRequest, make_request
-from cotrail.services.runs.resolving import (
-    complete_shots,
-    read_words,
-    resolve_engines,
-)
+from cotrail.services.runs.resolving import complete_shots, read_words, resolve_engines
 from cotrail.services.runs.submission import PreparedRun
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs

@@ -34,7 +34,7 @@ from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.pinning import pin, read_stated, recorded_file, with_plan
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.resolving import make_shots, read_shown, resolve_engines
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -124,8 +124,9 @@ def _edit_of(request: ForkRequest) -> StepEdit | None:
     return StepEdit(**{part: _storable(part, request.edit.value)}, by=actor().name)
 
 
-def read_fork(connection: Connection, run_id: str) -> ForkedRun:
+def read_fork(connection: Connection, runs: Sequence[str]) -> ForkedRun:
     """A run that was forked before, as its forking was answered."""
+    [run_id] = runs
     record = read_run(connection, run_id)
     adopted, whole = count_taken_over(connection, run_id)
     return ForkedRun(
@@ -266,12 +267,7 @@ def _storable(key: str, value: Any) -> Any:
     return value
 
 
-def _forked_before(runs: Sequence[str]) -> ForkedRun:
-    with reading() as connection:
-        return read_fork(connection, runs[0])
-
-
-@operation("forks.fork", "POST", "/runs/fork", Scope.SUBMIT, status=201, replayed=_forked_before)
+@operation("forks.fork", "POST", "/runs/fork", Scope.SUBMIT, status=201, replayed=read_fork)
 def fork_run(request: ForkRequest) -> ForkedRun:
     """Start a new run that takes over recorded steps of another one and computes only what follows."""
     with open_store() as engine:

@@ -208,9 +208,9 @@ def queued(queue: Callable[[Connection], JobRecord]) -> Job:
         return job_of(record)
 
 
-def queued_before(jobs: Sequence[str]) -> Job:
+def queued_before(connection: Connection, jobs: Sequence[str]) -> Job:
     """The job that was queued by the same request before, as it is now."""
-    return show_job.function(jobs[0])
+    return job_of(read_job(connection, jobs[0]))
 
 
 @operation("corpora.make", "POST", "/corpora", Scope.SUBMIT, status=202, replayed=queued_before)

@@ -208,11 +208,10 @@ class BegunJudge(Struct, frozen=True, kw_only=True):
     submitted: Submitted
 
 
-def _begun_before(runs: Sequence[str]) -> tuple[BegunJudge, ...]:
-    with reading() as connection:
-        return tuple(
-            BegunJudge(judge=read_judge(connection, run), submitted=read_submission(connection, [run])) for run in runs
-        )
+def _begun_before(connection: Connection, runs: Sequence[str]) -> tuple[BegunJudge, ...]:
+    return tuple(
+        BegunJudge(judge=read_judge(connection, run), submitted=read_submission(connection, [run])) for run in runs
+    )
 
 
 @operation("judging.begin", "POST", "/judges", Scope.SUBMIT, status=201, replayed=_begun_before)

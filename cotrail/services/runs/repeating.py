@@ -105,8 +105,9 @@ def repeat_steps(
     return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
 
 
-def read_repeated(connection: Connection, run_id: str) -> RepeatedRun:
+def read_repeated(connection: Connection, runs: Sequence[str]) -> RepeatedRun:
     """A run that repeats steps, as its beginning was answered; its origin may have more such questions by now."""
+    [run_id] = runs
     drawn = msgspec.convert(read_run(connection, run_id).provenance[REPEATED_STEPS], RepeatedSteps)
     candidates = read_candidates(connection, drawn.run, drawn.kinds)
     return RepeatedRun(run=run_id, origin=drawn.run, questions=len(candidates), steps=len(drawn.steps))
@@ -124,12 +125,7 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 Seed = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-def _repeated_before(runs: Sequence[str]) -> RepeatedRun:
-    with reading() as connection:
-        return read_repeated(connection, runs[0])
-
-
-@operation("repeats.begin", "POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201, replayed=_repeated_before)
+@operation("repeats.begin", "POST", "/runs/{run}/repeats", Scope.SUBMIT, status=201, replayed=read_repeated)
 def begin_repeating(run: str, *, share: Share = SHARE, seed: Seed = 0, kinds: Sequence[str] = ()) -> RepeatedRun:
     """Carry out some steps of a run again, in a run of their own.
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
 from cotrail.common import nearest
@@ -69,7 +69,15 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     system: Annotated[str, _what("NAME", "The system; `cotrail systems` lists them.")]
     dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
-    questions: Annotated[str, _what("PATH", "The file.")]
+    questions: Annotated[str, _what("PATH", "The file; `-` for standard input.")]
+    map: Annotated[
+        dict[str, str],
+        _what(
+            "FIELD=NAME",
+            "What fields of your own questions are called in the file, as `question=query answers=gold_answer`; usual "
+            "names are recognised.",
+        ),
+    ] = {}
     official: Annotated[
         str | None,
         _what(
@@ -85,33 +93,23 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = ()
     limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
     repeat: Annotated[
-        Times,
-        _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together."),
+        Times, _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together.")
     ] = 1
     reader: Annotated[
         Reader | None,
-        _how(
-            "FORM",
-            "`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer.",
-        ),
+        _how("FORM", "`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer."),
     ] = None
     rules: Annotated[
         Rules,
         _how(
-            "NAME",
-            "`paper` (the default), or `released`: as the authors' code does where it departs from the paper.",
+            "NAME", "`paper` (the default), or `released`: as the authors' code does where it departs from the paper."
         ),
     ] = "paper"
     demonstrations: Annotated[
-        str | None,
-        _how("PATH", "Solved examples that prompts begin with; none without this."),
+        str | None, _how("PATH", "Solved examples that prompts begin with; none without this.")
     ] = None
     title_demonstrations: Annotated[
-        str | None,
-        _how(
-            "PATH",
-            "Solved examples of naming pages, for questions about a passage (IIRC).",
-        ),
+        str | None, _how("PATH", "Solved examples of naming pages, for questions about a passage (IIRC).")
     ] = None
     sets: Annotated[
         str | None,
@@ -142,11 +140,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = None
     chains: Annotated[Positive | None, _how("N", "How many chains of thought are sampled.")] = None
     variant: Annotated[
-        Variant | None,
-        _how(
-            "NAME",
-            "Of rethinking: `basic` (the default), fact `selection`, or fact `generation`.",
-        ),
+        Variant | None, _how("NAME", "Of rethinking: `basic` (the default), fact `selection`, or fact `generation`.")
     ] = None
     model: Annotated[str | None, _model("NAME", "A name in `cotrail models`, which marks the default.")] = None
     profile: Annotated[
@@ -158,8 +152,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = None
     engines: Annotated[
-        dict[str, str],
-        _model("ROLE=NAME", "The engine of any role that the system needs. May be repeated."),
+        dict[str, str], _model("ROLE=NAME", "The engine of any role that the system needs. May be repeated.")
     ] = {}
     temperature: Annotated[Temperature, _model("T", "0 (the default) takes the likeliest.")] = 0.0
     seed: Annotated[Whole, _model("N", "The seed of sampling; 0 by default.")] = 0
@@ -171,10 +164,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "day each.",
         ),
     ] = "live"
-    priority: Annotated[
-        Priority,
-        _what("N", "Questions of runs with a higher number begin first; 0 by default."),
-    ] = 0
+    priority: Annotated[Priority, _what("N", "Questions of runs with a higher number begin first; 0 by default.")] = 0
     question_budget: Annotated[
         Budget,
         _what(
@@ -234,7 +224,10 @@ ASKED_ID = "asked"
 DEFAULT_SYSTEM = "ircot"
 """The system that answers where none is named."""
 
-OF_MANY = ("dataset", "questions", "official", "limit", "repeat", "serving", "priority", "run_budget", "until", "plan")
+OF_MANY = (
+    *("dataset", "questions", "map", "official", "limit", "repeat", "serving", "priority"),
+    *("run_budget", "until", "plan"),
+)
 """The fields of a request that a single question has no use for."""
 
 
@@ -257,7 +250,8 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not self.question.strip():
             raise ValueError("the question is empty; write it behind `question`")
         for field in fields(AskRequest):
-            if field.name in OF_MANY and getattr(self, field.name) != field.default:
+            unused: Any = field.default if field.default_factory is NODEFAULT else field.default_factory()
+            if field.name in OF_MANY and getattr(self, field.name) != unused:
                 raise ValueError(f"`{field.name}` is for runs of many questions: `cotrail submit`")
 
     @property

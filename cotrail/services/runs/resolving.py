@@ -138,11 +138,12 @@ def _read_questions(request: RunRequest, corpora: Mapping[str, Corpus]) -> tuple
         return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
     lookup = partial(paragraphs_in, corpora.values())
-    questions = load_questions(request.dataset, path, lookup if corpora else None, official)[: request.limit]
+    questions = load_questions(request.dataset, path, lookup if corpora else None, official, request.map)
+    questions = questions[: request.limit]
     if not corpora:
         return questions, 0
     titled = partial(titled_in, corpora.values())
-    questions = located(questions, titled, snippets=form_of(request.dataset, path).snippets)
+    questions = located(questions, titled, snippets=form_of(request.dataset, path, request.map).snippets)
     return questions, len(coverage(questions, titled, lookup).missing)
 
 

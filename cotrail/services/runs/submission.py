@@ -18,7 +18,7 @@ from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import AskedQuestion, Submission
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
-from cotrail.models.records.runs import STAND_INS
+from cotrail.models.records.runs import READING, STAND_INS
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.runs.checking import check_worker_keys, checked
@@ -128,11 +128,13 @@ class SubmittedRun(Struct, frozen=True, kw_only=True):
 class Submitted(Struct, frozen=True, kw_only=True):
     """All repeats of a run.
 
+    reading: how the file of questions is read, with its fields; None where there is no file.
     warnings: what it lacks, or has another thing for; waves: what its batches take, where it is asked in batches.
     namesakes: of each run the others that have its name, so that this finds none of them.
     """
 
     runs: tuple[SubmittedRun, ...]
+    reading: str | None = None
     warnings: tuple[str, ...] = ()
     waves: str | None = None
     namesakes: dict[str, tuple[str, ...]] = {}
@@ -150,13 +152,11 @@ def read_submission(connection: Connection, ids: Sequence[str], warnings: Sequen
     return Submitted(
         runs=tuple(
             SubmittedRun(
-                run=record.id,
-                questions=record.size,
-                plan=plan_digest(record.provenance[PLAN]),
-                name=names[record.id],
+                run=record.id, questions=record.size, plan=plan_digest(record.provenance[PLAN]), name=names[record.id]
             )
             for record in records
         ),
+        reading=first.provenance.get(READING),
         warnings=warnings_of(first) if warnings is None else tuple(warnings),
         waves=waves_in_words(first.system, first.system_version, first.settings) if first.batched else None,
         namesakes={run: tuple(namesakes(connection, run, name)) for run, name in names.items() if name},
@@ -168,12 +168,7 @@ def warnings_of(record: RunRecord) -> tuple[str, ...]:
     return tuple(record.provenance.get(STAND_INS, ()))
 
 
-def _submitted_before(runs: Sequence[str]) -> Submitted:
-    with reading() as connection:
-        return read_submission(connection, runs)
-
-
-@operation("runs.submit", "POST", "/runs", Scope.SUBMIT, status=201, replayed=_submitted_before)
+@operation("runs.submit", "POST", "/runs", Scope.SUBMIT, status=201, replayed=read_submission)
 def submit_run(request: RunRequest, app: App = current_app) -> Submitted:
     """Submit a run to the queue. Everything is checked before anything is written."""
     prepared = prepare(request)

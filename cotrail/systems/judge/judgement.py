@@ -78,12 +78,7 @@ def verdict_schema(rubric: Rubric) -> str:
     The reasoning stands before the verdict, so that the verdict follows from it.
     """
     properties = {key: of for key, (of, _) in _keys(rubric).items()}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     # In this order, which decides the order in which models that are held to a schema write.
     return msgspec.json.encode(schema).decode()
 

@@ -149,11 +149,7 @@ def _as_a_whole(question: Question, settings: JudgeSettings) -> Part[Judgement]:
     [judged] = question.judged
     rubric = settings.rubric
     action = _asking(
-        question,
-        settings,
-        answer=judged.answer,
-        sentences="\n".join(judged.sentences),
-        paragraphs=judged.paragraphs,
+        question, settings, answer=judged.answer, sentences="\n".join(judged.sentences), paragraphs=judged.paragraphs
     )
     text = expect((yield action), Generated).text
     said = judged_text_in(text)

@@ -145,10 +145,7 @@ def _reading(reply: Generated) -> Reading:
     text = reply.text.strip().removesuffix(".").strip("\"'")
     # Thoughts that nothing marks as such for the model stay in its text.
     is_answer = not normalized(text).startswith(UNANSWERABLE) and not text.startswith("<think>")
-    return Reading(
-        text=text if is_answer else "",
-        confidence=confidence(tuple(each for _, each in reply.kept_tokens)),
-    )
+    return Reading(text=text if is_answer else "", confidence=confidence(tuple(each for _, each in reply.kept_tokens)))
 
 
 def reader_engines(settings: DocumentReaderSettings) -> tuple[EngineRole, ...]:

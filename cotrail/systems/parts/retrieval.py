@@ -158,10 +158,7 @@ def query_of(text: str, settings: RetrievalSettings) -> str:
 
 
 def collect(
-    collected: tuple[Paragraph, ...],
-    reply: Reply,
-    settings: RetrievalSettings,
-    pinned: Paragraph | None = None,
+    collected: tuple[Paragraph, ...], reply: Reply, settings: RetrievalSettings, pinned: Paragraph | None = None
 ) -> tuple[Paragraph, ...]:
     """Add the paragraphs that a search found, in rank order, up to the limit.
 

@@ -41,10 +41,7 @@ def released_reading(*, instructed: bool) -> dict[str, Any]:
             "max_answer_tokens": tokens,
             "max_chain_tokens": tokens,
         },
-        "prompting": {
-            "drop": "first" if instructed else "released",
-            "pinned": "bottom" if instructed else "top",
-        },
+        "prompting": {"drop": "first" if instructed else "released", "pinned": "bottom" if instructed else "top"},
     }
 
 

@@ -119,11 +119,7 @@ REACT_SELF_CONSISTENCY = SystemSpec(
     version=1,
     title="ReAct → CoT-SC",
     paper="Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-    authors_words={
-        **acting.SPEC.authors_words,
-        "cotqa_simple6": "chain_examples",
-        "cotqa_simple3": "chain_examples",
-    },
+    authors_words={**acting.SPEC.authors_words, "cotqa_simple6": "chain_examples", "cotqa_simple3": "chain_examples"},
     settings=BackOffSettings,
     open=react_self_consistency,
     needs=run_needs,

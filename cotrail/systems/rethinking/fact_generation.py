@@ -188,11 +188,7 @@ def _generated(fact: ChosenFact, statement: str, scores: Scores | Entailed) -> C
     if statement == fact.text:
         return fact
     return replace(
-        fact,
-        text=statement,
-        origin="generated",
-        entailment=scores.entailment,
-        contradiction=scores.contradiction,
+        fact, text=statement, origin="generated", entailment=scores.entailment, contradiction=scores.contradiction
     )
 
 

@@ -13,7 +13,7 @@ from cotrail.core.demonstrations import QUESTION, Shots
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
 from cotrail.core.questions import Paragraph, Question, QuestionSort
 from cotrail.faithfulness.paper import all_sentences
-from cotrail.systems.parts.prompting import chosen_words, filled
+from cotrail.systems.parts.prompting import chosen_words, filled, own_words
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import Mark, Node
 
@@ -104,44 +104,8 @@ STATEMENTS: dict[QuestionSort, str] = {
 }
 """What the final content ends with."""
 
-EXAMPLES = """\
-[Question]: Which university did the architect attend who completed the interior of the Sydney Opera House?
-[Query 1]: Which architect completed the interior of the Sydney Opera House after Jørn Utzon had resigned?
-[Answer 1]: Peter Hall completed the interior of the Sydney Opera House.
-[Unsolved Query]: Which university did the architect Peter Hall attend?
-
-[Question]: What is the capital of the country in which the author of the novel "Things Fall Apart" was born?
-[Query 1]: Who wrote the novel "Things Fall Apart"?
-[Answer 1]: Chinua Achebe wrote the novel "Things Fall Apart".
-[Query 2]: In which country was Chinua Achebe born?
-[Answer 2]: Chinua Achebe was born in Nigeria.
-[Query 3]: What is the capital of Nigeria?
-[Answer 3]: The capital of Nigeria is Abuja.
-[Final Content]: The author of "Things Fall Apart" is Chinua Achebe [1], who was born in Nigeria [2]. Its capital is \
-Abuja [3]. So the answer is Abuja."""
-
-EXAMPLES_WITHOUT_RETRIEVAL = """\
-[Question]: Was the composer of the opera "Carmen" born before the composer of the opera "Aida"?
-[Query 1]: Who composed the opera "Carmen"?
-[Answer 1]: Georges Bizet composed "Carmen".
-[Query 2]: When was Georges Bizet born?
-[Answer 2]: Georges Bizet was born in 1838.
-[Query 3]: Who composed the opera "Aida"?
-[Answer 3]: Giuseppe Verdi composed "Aida".
-[Query 4]: When was Giuseppe Verdi born?
-[Answer 4]: Giuseppe Verdi was born in 1813.
-[Final Content]: "Carmen" is by Georges Bizet, who was born in 1838. "Aida" is by Giuseppe Verdi, who was born in \
-1813, before him. So the answer is no.
-
-[Question]: Which sea does the river flow into on which the birthplace of the composer Franz Schubert lies?
-[Query 1]: Where was the composer Franz Schubert born?
-[Answer 1]: Franz Schubert was born in Vienna.
-[Query 2]: On which river does Vienna lie?
-[Answer 2]: Vienna lies on the Danube.
-[Query 3]: Which sea does the Danube flow into?
-[Answer 3]: The Danube flows into the Black Sea.
-[Final Content]: Franz Schubert was born in Vienna, which lies on the Danube. The Danube flows into the Black Sea. So \
-the answer is the Black Sea."""
+EXAMPLES = own_words("searchain")["examples"]
+EXAMPLES_WITHOUT_RETRIEVAL = own_words("searchain")["examples_without_retrieval"]
 
 PROMPT = "prompt"
 """The name of the prompt for chains."""

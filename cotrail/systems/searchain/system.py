@@ -147,10 +147,7 @@ def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> 
             message = yield from write(chat, settings.max_chain_tokens, settings)
             chat = chat.wrote(message.text, carried=message.carried)
             chain = read_chain(
-                message.text,
-                round=tree.rounds + 1,
-                most=settings.max_queries,
-                answers=settings.node_answers,
+                message.text, round=tree.rounds + 1, most=settings.max_queries, answers=settings.node_answers
             )
             nodes = tree.grow(chain, root)
             note_end(message, tree.rounds, tree)

@@ -158,12 +158,7 @@ SEARCH_R1 = TagAgent(
     paper="Jin et al., 2025, https://arxiv.org/abs/2503.09516",
     words="search_r1",
     settings=with_defaults(
-        TagAgentSettings,
-        search=SearchSettings(count=3),
-        calls=5,
-        max_tokens=500,
-        found_tokens=500,
-        window_tokens=4096,
+        TagAgentSettings, search=SearchSettings(count=3), calls=5, max_tokens=500, found_tokens=500, window_tokens=4096
     ),
     query=("<search>", "</search>"),
     found=("\n\n<information>", "</information>\n\n"),

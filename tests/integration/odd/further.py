@@ -262,13 +262,7 @@ def _part_of_a_batch(engine: Engine, run: str) -> None:
     claims = [claim for claim in ledger.claim(due(engine, run)) if claim is not None]
     with engine.begin() as connection:
         for claim in claims:
-            leases.hand_over(
-                connection,
-                claim,
-                "w",
-                f"{run}-model",
-                "{}",
-            )
+            leases.hand_over(connection, claim, "w", f"{run}-model", "{}")
         key = batches.form(connection, f"{run}-model", "sender", 100, 100_000)
         assert key is not None
         batches.about_to_send(connection, key, "sender", batches.read_lines(connection, key))

@@ -182,12 +182,7 @@ def _build_whole(folder: Path, paragraphs: Iterable[Paragraph], _: NoSettings) -
     (folder / "all").write_bytes(msgspec.json.encode(list(paragraphs)))
 
 
-WHOLE = FolderEngine(
-    name="whole",
-    ranking=lambda _: Ranking(analyzer="none"),
-    build=_build_whole,
-    open=Whole,
-)
+WHOLE = FolderEngine(name="whole", ranking=lambda _: Ranking(analyzer="none"), build=_build_whole, open=Whole)
 
 
 def test_a_corpus_that_a_way_does_not_suit_says_so(

@@ -128,11 +128,7 @@ def test_the_chart_of_outcomes_suits_runs_that_have_none_or_one(client: "TestCli
     carry_out(towns, "under-way", {"q": finding(FOUND, writes())})
     for run in ("empty", "open"):
         assert not page_at(client, f"/runs/{run}").all(id="came-out")
-    for run, words in (
-        ("failed", "2 failed"),
-        ("unscored", "1 not scored"),
-        ("under-way", "1 right, 2 not finished"),
-    ):
+    for run, words in (("failed", "2 failed"), ("unscored", "1 not scored"), ("under-way", "1 right, 2 not finished")):
         drawings = page_at(client, f"/runs/{run}").one(id="came-out").all("svg")
         assert {each.attributes["aria-label"] for each in drawings} == {words}
 

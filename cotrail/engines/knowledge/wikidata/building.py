@@ -225,10 +225,7 @@ def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
     titles = [name for name in names if not _ID.fullmatch(name)]
     # Wikimedia rejects requests without a user agent.
     with httpx2.Client(
-        **http_options(),
-        timeout=TIMEOUT_SECONDS,
-        headers={"User-Agent": "cotrail"},
-        follow_redirects=True,
+        **http_options(), timeout=TIMEOUT_SECONDS, headers={"User-Agent": "cotrail"}, follow_redirects=True
     ) as client:
         server = _Server(client, url)
         entities = [*server.entities("ids", ids, _ALL_PROPS), *server.entities("titles", titles, _ALL_PROPS)]

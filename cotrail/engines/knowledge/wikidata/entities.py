@@ -216,14 +216,7 @@ def _statement(property_: str, number: int, claim: _Claim) -> Statement | None:
         return None
     kind, item, text = value
     return Statement(
-        property=_number(property_),
-        number=number,
-        kind=kind,
-        item=item,
-        text=text,
-        point=point,
-        start=start,
-        end=end,
+        property=_number(property_), number=number, kind=kind, item=item, text=text, point=point, start=start, end=end
     )
 
 

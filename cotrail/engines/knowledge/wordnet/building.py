@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cotrail.common.optional_packages import install
 from cotrail.engines.knowledge.database import About, Digest, drafted, finish, lines
-from cotrail.engines.optional_packages import install
 from cotrail.errors import InputError
 
 # Parts of speech, and the numbers of synsets, which encode them.

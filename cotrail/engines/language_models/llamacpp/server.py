@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from cotrail.common.optional_packages import not_installed
 from cotrail.common.printable_text import storable
 from cotrail.common.processes import host_cores, usable_cores
 from cotrail.core.calls import Call, split_calls
@@ -20,7 +21,6 @@ from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
 from cotrail.engines.language_models.stop_conditions import GrowingText, kept, stop_condition, why_ended
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
-from cotrail.engines.optional_packages import not_installed
 from cotrail.errors import InputError, StepError, TransientStepError
 
 # The stream of chunks that llama.cpp writes for one generation.

@@ -10,13 +10,7 @@ from typing import Any, Protocol, cast
 import httpx2
 import msgspec
 from msgspec.structs import replace
-from tenacity import (
-    RetryCallState,
-    retry,
-    retry_if_exception_type,
-    stop_before_delay,
-    wait_random_exponential,
-)
+from tenacity import RetryCallState, retry, retry_if_exception_type, stop_before_delay, wait_random_exponential
 
 from cotrail.common.log_formatting import Secrets
 from cotrail.common.server_addresses import http_options

@@ -249,11 +249,7 @@ def thought_of(thinking: Thinking, stream: ServerStream, counts: TokenCounts, ca
         carried = carried | {"reasoning_content": text}
     if any(call.id for call in calls):
         carried = carried | {GIVEN_IDS: [call.id for call in calls]}
-    return Thought(
-        text=text,
-        kind=_kind(thinking, stream, counts),
-        carried=encoded(carried) if carried else "",
-    )
+    return Thought(text=text, kind=_kind(thinking, stream, counts), carried=encoded(carried) if carried else "")
 
 
 def counted(stream: ServerStream, counts: TokenCounts) -> TokenCounts:

@@ -121,10 +121,7 @@ def _draft(client: ElasticsearchClient, alias: str, engine: ServerEngine, settin
     try:
         client.ask(
             lambda api: api.indices.create(
-                index=index,
-                settings={"index": engine.index | settings},
-                mappings=engine.mappings,
-                aliases={draft: {}},
+                index=index, settings={"index": engine.index | settings}, mappings=engine.mappings, aliases={draft: {}}
             )
         )
         yield index

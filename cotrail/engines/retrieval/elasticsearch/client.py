@@ -11,13 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
-from elastic_transport import (
-    NodeConfig,
-    Serializer,
-    Transport,
-    TransportApiResponse,
-    Urllib3HttpNode,
-)
+from elastic_transport import NodeConfig, Serializer, Transport, TransportApiResponse, Urllib3HttpNode
 from elastic_transport.client_utils import url_to_node_config
 from elasticsearch import (
     ApiError,

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 from cotrail.core.history import shown_ends
 from cotrail.evaluation.experiments.compare.experiment import ComparedRun
 from cotrail.evaluation.experiments.compare.published_tables import published_tables
-from cotrail.evaluation.experiments.compare.recommended import (
-    DatasetChoice,
-    choices,
-    recommendation_table,
-    sentence,
-)
+from cotrail.evaluation.experiments.compare.recommended import DatasetChoice, choices, recommendation_table, sentence
 from cotrail.evaluation.experiments.costs import PER_ASKED_NOTE, per_run, totals
 from cotrail.evaluation.experiments.report_tables import (
     Column,

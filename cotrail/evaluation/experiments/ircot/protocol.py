@@ -216,9 +216,7 @@ class IRCoTProtocol:
         if not searched:
             return Stage(cells=self.cells_to_test(line, None))
         return Stage(
-            cells=searched,
-            choose=partial(choose, rules=self._experiment.rules),
-            then=partial(self.cells_to_test, line),
+            cells=searched, choose=partial(choose, rules=self._experiment.rules), then=partial(self.cells_to_test, line)
         )
 
     def _readers(self, readers: tuple[Reader, ...], goal: Goal, system: str) -> tuple[Reader, ...]:
@@ -229,13 +227,7 @@ class IRCoTProtocol:
 
     def _grid(self, line: Line) -> Iterator[Cell]:
         for count, distractors in product(self._counts(line), self._distractors(line)):
-            yield Cell(
-                line=line,
-                stage="search",
-                demonstration_set=1,
-                retrieval_count=count,
-                distractors=distractors,
-            )
+            yield Cell(line=line, stage="search", demonstration_set=1, retrieval_count=count, distractors=distractors)
 
     def _counts(self, line: Line) -> tuple[int | None, ...]:
         """The values that K is chosen from."""

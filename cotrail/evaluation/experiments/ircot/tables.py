@@ -34,14 +34,7 @@ from cotrail.evaluation.experiments.ircot.lines import (
     run_names,
     runs_by_line,
 )
-from cotrail.evaluation.experiments.report_tables import (
-    Column,
-    EMAndF1,
-    ReportTable,
-    TableRow,
-    Value,
-    shown_interval,
-)
+from cotrail.evaluation.experiments.report_tables import Column, EMAndF1, ReportTable, TableRow, Value, shown_interval
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
 LineValues = Callable[[Line, CellResults], Mapping[str, Value]]

@@ -258,9 +258,7 @@ def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow
         # A budget that ends a run decides how many questions there are, for which the test holds no more.
         fixed = {} if ours.unasked or theirs.unasked else {"p_value": comparison.p_value}
         counts = {name: value for name, value in asdict(comparison).items() if name != "p_value"}
-        yield TableRow(
-            values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts, **fixed},
-        )
+        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts, **fixed})
 
 
 def _panel(run: RethinkingRun) -> Panel | None:

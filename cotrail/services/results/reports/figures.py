@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cotrail.engines.optional_packages import installed_with
+from cotrail.common.optional_packages import installed_with
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.report_tables import Chart, ChartPoint, Panel, Series, Shade
 
@@ -44,13 +44,7 @@ GROUP = 0.84
 """The share of the space between the centres of two groups that their bars take."""
 
 WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8, "capsize": 2}
-FOOT: dict[str, Any] = {
-    "xytext": (0, 3),
-    "textcoords": "offset points",
-    "ha": "center",
-    "va": "bottom",
-    "fontsize": 7,
-}
+FOOT: dict[str, Any] = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": 7}
 LINE: dict[str, Any] = {"markersize": 4, "linewidth": 1.4, "elinewidth": 0.8, "capsize": 2}
 
 LEAST_GROUPS = 2.6
@@ -82,30 +76,22 @@ LINE_OFFSET = 0.05
 LOW_SHARE = 0.08
 """A bar that takes a smaller share of the axis has its number above it."""
 
+_ABSENT = ("xtick.bottom", "ytick.left", "axes.spines.top", "axes.spines.right", "axes.spines.left")
+
 STYLE: dict[Any, Any] = {
     "savefig.dpi": 200,
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 9,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": PAPER,
-    "text.color": INK,
-    "axes.labelcolor": INK,
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), PAPER),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys((*_ABSENT, "legend.frameon", "text.parse_math"), False),
     "axes.edgecolor": SOFT,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.bottom": False,
-    "ytick.left": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "text.parse_math": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "cotrail",
 }

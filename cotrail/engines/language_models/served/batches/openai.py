@@ -26,12 +26,7 @@ from cotrail.engines.language_models.served.batches.requests import (
 TOO_LARGE = ("token_limit_exceeded", "batch_size_limit_exceeded")
 """Codes of batches that failed since the account may have no more waiting."""
 
-_STATES: Mapping[str, BatchState] = {
-    "failed": "failed",
-    "completed": "ended",
-    "expired": "ended",
-    "cancelled": "ended",
-}
+_STATES: Mapping[str, BatchState] = {"failed": "failed", "completed": "ended", "expired": "ended", "cancelled": "ended"}
 
 
 class Counts(Struct, frozen=True):

@@ -42,10 +42,7 @@ _FINISHES: Mapping[str, Finish] = {
 
 
 _EVENTS = frozenset(
-    {
-        *("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"),
-        "error",
-    }
+    {*("message_start", "content_block_start", "content_block_delta", "message_delta", "message_stop"), "error"}
 )
 """Types of the events that say something here."""
 

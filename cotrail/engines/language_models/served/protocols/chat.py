@@ -13,14 +13,7 @@ from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.event_loop import CallPiece
 from cotrail.engines.language_models.served.probabilities import scores_request
 from cotrail.engines.language_models.served.prompt_fields import chat_fields, structure_fields
-from cotrail.engines.language_models.served.protocols.delta import (
-    Delta,
-    Finish,
-    Refused,
-    converted,
-    decoded,
-    finished,
-)
+from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, converted, decoded, finished
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import error_message, reported_of, status_meant
 from cotrail.engines.language_models.served.request import Order, generation_fields, told_stops

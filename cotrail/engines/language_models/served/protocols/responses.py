@@ -16,14 +16,7 @@ from cotrail.engines.language_models.providers import CACHE_MARKED
 from cotrail.engines.language_models.served.conversation import Message, conversation, last_shared
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
 from cotrail.engines.language_models.served.prompt_fields import json_schema_format
-from cotrail.engines.language_models.served.protocols.delta import (
-    Delta,
-    Finish,
-    Refused,
-    converted,
-    decoded,
-    event_of,
-)
+from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, converted, decoded, event_of
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.served.request import Order, completed

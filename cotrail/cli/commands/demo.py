@@ -75,8 +75,8 @@ def demo(
 def _introduce(screen: Console) -> None:
     if settings().model == BUNDLED_MODEL:
         screen.print(
-            "Sentences are selected by an embedder of 22 million parameters, since SmolLM2, with 135 million, is too "
-            "small to write them: IRCoT itself gets one answer of eight right with it. For IRCoT, name a larger model. "
+            "Sentences are selected by the words that they share with the question, since SmolLM2, with 135 million "
+            "parameters, is too small to write them: IRCoT itself gets one answer of eight right with it. "
             f"{_larger_models()}",
             style="yellow",
         )
@@ -101,7 +101,7 @@ def _larger_models() -> str:
 @contextmanager
 def _running(stack: "Stack", screen: Console, *, stays: bool) -> Iterator[None]:
     """The local stack, stopped afterwards unless it stays."""
-    _part(screen, "Start the local stack", "PostgreSQL, Redis, a maintenance worker, and one of each other kind")
+    _part(screen, "Start the local stack", "PostgreSQL, Redis, a generation, a retrieval and a maintenance worker")
     try:
         start(stack, screen)
         screen.print(f"Running, with its state in {settings().home}.", soft_wrap=True)

@@ -160,6 +160,7 @@ SPECS = (
         name="selected-chain",
         version=1,
         title="Selected chain",
+        paper="cotrail's own, after Khattab et al., 2021, https://arxiv.org/abs/2101.00436",
         settings=SelectedChainSettings,
         open=selected_chain,
         needs=run_needs,

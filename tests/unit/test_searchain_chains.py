@@ -19,6 +19,8 @@ STRICT = """[Query 1]: Who wrote it?
 [Answer 2]: Ada was born in London.
 [Final Content]: Ada wrote it [1]. She was born in London [2]. So the answer is London."""
 
+import re
+
 
 def read(message: str, most: int = 20) -> ChainOfQuery:
     return read_chain(message, round=1, most=most)
@@ -276,7 +278,13 @@ def test_any_text_is_read_and_what_is_read_stands_in_it(message: str) -> None:
     assert read_chain(message, round=3, most=5, answers="line").pairs[:0] == ()
 
 
-LINES = st.text(st.characters(exclude_characters="[]【】`\n\r", exclude_categories=["Cs"]), min_size=1).map(str.strip)
+# A text that is itself a tag, if without brackets, is read as one.
+BARE_TAG = re.compile(r"(?:question|query|answer|unsolved|final).*[:\uff1a]", re.IGNORECASE)
+LINES = (
+    st.text(st.characters(exclude_characters="[]【】`\n\r", exclude_categories=["Cs"]), min_size=1)
+    .map(str.strip)
+    .filter(lambda text: not BARE_TAG.search(text))
+)
 PAIRS = st.lists(
     st.builds(Pair, query=LINES.filter(bool), answer=LINES.filter(bool))
     | st.builds(Pair, query=LINES.filter(bool), unsolved=st.just(True)),

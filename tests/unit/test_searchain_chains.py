@@ -1,6 +1,7 @@
 """Chains of queries are read from whatever a model writes."""
 # ruff: noqa: RUF001 - models write the brackets of other scripts
 
+import re
 import time
 
 from hypothesis import given
@@ -18,8 +19,6 @@ STRICT = """[Query 1]: Who wrote it?
 [Query 2]: Where was Ada born?
 [Answer 2]: Ada was born in London.
 [Final Content]: Ada wrote it [1]. She was born in London [2]. So the answer is London."""
-
-import re
 
 
 def read(message: str, most: int = 20) -> ChainOfQuery:

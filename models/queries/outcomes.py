@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.money import Usage
-from cotrail.core.questions import GoldParagraph, Paragraph, Question, read_kinds
+from cotrail.core.questions import GoldParagraph, Paragraph, read_kinds
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.models.queries.traces import QuestionFacts, read_traced
 from cotrail.models.records.paragraphs import ParagraphCache
@@ -68,19 +68,6 @@ class Outcome(QuestionFacts, frozen=True, kw_only=True):
 def leading(statuses: Iterable[str]) -> int:
     """The length of a run's prefix (`Prefix`); statuses: of its questions, by position."""
     return sum(1 for _ in takewhile(ASKED.__contains__, statuses))
-
-
-def unanswered(question: Question) -> Outcome:
-    """A question before it is asked."""
-    return Outcome(
-        key=question.id,
-        answers=question.answers,
-        gold=question.gold,
-        pinned=question.pinned,
-        kinds=question.kinds,
-        status=QuestionStatus.OPEN,
-        answer=None,
-    )
 
 
 _ids = bindparam("ids", type_=ARRAY(BigInteger))

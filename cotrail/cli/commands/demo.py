@@ -76,7 +76,7 @@ def _introduce(screen: Console) -> None:
     if settings().model == BUNDLED_MODEL:
         screen.print(
             "Sentences are selected by the words that they share with the question, since SmolLM2, with 135 million "
-            "parameters, is too small to write them: IRCoT itself gets one answer of eight right with it. "
+            "parameters, is too small to write them, as IRCoT itself has it. "
             f"{_larger_models()}",
             style="yellow",
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, QuestionSort, named
@@ -160,18 +161,7 @@ ZSRE = DatasetSpec(
 )
 """zsRE's files in KILT's form: relations that a model was never trained on (Levy et al. 2017)."""
 
-TREX = DatasetSpec(
-    name="trex",
-    title="T-REx",
-    files="trex-*-kilt.jsonl",
-    source=SOURCE,
-    asks="the object of a subject's relation",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="relation",
-    forms=(form("trex", "slot-filling"),),
-    scoring=Scoring("kilt"),
-    sort="slot-filling",
-)
+TREX = replace(ZSRE, name="trex", title="T-REx", files="trex-*-kilt.jsonl", forms=(form("trex", "slot-filling"),))
 """T-REx's files in KILT's form: facts of Wikidata (Elsahar et al. 2018)."""
 
 ELI5 = DatasetSpec(

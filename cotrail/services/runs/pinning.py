@@ -31,11 +31,10 @@ from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import identity
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.question_scores import scorer
+from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule
 from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedMetrics, planned_metrics, read_plan_file
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.queries.outcomes import unanswered
 from cotrail.models.records.labels import Labels
 from cotrail.models.records.runs import BUDGETS, PRICES, READING, STAND_INS
 from cotrail.services.library.file_references import FileReference
@@ -327,8 +326,7 @@ def in_random_order(questions: Sequence[Question], seed: int) -> tuple[Question,
 
 def check_measurable(rule: StopRule, submission: Submission, questions: Sequence[Question]) -> None:
     """Raises InputError where no question has the metric of the rule, whatever the run's answers will be."""
-    score = scorer(submission, recorded_system, [rule.metric])
-    if all(score(unanswered(each))[rule.metric] is None for each in questions):
+    if all(METRICS[rule.metric].value(each) is None for each in _unanswered(submission, questions)):
         raise InputError(
             f"{rule} can't stop this run: none of its questions has {rule.metric}, since the dataset publishes nothing "
             "to compare with, or the run gives no answers; name another metric or leave `until` out"

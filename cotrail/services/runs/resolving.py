@@ -20,7 +20,7 @@ from cotrail.data.corpora.paragraph_ids import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.data.demonstrations.sets import in_form, listed_set, read_demonstrations
-from cotrail.engines.engine_catalogue import ServerTable
+from cotrail.engines.engine_catalogue import NamedEngine, ServerTable
 from cotrail.engines.language_models.catalogue import ModelSpec, default_profile
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import price_of
@@ -69,8 +69,10 @@ def resolve_engines(
 ) -> ResolvedRun:
     """The run with its models and engines, where all else is found; raises UnknownNameError and InputError."""
     model = find_granted_model(request.model or settings().model)
-    samples = system.needs.samples and not _asks_server(system.needs, request)
     engines = {role.name: _find_engine(role, request, model) for role in system.needs.engines}
+    # An engine behind a server isn't deterministic, so that its run can't be either.
+    served = any(isinstance(each, NamedEngine) and isinstance(each.engine, ServerTable) for each in engines.values())
+    samples = system.needs.samples and not served
     return ResolvedRun(
         request=request,
         system=system,
@@ -83,13 +85,6 @@ def resolve_engines(
         questions=questions,
         missing_gold=missing_gold,
     )
-
-
-def _asks_server(needs: Needs, request: RunRequest) -> bool:
-    """Whether a named engine other than a language model is behind a server, which isn't deterministic."""
-    named = [(role.kind, request.engines[role.name]) for role in needs.engines if role.name in request.engines]
-    found = (find_granted_engine(*each) for each in named if each[0] != LANGUAGE_MODEL)
-    return any(isinstance(each.engine, ServerTable) for each in found)
 
 
 def _find_engine(role: EngineRole, request: RunRequest, model: ModelSpec) -> RoleEngine:

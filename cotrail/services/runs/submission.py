@@ -1,8 +1,8 @@
 """Submission of runs: a request is resolved, checked and pinned before anything is written.
 
 The four stages are modules: what is asked (`requests`), what it names (`resolving`), whether workers can carry it out
-(`checking`), and what is stored of it (`pinning`). Forks, judges' runs and experiments
-(`forking`, `judging`, `conducting`) find their inputs elsewhere and take the last two as they are.
+(`checking`), and what is stored of it (`pinning`). Forks, judges' runs and experiments (`forking`, `judging`,
+`conducting`) find their inputs elsewhere and take the last two as they are.
 """
 
 from collections.abc import Sequence

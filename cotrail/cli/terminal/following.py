@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -28,6 +29,8 @@ from cotrail.services.runs.progress import RunProgress, partial_line
 from cotrail.services.runs.speed import Show, WatchedRun
 from cotrail.services.runs.watching import watch
 
+T = TypeVar("T")
+
 # A run's progress while workers carry it out, as bars and as lines.
 
 LINE_SECONDS = 5.0
@@ -36,17 +39,24 @@ LINE_SECONDS = 5.0
 
 def progress_lines(screen: Console) -> Show:
     """A line at intervals."""
-    printed, last = -LINE_SECONDS, ""
+    return _at_intervals(screen, LINE_SECONDS, _line, lambda each: each.progress is not None and not each.progress.open)
 
-    def show(watched: WatchedRun) -> None:
+
+def _at_intervals(
+    screen: Console, seconds: float, line: Callable[[T], str], is_over: Callable[[T], bool]
+) -> Callable[[T], None]:
+    """Prints a line that differs from the last one, and none before its time unless all is over."""
+    printed, last = -seconds, ""
+
+    def show(progress: T) -> None:
         nonlocal printed, last
         now = time.monotonic()
-        if (watched.progress is None or watched.progress.open) and now - printed < LINE_SECONDS:
+        if not is_over(progress) and now - printed < seconds:
             return
-        printed, line = now, _line(watched)
-        if line != last:
-            screen.print(line, soft_wrap=True)
-        last = line
+        printed, text = now, line(progress)
+        if text != last:
+            screen.print(text, soft_wrap=True)
+        last = text
 
     return show
 
@@ -287,7 +297,7 @@ EXPERIMENT_LINE_SECONDS = 10.0
 def display(screen: Console) -> Iterator[Callable[[ExperimentProgress], None]]:
     """Bars on a terminal; elsewhere a line at intervals."""
     if not screen.is_terminal:
-        yield _experiment_lines(screen)
+        yield _at_intervals(screen, EXPERIMENT_LINE_SECONDS, describe, lambda progress: progress.over)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[note]}"), console=screen) as bars:
@@ -300,22 +310,6 @@ def display(screen: Console) -> Iterator[Callable[[ExperimentProgress], None]]:
             bars.update(questions, completed=progress.answered, total=progress.questions, note=note)
 
         yield show
-
-
-def _experiment_lines(screen: Console) -> Callable[[ExperimentProgress], None]:
-    printed, last = -EXPERIMENT_LINE_SECONDS, ""
-
-    def show(progress: ExperimentProgress) -> None:
-        nonlocal printed, last
-        now = time.monotonic()
-        if not progress.over and now - printed < EXPERIMENT_LINE_SECONDS:
-            return
-        printed, line = now, describe(progress)
-        if line != last:
-            screen.print(line, soft_wrap=True)
-        last = line
-
-    return show
 
 
 def describe(progress: ExperimentProgress) -> str:

@@ -48,9 +48,11 @@ def rate(value: float) -> str:
 
 
 def size(value: int) -> str:
-    """Bytes, with a unit that leaves digits: `812 bytes`, `71 KiB`, `3.4 MiB`."""
+    """Bytes, with a unit that leaves digits: `812 bytes`, `71 KiB`, `3.4 MiB`, `35 GiB`."""
     if value < 1024:
         return count(value, "byte")
+    if value >= 2**34:
+        return f"{value / 2**30:,.0f} GiB"
     return f"{value / 1024:,.0f} KiB" if value < 2**20 else f"{value / 2**20:,.1f} MiB"
 
 

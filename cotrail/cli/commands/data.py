@@ -9,23 +9,88 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bar
 
 from cotrail.cli.request_options import Json, completing
+from cotrail.cli.terminal.following import at_intervals
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
-from cotrail.common.humanize import count, duration
+from cotrail.common.humanize import count, duration, size
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.datasets.registry import DATASETS, RECIPES, find_recipe
 from cotrail.services.library import datasets as operations
 from cotrail.services.library.datasets import ListedDataset
 from cotrail.services.library.datasets import sample as draw
+from cotrail.services.library.downloads import Downloading, OnBytes, fetch, find_published, published, read_sizes
 
 data = typer.Typer(
     name="data",
     help="Build the datasets' corpora from their published files, and draw questions.",
     no_args_is_help=True,
 )
+
+
+@data.command()
+def get(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="What to fetch; without it, what there is.",
+            show_default=False,
+            autocompletion=completing(published),
+        ),
+    ] = None,
+    *,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="The folder to write to; by default NAME, here.", show_default=False),
+    ] = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            "--mirror",
+            metavar="URL",
+            help="Fetch URL/NAME/FILE, e.g. from a folder served to others.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Fetch published questions and corpora; an interrupted download continues where it was.
+
+    Says whose they are, their licence and their size before. Digests are written next to the files.
+
+    Example: `cotrail data get hotpotqa --to data/hotpotqa`
+    """
+    if name is None:
+        _print_published(json=json)
+        return
+    folder = to or Path(name)
+    if not json:
+        files, sizes = find_published(name), read_sizes(name, mirror)
+        known = f"{size(sum(each or 0 for each in sizes))}{' and more' if None in sizes else ''}"
+        console().print(f"{files.what}: {count(len(sizes), 'file')}, {known}, to {folder}", soft_wrap=True)
+        console().print(f"licence: {files.licence}; see {files.source}", style="dim", soft_wrap=True)
+    with _downloading(visible=not json) as on_bytes:
+        fetched = fetch(name, folder, mirror, on_bytes)
+    if json:
+        print_json(fetched)
+        return
+    for each in fetched:
+        earlier = f", {size(each.resumed)} of it earlier" if each.resumed else ""
+        done = f"fetched {size(each.bytes)}{earlier}" if each.is_new else "is here already"
+        console().print(f"{each.path}: {done}; SHA-256 {each.sha256}", soft_wrap=True)
+    hint = f"`cotrail datasets {name}` says how it is read." if name in DATASETS else "`cotrail index FILE --name NAME`"
+    console().print(hint, style="dim", soft_wrap=True)
 
 
 class BuiltCorpus(Struct, frozen=True, kw_only=True):
@@ -152,6 +217,38 @@ def _progress(*, visible: bool) -> Iterator[Callable[[BuildProgress], None]]:
             bar.update(task, completed=progress.done, total=progress.total, counted=number)
 
         yield show
+
+
+@contextmanager
+def _downloading(*, visible: bool) -> Iterator[OnBytes]:
+    """A bar for each file on a terminal; elsewhere a line at intervals."""
+    screen = console(stderr=True)
+    if not visible or not screen.is_terminal:
+        yield at_intervals(screen, 10, _downloaded, lambda each: each.done == each.whole) if visible else lambda _: None
+        return
+    with Bar(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=screen
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(each: Downloading) -> None:
+            if each.name not in tasks:
+                tasks[each.name] = bar.add_task(each.name)
+            bar.update(tasks[each.name], completed=each.done, total=each.whole)
+
+        yield show
+
+
+def _downloaded(each: Downloading) -> str:
+    return f"{each.name}: {size(each.done)} of {'unknown' if each.whole is None else size(each.whole)}"
+
+
+def _print_published(*, json: bool) -> None:
+    if json:
+        print_json(published())
+        return
+    rows = [[name, files.what, files.licence, files.source] for name, files in published().items()]
+    print_rows(console(), [Column(title=title) for title in ("name", "what", "licence", "from")], rows)
 
 
 # `cotrail datasets`: the datasets whose questions can be read.

@@ -39,10 +39,10 @@ LINE_SECONDS = 5.0
 
 def progress_lines(screen: Console) -> Show:
     """A line at intervals."""
-    return _at_intervals(screen, LINE_SECONDS, _line, lambda each: each.progress is not None and not each.progress.open)
+    return at_intervals(screen, LINE_SECONDS, _line, lambda each: each.progress is not None and not each.progress.open)
 
 
-def _at_intervals(
+def at_intervals(
     screen: Console, seconds: float, line: Callable[[T], str], is_over: Callable[[T], bool]
 ) -> Callable[[T], None]:
     """Prints a line that differs from the last one, and none before its time unless all is over."""
@@ -297,7 +297,7 @@ EXPERIMENT_LINE_SECONDS = 10.0
 def display(screen: Console) -> Iterator[Callable[[ExperimentProgress], None]]:
     """Bars on a terminal; elsewhere a line at intervals."""
     if not screen.is_terminal:
-        yield _at_intervals(screen, EXPERIMENT_LINE_SECONDS, describe, lambda progress: progress.over)
+        yield at_intervals(screen, EXPERIMENT_LINE_SECONDS, describe, lambda progress: progress.over)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[note]}"), console=screen) as bars:

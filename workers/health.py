@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +40,18 @@ def withdraw() -> None:
     """Remove what another process reported in the same file: a container that is started again keeps its files."""
     if path := os.environ.get(VARIABLE):
         Path(path).unlink(missing_ok=True)
+
+
+WANTED = "COTRAIL_WANTED"
+"""The environment variable that names the folder in which maintenance asks for workers; the local stack sets it."""
+
+
+def want(roles: Iterable[str]) -> None:
+    """Ask for a worker of each of these roles, whether one runs or not; nothing where no folder is named."""
+    if folder := os.environ.get(WANTED):
+        with suppress(OSError):  # asked for again by the next sweep
+            for role in roles:
+                Path(folder, f"{role}.wanted").touch()
 
 
 SILENT_SECONDS = 30.0

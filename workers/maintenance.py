@@ -33,6 +33,7 @@ from cotrail.models.execution.recovery import (
     cancelled_steps,
     exhausted,
     expire_leases,
+    is_idle,
     ready_kinds,
     take_lost,
     take_suspects,
@@ -45,7 +46,7 @@ from cotrail.tasks.belonging import Belonging
 from cotrail.tasks.broker_health import policy_problem
 from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
 from cotrail.workers.celery_app import app
-from cotrail.workers.health import announce, withdraw
+from cotrail.workers.health import announce, want, withdraw
 from cotrail.workers.housekeeping import Closing, Retention, Stopping, SummaryRunner
 from cotrail.workers.jobs import JobRunner
 from cotrail.workers.leading import Backoff, Session, session
@@ -56,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 MOST_SENT = 1000
 """The largest number of unsent steps of a kind sent in one sweep."""
+
+IDLE_SWEEPS = 5
+"""How many times longer the pause between two sweeps is while no run is under way; a notification ends it."""
 
 MOST_ADMISSIONS = 10
 """How many times questions are admitted between two sweeps at most; fewer, by backoff, while none may begin."""
@@ -199,12 +203,15 @@ class Maintenance:
 
     def _wait(self, own: Session) -> set[str]:
         """Wait for the next sweep or a notification, and admit questions meanwhile; returns the runs notified of."""
+        with self.engine.connect() as connection:
+            idle = is_idle(connection)
+        seconds = self.settings.sweep_seconds * (IDLE_SWEEPS if idle else 1)
         for _ in range(MOST_ADMISSIONS):
-            woken = own.woken(self.settings.sweep_seconds / MOST_ADMISSIONS)
+            woken = own.woken(seconds / MOST_ADMISSIONS)
             self._announce()
             if woken or self.stopping.is_set():
                 return woken
-            if own.leads and self._admitting.due:
+            if own.leads and self._admitting.due and not idle:
                 self.admit()
         return set()
 
@@ -240,6 +247,7 @@ class Maintenance:
     def _take(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
             kinds = ready_kinds(connection, KINDS)
+        want({KINDS[kind].role for kind in kinds})
         due: list[Dispatch] = []
         # Between the two transactions, as Redis may take seconds to answer, and none is to be open meanwhile.
         queued = self._queued(kinds) if kinds else {}

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from cotrail.models.execution.statements import after, since_failure
 from cotrail.models.records.steps import DESCRIBED, Dispatch, described
 from cotrail.models.schema.states import AttemptOutcome, StepState
-from cotrail.models.schema.tables import ACTIVE, SERVED, attempts, steps
+from cotrail.models.schema.tables import ACTIVE, SERVED, attempts, runs, steps
 
 SUSPECT_EXPIRIES = 2
 """The number of executions ended by an expired lease that makes a step a suspect."""
@@ -141,6 +141,11 @@ def expire_leases(connection: Connection) -> list[int]:
     A locked step is passed over: its worker is committing just now, or was frozen as it did.
     """
     return list(connection.execute(_EXPIRE).scalars())
+
+
+def is_idle(connection: Connection) -> bool:
+    """Return whether all runs are over and sealed."""
+    return not connection.execute(select(exists().where(runs.c.digest.is_(None)))).scalar_one()
 
 
 def ready_kinds(connection: Connection, kinds: Iterable[str]) -> list[str]:

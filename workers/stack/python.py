@@ -8,6 +8,8 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from msgspec.structs import replace
+
 import cotrail
 from cotrail.common.optional_packages import install_extra, not_installed
 from cotrail.common.processes import tuned
@@ -35,7 +37,9 @@ def worker(settings: Settings, role: Role, *, events: bool) -> Service:
 
 def maintenance(settings: Settings) -> Service:
     """The process that admits, sends and recovers steps."""
-    return _worker(settings, "maintenance", (*COTRAIL, "worker", "maintenance"))
+    service = _worker(settings, "maintenance", (*COTRAIL, "worker", "maintenance"))
+    folder = wanted_file(settings, "").parent
+    return replace(service, environment={**service.environment, health.WANTED: str(folder)})
 
 
 def supervisor(settings: Settings, name: str) -> Service:
@@ -73,6 +77,11 @@ def api(settings: Settings, path: Path, flower: Access | None) -> Service:
         ready=partial(web.has, path, web.READY),
         problem=lambda: problem(answering=web.has(path, web.HEALTH)),
     )
+
+
+def wanted_file(settings: Settings, role: str) -> Path:
+    """Return the file by which maintenance asks for a worker of a role."""
+    return settings.home.absolute() / "run" / f"{role}.wanted"
 
 
 def ready_file(settings: Settings, name: str) -> Path:

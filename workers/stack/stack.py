@@ -24,6 +24,7 @@ from cotrail.workers.stack.process import Processes, Service, silent, write_json
 from cotrail.workers.stack.python import package_folder
 from cotrail.workers.stack.status import (
     NAMES,
+    ON_DEMAND,
     ROLES,
     SERVERS,
     SUPERVISORS,
@@ -80,7 +81,9 @@ class Stack:
                 start(*self._flower(access))
                 access = read_access(self._access_path)  # with the port on which it listens
             # Behind Flower: workers send events only where something shows them.
-            start(*self._workers(events=access is not None), self._api(access))
+            later = [each for each in ON_DEMAND if supervised and not self._processes.recorded(each)]
+            workers = self._workers(events=access is not None)
+            start(*(each for each in workers if each.name not in later), self._api(access))
         return access
 
     def _supervise(self, start: Callable[..., None]) -> None:
@@ -106,6 +109,8 @@ class Stack:
                 readers.append(self._api(None))
             # Before the servers: a worker that ends still records results and gives back its steps.
             workers_ran = self._processes.stop(*readers)
+            for role in ON_DEMAND:
+                python.wanted_file(self._settings, role).unlink(missing_ok=True)
             servers_ran = self._processes.stop(*self._servers())
             self._restarts_path.unlink(missing_ok=True)
             if self._settings.socket_path != self._home / "run":
@@ -165,6 +170,20 @@ class Stack:
         except BlockingIOError:
             return False
         return True
+
+    def start_wanted(self) -> Iterator[str]:
+        """Start the workers that a step needs and that weren't started yet; yields their names.
+
+        Raises UnavailableError or OSError where one can't be started.
+        """
+        for role in ON_DEMAND:
+            wanted = python.wanted_file(self._settings, role)
+            if not wanted.exists() or self._processes.recorded(role) or not self.servers_answer():
+                continue
+            with suppress(BlockingIOError), self._lock(fcntl.LOCK_NB):
+                if self.started() and not self._processes.recorded(role):  # `down` may have ended everything meanwhile
+                    self._processes.launch(self._service(role))
+                    yield role
 
     def frozen(self, name: str) -> tuple[int, str] | None:
         """Return the process id of a service that fails its health check, and why, if another process may work."""
@@ -310,6 +329,8 @@ class Stack:
         if self._is_external(name):
             return Status(name=name, state=State.EXTERNAL)
         if not self._processes.recorded(name):
+            if supervised and name in ON_DEMAND:
+                return Status(name=name, state=State.WAITING)
             return Status(name=name, state=State.STOPPED, log=log if log.exists() else None)
         return Status(
             name=name,

@@ -74,6 +74,9 @@ def _paused(before: Restarts, now: float, reason: str | None) -> Restarts:
 
 SERVERS = ("postgres", "redis")
 ROLES: tuple[Role, ...] = ("generation", "retrieval", "evidence")
+ON_DEMAND: tuple[Role, ...] = ("evidence",)
+"""The workers that supervisors start with the first step for them: few systems have any."""
+
 WORKERS = (*ROLES, "maintenance")
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 NAMES = (*SERVERS, *WORKERS, "api", "flower", *SUPERVISORS)
@@ -86,6 +89,9 @@ class State(enum.StrEnum):
 
     STARTING = enum.auto()
     """It was started a moment ago and isn't ready yet."""
+
+    WAITING = enum.auto()
+    """It is started as soon as a step needs it."""
 
     STOPPED = enum.auto()
     """It wasn't started, or was stopped on purpose."""

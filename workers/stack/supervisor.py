@@ -65,7 +65,7 @@ class Guard:
         }
 
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 2.0
 """The longest pause between two looks while nothing has died; a death ends it."""
 
 RESTART_LOOK_SECONDS = 0.2
@@ -106,6 +106,11 @@ class Supervisor:
             self._start(due[0])
         if self._restarts != before:
             self._save()
+        try:
+            for name in self._stack.start_wanted():
+                logger.info("%s is started, as a step needs it", name)
+        except (CotrailError, OSError) as error:
+            logger.warning("a worker that a step needs can't be started: %s", error)
         return not all(running.values())
 
     def _end_frozen(self) -> None:

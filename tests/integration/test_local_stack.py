@@ -54,9 +54,12 @@ def cotrail(home: Path) -> Iterator[Cotrail]:
 
 
 @pytest.fixture(scope="module")
-def flower(cotrail: Cotrail) -> Any:
+def flower(home: Path, cotrail: Cotrail) -> Any:
     """How to get to Flower, with everything running."""
-    return json.loads(cotrail("up", "--flower", "--json"))["flower"]
+    access = json.loads(cotrail("up", "--flower", "--json"))["flower"]
+    (home / "run" / "evidence.wanted").touch()
+    wait_until(lambda: '"waiting"' not in cotrail("stack", "--json"), "the evidence worker is started")
+    return access
 
 
 @pytest.fixture

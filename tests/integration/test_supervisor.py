@@ -39,6 +39,8 @@ def stack(home: Path, cotrail: Cotrail) -> Stack:
     stack = Stack(Settings(home=home, database_url=None, broker_url=None))
     if not all(each.pid and each.works for each in stack.status()):
         cotrail("up", "--flower")
+        (home / "run" / "evidence.wanted").touch()
+        wait_until_all_works(stack)
     return stack
 
 
@@ -70,7 +72,21 @@ def wait_until_back(stack: Stack, killed: dict[str, int]) -> None:
 
 
 def wait_until_all_works(stack: Stack) -> None:
-    wait_until(lambda: all(each.works for each in stack.status()), "everything works")
+    wait_until(lambda: all(each.pid and each.works for each in stack.status()), "everything works")
+
+
+def test_a_worker_that_few_need_is_started_once_a_step_needs_it(home: Path, cotrail: Cotrail) -> None:
+    stack = Stack(Settings(home=home, database_url=None, broker_url=None))
+    cotrail("up")
+    assert (status(stack, "evidence").state, status(stack, "evidence").works) == (State.WAITING, True)
+    assert "evidence      waiting" in show(home).stdout
+    (home / "run" / "evidence.wanted").touch()
+    wait_until(lambda: status(stack, "evidence").state is State.RUNNING, "it runs")
+    wait_until_back(stack, kill(stack, ["evidence"]))
+    cotrail("down")
+    assert status(stack, "evidence").state is State.STOPPED
+    cotrail("up")
+    assert status(stack, "evidence").state is State.WAITING
 
 
 def test_each_sort_of_them_comes_back_and_the_others_stay(stack: Stack) -> None:

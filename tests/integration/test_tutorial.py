@@ -1,10 +1,13 @@
-"""The tutorial, followed to the letter: each block of commands is run as it stands in the page."""
+"""The tutorial, followed to the letter: each block of commands, and each cell of its notebook, is run as it stands."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cotrail.configuration.settings import Settings
@@ -16,18 +19,9 @@ BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def test_every_block_of_the_tutorial_runs_and_what_it_promises_is_there() -> None:
     blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
-    with tempfile.TemporaryDirectory(prefix="ct-") as folder:
-        home = Path(folder, "home")
-        environment = {
-            "HOME": folder,
-            "COTRAIL_HOME": str(home),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        }
-        try:
-            printed = [_run(block, Path(folder), environment) for block in blocks]
-        finally:
-            Stack(Settings(home=home, database_url=None, broker_url=None)).remove()
-        assert (Path(folder) / "cotrail-island" / "report" / "report.html").is_file()
+    with _home() as (folder, environment):
+        printed = [_run(block, folder, environment) for block in blocks]
+        assert (folder / "cotrail-island" / "report" / "report.html").is_file()
     assert len(blocks) == 6
     started, traced, verified, stopped = printed[2:]
     assert re.findall(r"(?m)^\$ .*cotrail (\w+)", started) == ["index", "up", "experiment", "experiment"]
@@ -35,6 +29,37 @@ def test_every_block_of_the_tutorial_runs_and_what_it_promises_is_there() -> Non
     assert "Where was the engineer of the Sollen lighthouse born?" in traced
     assert "as it was recorded" in verified
     assert "Stopped." in stopped
+
+
+def test_every_cell_of_the_notebook_runs() -> None:
+    cells = json.loads((ROOT / "docs" / "tutorial.ipynb").read_text())["cells"]
+    written = [
+        cell["cell_type"] == "code" and ("".join(cell["source"]), cell["outputs"], cell["execution_count"])
+        for cell in cells
+    ]
+    code = [cell for cell in written if cell]
+    assert all((outputs, count) == ([], None) for _, outputs, count in code)  # as it is to be found by a newcomer
+    with _home() as (folder, environment):
+        script = "\n".join(source for source, *_ in code) + "\nassert verified.findings == ()\n"
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"(?m)^ircot +\d+\.\d% ", done.stdout)
+    assert "How many people live in the only village of Vessel? -> " in done.stdout
+    assert "q2 | retrieve | many people live in the only village of Vessel?" in done.stdout
+
+
+@contextmanager
+def _home() -> Iterator[tuple[Path, dict[str, str]]]:
+    """An empty folder to work in, and the environment of somebody who has never used cotrail."""
+    with tempfile.TemporaryDirectory(prefix="ct-") as folder:
+        home = Path(folder, "home")
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        try:
+            yield Path(folder), {"HOME": folder, "COTRAIL_HOME": str(home), "PATH": path}
+        finally:
+            Stack(Settings(home=home, database_url=None, broker_url=None)).remove()
 
 
 def _run(block: str, folder: Path, environment: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -116,7 +117,8 @@ def main() -> None:
         print_safely(logging.lastResort)
     try:
         code = _run()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as with `>&-`
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader closed the pipe. Python would complain when it flushes the stream at exit, so that goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -133,10 +135,7 @@ def _run() -> int:
         # Where a group was called without a command, its help is printed already, and there is no message.
         return _refuse(usage(error), 2) if error.format_message() else 2
     except CotrailError as error:
-        code = _refuse(str(error), exit_code(error))
-        for note in getattr(error, "__notes__", ()):
-            console(stderr=True).print(Text(_discreet(note)), soft_wrap=True)
-        return code
+        return _refuse(str(error), exit_code(error), getattr(error, "__notes__", ()))
     except UnicodeEncodeError as error:
         return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
@@ -163,12 +162,14 @@ def exit_code(error: CotrailError) -> int:
     return 1
 
 
-def _refuse(message: str, code: int) -> int:
-    text = cut(_discreet(message), LONGEST_MESSAGE)
+def _refuse(message: str, code: int, notes: Iterable[str] = ()) -> int:
+    text, *lines = (cut(_discreet(each), LONGEST_MESSAGE) for each in (message, *notes))
     if "--json" in sys.argv:
-        print_json({"error": text, "exit_code": code}, stderr=True)
-    else:
-        console(stderr=True).print(f"cotrail: {text}", soft_wrap=True)
+        print_json({"error": "\n".join([text, *lines]), "exit_code": code}, stderr=True)
+        return code
+    console(stderr=True).print(f"cotrail: {text}", soft_wrap=True)
+    for line in lines:
+        console(stderr=True).print(Text(line), soft_wrap=True)
     return code
 
 

@@ -133,15 +133,20 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
         values["corpus"] = values.pop("corpora")[0]
     limits = {name: limits_in(name, values[name]) for name in BUDGETS if name in values}
     engines = {"engines": named_engines(values["engines"])} if "engines" in values else {}
-    fields = {"map": dict(map(_field_name, values["map"]))} if "map" in values else {}
+    fields = {"map": _field_names(values["map"])} if "map" in values else {}
     return values | engines | fields | limits
 
 
-def _field_name(argument: str) -> tuple[str, str]:
-    field, equals, name = argument.partition("=")
-    if not (field and equals and name):
-        raise InputError(f"--map {argument} names no field: write FIELD=NAME, such as question=query")
-    return field, name
+def _field_names(arguments: Iterable[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for argument in arguments:
+        field, equals, name = argument.partition("=")
+        if not (field and equals and name):
+            raise InputError(f"--map {argument} names no field: write FIELD=NAME, such as question=query")
+        if field in names:
+            raise InputError(f"--map names {field} twice, as {names[field]} and as {name}; name it once")
+        names[field] = name
+    return names
 
 
 def _parameters() -> Iterator[Parameter]:

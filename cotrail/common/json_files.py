@@ -214,6 +214,11 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(too_deep(place)) from cause
     except msgspec.DecodeError as cause:
         line_text(bytes(raw), place, error)
+        if "truncated" in str(cause):
+            raise error(
+                f"{place}: the record doesn't end here; write each on a line of its own, or all as a list: `jq -c .` "
+                "writes an object on one line, `jq -c '.data[]'` those that it has under a key"
+            ) from cause
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     if holds_nul(bytes(raw)):
         raise error(f"{place}: the text holds a NUL character (\\u0000), which can't be stored; take it out")

@@ -143,9 +143,14 @@ def cut(text: str, characters: int) -> str:
     return (head.rsplit(" ", 1)[0] if " " in head[characters // 2 :] else head) + "…"
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing of the text can be seen, as of zero-width spaces."""
+    return all(unicodedata.category(each)[0] in _UNSEEN for each in text)
+
+
 def visible(text: str) -> str:
     """The text, or `(blank)` where nothing of it can be seen: for what a heading or a link is named by."""
-    return text if any(unicodedata.category(each)[0] not in _UNSEEN for each in text) else "(blank)"
+    return "(blank)" if is_blank(text) else text
 
 
 def one_line(text: str) -> str:

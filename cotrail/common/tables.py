@@ -51,6 +51,8 @@ ROWS_AT_ONCE = 32
 FORMS = "a CSV, TSV, JSON, JSON Lines or Parquet file, or a folder that `datasets` saved"
 """The forms in words, for errors."""
 
+_SEPARATOR = re.compile(rb"sep=([,;\t])\r?\n")
+
 _SHARD = re.compile(r"data-[0-9]{1,6}-of-([0-9]{1,6})\.arrow")
 
 
@@ -101,8 +103,8 @@ def _table(path: Path, error: type[InputError], total: int | None) -> Iterator[t
                 names = _names(cells, place, error)
             elif len(cells) != len(names):
                 raise error(
-                    f"{place}: {len(cells)} cells, and the header names {len(names)}; correct the line, and quote "
-                    "cells that hold the separator or a line break"
+                    f"{place}: {len(cells)} cells, and the header names {len(names)} ({', '.join(names)[:80]}); "
+                    "correct the line, and quote cells that hold the separator or a line break"
                 )
             else:
                 yield place, msgspec.json.encode({name: cell for name, cell in zip(names, cells, strict=True) if name})
@@ -124,7 +126,10 @@ def _cells(
     """Yield the rows that have cells, with the places at which they begin."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     begin = file.tell()
-    delimiter = separator(file.readline(LONGEST_HEADER)) or ","
+    first = file.readline(LONGEST_HEADER)
+    if names_separator := _SEPARATOR.fullmatch(first):  # which Excel writes and reads as the first line
+        begin += len(first)
+    delimiter = names_separator[1].decode() if names_separator else separator(first) or ","
     file.seek(begin)
     source = _Lines(file, name, error, total)
     rows = csv.reader(source, delimiter=delimiter, strict=True)
@@ -133,11 +138,17 @@ def _cells(
         try:
             cells = next(rows, None)
         except csv.Error as cause:
-            raise error(f"{place}: {cause}; correct the line: quotation marks in a quoted cell are doubled") from cause
+            raise error(f"{place}: {_csv_problem(str(cause))}") from cause
         if cells is None:
             return
         if any(cells):
             yield place, cells
+
+
+def _csv_problem(said: str) -> str:
+    if "new-line" in said:
+        return "its lines end in carriage returns alone; save it with other line ends, or `tr '\\r' '\\n'`"
+    return f"{said}; correct the line: quotation marks in a quoted cell are doubled"
 
 
 class _Lines(Iterator[str]):
@@ -173,7 +184,7 @@ def _rows(path: Path, error: type[InputError], total: int | None) -> Iterator[tu
         with _columnar(part, error) as (_, rows):
             for row in rows:
                 number += 1
-                raw = msgspec.json.encode(row, enc_hook=str)
+                raw = msgspec.json.encode({name: _text_of(value) for name, value in row.items()}, enc_hook=str)
                 size += len(raw)
                 if len(raw) > MAX_RECORD_BYTES:
                     raise error(f"{path}, row {number}: it is larger than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
@@ -212,6 +223,16 @@ def _taken(batch: Any) -> Iterator[Any]:
     batch.validate(full=True)  # reading one whose offsets are wrong would end the process
     starts = range(0, batch.num_rows, ROWS_AT_ONCE)
     return chain.from_iterable(batch.slice(start, ROWS_AT_ONCE).to_pylist() for start in starts)
+
+
+def _text_of(value: Any) -> Any:
+    """The value of a cell, in which texts may be stored as bytes; others, as those of pictures, stay what they are."""
+    if isinstance(value, list):
+        return [_text_of(each) for each in value]
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value
 
 
 def is_saved(folder: Path) -> bool:

@@ -100,7 +100,7 @@ def test_markdown_is_cut_at_headings_and_packed(tmp_path: Path) -> None:
 
 def test_a_folder_is_read_in_the_order_of_its_paths(folder: Path) -> None:
     assert parts(folder) == [("a/x.txt#1", "x", "one\n\ntwo"), ("a.MARKDOWN#1", "A", "A."), ("b.md#1", "b", "B.")]
-    assert look_into(folder).others == 2
+    assert len(look_into(folder).others) == 2
     assert [each[0] for each in parts(folder / "b.md", folder / "a")] == ["b.md#1", "a/x.txt#1"]
 
 

@@ -167,8 +167,10 @@ def index(
         return
     console().print(f"Indexed {count(built.paragraphs, 'paragraph')} as {name} in {duration(built.seconds)}.")
     if built.left_out:
-        left_out = f"{count(built.left_out, 'other file')} left out: of a folder, {', '.join(SUFFIXES)} are read."
-        console().print(left_out, style="dim")
+        named = ", ".join(built.such_as) + (", ..." if built.left_out > len(built.such_as) else "")
+        rule = f"of a folder, corpus.jsonl alone is read, else documents ({', '.join(SUFFIXES)}), else files of records"
+        left_out = f"{count(built.left_out, 'other file')} left out ({named}): {rule}."
+        console().print(left_out, style="dim", soft_wrap=True)
     console().print(f"Revision {shortened(built.revision)}", style="dim")
 
 

@@ -1,5 +1,6 @@
 """`cotrail models` and `cotrail systems`: what can be run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,15 @@ def models(
             show_default=False,
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="With `add`: what the server calls it, if it has several.",
+            show_default=False,
+        ),
+    ] = None,
     ask: Annotated[
         bool, typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it.")
     ] = False,
@@ -52,8 +62,8 @@ def models(
     """
     match words or []:
         case ["add", name]:
-            _add(name, url, key_variable, json=json)
-        case [] | [_] as named if url is None and key_variable is None:
+            _add(name, {"url": url, "key_variable": key_variable, "model": model}, json=json)
+        case [] | [_] as named if url is None and key_variable is None and model is None:
             _describe(*named, ask=ask, json=json)
         case _:
             raise InputError("`cotrail models NAME` describes a model, `cotrail models add NAME --url URL` adds one")
@@ -88,12 +98,13 @@ def _ask(name: str | None, *, json: bool) -> None:
     _print_asked(ask_model(name, _print_request), json=json)
 
 
-def _add(name: str, url: str | None, key_variable: str | None, *, json: bool) -> None:
+def _add(name: str, options: Mapping[str, str | None], *, json: bool) -> None:
     refuse_elsewhere("`cotrail models add`")
-    if url is None and provided(name) is None:
+    url = options["url"]
+    known = provided(name) if url is None else {"engine": engine_at(url)}
+    if known is None:
         raise InputError(f"name the server of {name} with --url, or call it PROVIDER/MODEL ({', '.join(PROVIDERS)})")
-    known = provided(name) if url is None else {"engine": engine_at(url), "url": url}
-    given = {**(known or {}), **({"key_variable": key_variable} if key_variable else {})}
+    given = {**known, **{key: value for key, value in options.items() if value is not None}}
     _print_asked(operations.add_model(name, given, _print_request), json=json)
     if not json:
         console(stderr=True).print(f"Written to {settings().catalogue_path}.", soft_wrap=True)

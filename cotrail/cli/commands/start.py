@@ -1,9 +1,11 @@
 """`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command."""
 
+import hashlib
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,7 @@ import msgspec
 import tomli_w
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -18,9 +21,13 @@ from cotrail.cli.commands.sample import SAMPLE
 from cotrail.cli.terminal.output import console, make_folder, write_text
 from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.configuration.settings import settings
+from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Paragraph
+from cotrail.data.corpora.document_names import files_in
 from cotrail.data.datasets.loading import load_questions
+from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
+from cotrail.services.library.corpora import list_corpora
 from cotrail.services.library.models import check_model, keyed_providers
 
 BUNDLED = "sample"
@@ -39,13 +46,14 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 class Task(Struct, frozen=True, kw_only=True):
     """What is to be tried.
 
-    drawn: how many of the questions are drawn, all by default. folder: where its files are kept.
+    profile: of the model. drawn: how many of the questions are drawn, all by default. folder: where its files are kept.
     """
 
     name: str
     documents: Path
     questions: Path
     model: str
+    profile: Profile
     drawn: int | None
     folder: Path
 
@@ -115,17 +123,24 @@ def start(
     """
     screen = console()
     where = documents or _asked(screen, "Documents", "a folder or a file, or `sample`", "DOCUMENTS", BUNDLED)
-    found, called = _documents(where), name or _name_of(where)
+    found, called = _documents(where), checked_name(name or _name_of(where))
     kept = folder or Path(f"cotrail-{called}")
     given = questions or (BUNDLED if where == BUNDLED else None)
     chosen = model or _choose_model(screen)
-    check_model(chosen)
+    screen.print(f"Asking {chosen} whether it answers ...", style="dim", soft_wrap=True)
+    profile = check_model(chosen)
     screen.print(f"{chosen} answers.", style="dim", soft_wrap=True)
-    make_folder(kept, "name another with --folder")
     file, size = _questions(screen, given, kept)
     task = Task(
-        name=called, documents=found, questions=file, model=chosen, drawn=limit if limit < size else None, folder=kept
+        name=called,
+        documents=found,
+        questions=file,
+        model=chosen,
+        profile=profile,
+        drawn=limit if limit < size else None,
+        folder=kept,
     )
+    task = _of_its_own(screen, task, is_named=name is not None or folder is not None)
     _write_experiment(screen, task)
     _run_commands(screen, task)
     _print_what_next(screen, task)
@@ -184,6 +199,8 @@ def _question_file(screen: Console, given: str | None, folder: Path) -> Path:
     if given == BUNDLED:
         return SAMPLE / "questions.jsonl"
     if given is not None:
+        if (Path(given).exists() and not (Path(given).is_file() or Path(given).is_dir())) or given == "-":
+            raise InputError(f"{given} can be read only once: write the questions to a file, and name that")
         return Path(given)
     path = folder / "questions.jsonl"
     if path.exists():
@@ -192,6 +209,7 @@ def _question_file(screen: Console, given: str | None, folder: Path) -> Path:
     lines = list(_typed(screen))
     if not lines:
         raise InputError("there is no question; name a file of them with --questions")
+    make_folder(folder, "name another with --folder")
     write_text(path, "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines), "name another --folder")
     return path
 
@@ -211,16 +229,47 @@ def _typed(screen: Console) -> Iterator[dict[str, Any]]:
 # The experiment, and the commands that carry it out.
 
 
+def _of_its_own(screen: Console, task: Task, *, is_named: bool) -> Task:
+    """The task under a name that no other start has; InputError where a person chose one that is taken.
+
+    A start that was interrupted, of the same documents and questions as they were, has its name still.
+    """
+    for number in count(2):
+        if task.experiment.exists():
+            if task.experiment.read_text("utf-8") == _experiment_text(task):
+                return task
+            reason = f"{task.experiment} is of another start, or was changed, or the documents or questions were"
+        elif task.name in {each.corpus for each in list_corpora()}:
+            reason = f"there is a corpus {task.name} already"
+        else:
+            return task
+        if is_named:
+            raise InputError(f"{reason}; take another --name, and another --folder if you name one")
+        base = task.name.rpartition("-")[0] if number > 2 else task.name
+        task = replace(task, name=f"{base}-{number}", folder=Path(f"cotrail-{base}-{number}"))
+        screen.print(f"This start is called {task.name}: {reason}.", style="yellow", soft_wrap=True)
+    raise AssertionError
+
+
+def _experiment_text(task: Task) -> str:
+    """The experiment file, which says in its first line what it was begun with."""
+    states = f"documents {_state(task.documents)}, questions {_state(task.questions)}"
+    return f"# of `cotrail start`: {states}\n{tomli_w.dumps(_experiment(task))}"
+
+
+def _state(path: Path) -> str:
+    """The digest of names, sizes and times of what a file or a folder holds."""
+    files = sorted(files_in(path)) if path.is_dir() else [path]
+    seen = [(str(each.relative_to(path)), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
+    return hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
+
+
 def _write_experiment(screen: Console, task: Task) -> None:
-    text = tomli_w.dumps(_experiment(task))
-    if task.experiment.exists() and task.experiment.read_text("utf-8") != text:
-        raise InputError(
-            f"{task.experiment} is of another start; name another folder with --folder and another --name, or remove it"
-        )
+    make_folder(task.folder, "name another with --folder")
     shots = task.folder / "demonstrations.txt"
     if not shots.exists():
         write_text(shots, (SAMPLE / "demonstrations.txt").read_text("utf-8"), "name another --folder")
-    write_text(task.experiment, text, "name another --folder")
+    write_text(task.experiment, _experiment_text(task), "name another --folder")
     screen.print(f"Kept in {task.folder}: the experiment, and the demonstrations that prompts show.", soft_wrap=True)
 
 
@@ -231,6 +280,7 @@ def _experiment(task: Task) -> dict[str, Any]:
         "protocol": "compare",
         "name": task.name,
         "models": [task.model],
+        **({"profile": task.profile} if task.profile == "fast" else {}),
         "systems": [
             {"system": "no-retrieval", "run": {"reader": "direct"}},
             {"system": "one-step", "run": {"reader": "direct", **searching}},

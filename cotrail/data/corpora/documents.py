@@ -5,6 +5,7 @@ behind the last sentence within the limit, else behind the last line, else behin
 """
 
 import io
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cotrail.common.optional_packages import installed_with
-from cotrail.common.printable_text import cut, storable
+from cotrail.common.printable_text import cut, is_blank, storable
 from cotrail.common.tables import SUFFIXES as RECORDS
 from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, MIB, opened, read_text, read_whole, unpacked_name
 from cotrail.core.questions import Paragraph
@@ -130,10 +131,10 @@ _CLOSING = "\"'\u201d\u2019)]*_"
 
 
 class Folder(Struct, frozen=True):
-    """What is read of a folder and those below it, in the order of the paths; others: the number of other files."""
+    """What is read of a folder and those below it, in the order of the paths; others: the other files."""
 
     documents: tuple[Path, ...]
-    others: int
+    others: tuple[Path, ...]
 
 
 def look_into(folder: Path) -> Folder:
@@ -153,7 +154,7 @@ def look_into(folder: Path) -> Folder:
             f"{folder} is a folder without a document ({', '.join(SUFFIXES)}) or a file of records "
             f"({', '.join(RECORDS)}); name another, or make such files of what it has"
         )
-    return Folder(tuple(read), len(files) - len(read))
+    return Folder(tuple(read), tuple(file for file in files if file not in set(read)))
 
 
 def root_of(paths: Sequence[Path]) -> Path:
@@ -240,10 +241,12 @@ def _pdf(path: Path) -> Iterator[Section]:
     with opened(path, CorpusError) as file:
         content = read_whole(file, str(path), CorpusError, MAX_PDF_BYTES)
     try:
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each oddity on standard error
         pages = [storable(page.extract_text()) for page in PdfReader(io.BytesIO(content)).pages]
     except Exception as cause:  # pypdf raises all kinds where a file is damaged
         reason = next(iter(str(cause).splitlines()), type(cause).__name__)
-        raise CorpusError(f"{path}: this PDF can't be read ({reason}); save it again without a password") from cause
+        advice = "save it without a password" if "decrypt" in reason else "it is damaged: get it again, or take it out"
+        raise CorpusError(f"{path}: this PDF can't be read ({reason}); {advice}") from cause
     if not any(page.strip() for page in pages):
         raise CorpusError(f"{path}: this PDF has no text, as one of pictures; have it recognised (OCR), or take it out")
     for number, page in enumerate(pages, start=1):
@@ -279,6 +282,8 @@ def passages(blocks: Iterable[str]) -> Iterator[str]:
 
 def _pieces(block: str) -> Iterator[str]:
     """Cut a block that is too long; none of one without words."""
+    if is_blank(block):
+        return
     words = (match.span() for match in _WORD.finditer(block))
     ahead = list(islice(words, MOST_WORDS + 1))
     end = 0

@@ -102,7 +102,7 @@ def names_in(keys: Collection[str], fields: Mapping[str, str], place: str) -> di
     if "question" not in names:
         raise DatasetError(
             f"{place}: no field is named `{'` or `'.join(NAMES['question'])}`; there are: {listed(keys)}; name "
-            "the one that is the question with `--map question=FIELD`"
+            "the one that is the question with `--map question=FIELD`, or add a first line that names the columns"
         )
     return names
 
@@ -134,7 +134,10 @@ def described(path: Path, fields: Mapping[str, str]) -> str:
     names = names_in(keys, fields, str(path))
     ignored = [key for key in keys if key not in (*names.values(), *CONTEXT) or key == names.get("metadata")]
     pairs = ", ".join(f"{field}={name}" for field, name in names.items() if field != "metadata")
-    return f"read as {form_of(path, DatasetError)}; {pairs}{f'; ignored: {listed(ignored)}' if ignored else ''}"
+    unscored = "" if "answers" in names else "; no answers, so nothing is scored (`--map answers=FIELD`)"
+    return (
+        f"read as {form_of(path, DatasetError)}; {pairs}{f'; ignored: {listed(ignored)}' if ignored else ''}{unscored}"
+    )
 
 
 # Reading of records under any names.
@@ -186,13 +189,12 @@ def _value(field: str, text: str) -> Any:
 
 def _line(values: dict[str, Any], place: str) -> JsonlQuestion:
     """The question under cotrail's own names and in its types."""
-    values = {field: value for field, value in values.items() if value is not None or field in ("id", "question")}
+    values = {field: value for field, value in values.items() if value is not None or field == "question"}
     if "answers" in values:
         values["answers"] = _answers(values["answers"], place)
-    if isinstance(values.get("id"), int) and not isinstance(values["id"], bool):
-        values["id"] = str(values["id"])
-    if isinstance(text := values["question"], str):
-        values.setdefault("id", id_of(text))
+    if isinstance(values.get("id"), int | float):
+        values["id"] = _answer(values["id"])
+    values.setdefault("id", id_of(str(values["question"])))
     try:
         return msgspec.convert(values, JsonlQuestion)
     except msgspec.ValidationError as cause:

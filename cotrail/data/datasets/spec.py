@@ -9,6 +9,7 @@ from typing import BinaryIO, Literal
 import msgspec
 from msgspec import Struct
 
+from cotrail.common.printable_text import is_blank
 from cotrail.common.refusals import shown
 from cotrail.common.text_files import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
 from cotrail.core.questions import GoldParagraph, Paragraph, Question, QuestionSort
@@ -218,7 +219,7 @@ def check_id(id_: str, place: str, error: type[InputError]) -> None:
 
 def check_text(text: str, what: str, place: str, error: type[InputError]) -> None:
     """Raise the error where a text is empty or too long; what: its name in the error, e.g. `question`."""
-    if not text.strip():
+    if is_blank(text):
         raise error(f"{place}: the {what} is empty; fill it in or take the record out")
     check_length(len(text), what, place, error)
 

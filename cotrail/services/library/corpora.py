@@ -34,14 +34,19 @@ MOST_OF_TITLE = 100
 """The most paragraphs of a title that are named."""
 
 
+MOST_LEFT_OUT = 5
+"""The most files that are named of those that weren't read."""
+
+
 class Indexed(Struct, frozen=True, kw_only=True):
-    """A corpus that was just indexed; left_out: files of the folders that are no documents."""
+    """A corpus that was just indexed; left_out: how many files of the folders weren't read; such_as: some of them."""
 
     corpus: str
     paragraphs: int
     revision: str
     seconds: float
     left_out: int = 0
+    such_as: tuple[str, ...] = ()
 
 
 def _silent(_: int) -> None:
@@ -63,12 +68,14 @@ def index(
     if former is not None and corpora.stored(name) == corpora.own_name(name):  # and doesn't only hide another's
         paragraphs = _replacing(paragraphs, name, former, new)
     manifest = corpora.build(name, paragraphs, progress, new)
+    others = [file.name for path in paths if path.is_dir() for file in look_into(path).others]
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs,
         revision=manifest.revision,
         seconds=time.monotonic() - started,
-        left_out=sum(look_into(path).others for path in paths if path.is_dir()),
+        left_out=len(others),
+        such_as=tuple(others[:MOST_LEFT_OUT]),
     )
 
 

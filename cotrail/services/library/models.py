@@ -1,6 +1,6 @@
 """The models that there are: the built-in ones and those of `models.toml`. None is loaded, and no server is asked."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -208,6 +208,10 @@ UNNAMED = "unnamed"
 """Stands for the name of a model that the server is still to tell."""
 
 
+MOST_NAMED = 20
+"""The models of a server that a message names at most."""
+
+
 class AskedModel(Struct, frozen=True, kw_only=True):
     """What a served model takes.
 
@@ -250,7 +254,9 @@ def ask_model(name: str, tell: Callable[[str], None], given: Mapping[str, Any] |
     server, or nothing answers there, and UnknownNameError.
     """
     path = settings().catalogue_path
-    table, named, server = _described_server(path, name, dict(given or _table(path, name)))
+    asked = dict(given or _table(path, name))
+    tell(f"asking {asked['url']} what it is" if "url" in asked else f"asking {name} what it is")
+    table, named, server = _described_server(path, name, asked)
     secrets = Secrets((_key(name, server),))
 
     from cotrail.engines.language_models.served.probing.learning import apis_to_try, as_toml, learn
@@ -274,8 +280,10 @@ def ask_model(name: str, tell: Callable[[str], None], given: Mapping[str, Any] |
     )
 
 
-def check_model(name: str) -> None:
+def check_model(name: str) -> Profile:
     """Check that a model can be asked: its files are there, or its server answers a small request.
+
+    Returns the strictest profile that it guarantees.
 
     Raises InputError, which says what to do, UnknownNameError, and NotInstalledError where a package is missing.
     """
@@ -285,12 +293,13 @@ def check_model(name: str) -> None:
         [found] = [each for each in describe_models(name) if each.kind == LANGUAGE_MODEL]
         if not found.is_there:
             raise InputError(f"the model {name} can't be asked: {found.problem}")
-        return
+        return "deterministic" if "deterministic" in found.profiles else "fast"
     _, _, server = _described_server(path, name, table)
 
     from cotrail.engines.language_models.served.probing.learning import check_answers
 
     check_answers(name, _endpoint(server))
+    return "fast"
 
 
 def keyed_providers() -> tuple[str, ...]:
@@ -313,7 +322,7 @@ def _described_server(
     """What `_completed` returns of a table, and the server that it makes; InputError where the key isn't set."""
     server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **given})
     _key(name, server)
-    table, named = _completed(path, name, given, server)
+    table, named = _completed(name, given, server)
     return table, named, _server(path, name, table)
 
 
@@ -349,18 +358,20 @@ def _endpoint(server: Server) -> Endpoint:
     return Endpoint(**common_fields(server, Endpoint))
 
 
-def _completed(
-    path: Path, name: str, given: dict[str, Any], server: Server
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def _completed(name: str, given: dict[str, Any], server: Server) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """The table with its model and its context, and where they are from; of the latter the server's is the most."""
     from cotrail.engines.language_models.served.probing.learning import listed_models
 
-    listed = {each.name: each for each in listed_models(_endpoint(server))}
     model, reasons = given.get("model"), dict[str, list[str]]()
+    try:
+        listed = {each.name: each for each in listed_models(_endpoint(server))}
+    except InputError:  # not all servers list their models, and a name is all that is needed
+        if model is None:
+            raise
+        listed = {}
     if model is None:
         if len(listed) != 1:
-            there = f"it lists {', '.join(sorted(listed)[:20])}" if listed else "it doesn't list its models"
-            raise InputError(f"{path}: the model {name} has no `model`, the name by which its server knows it; {there}")
+            raise InputError(_choice(name, server.url, sorted(listed)))
         model = next(iter(listed))
         reasons["model"] = ["the one that its server lists"]
     listed_context, context = listed[model].context if model in listed else 0, given.get("context")
@@ -370,6 +381,16 @@ def _completed(
     if context is None:
         reasons["context"], context = ["nobody tells it: correct it"], DEFAULT_CONTEXT
     return {"model": model, "context": context} | given | {"context": context}, reasons
+
+
+def _choice(name: str, url: str, listed: Sequence[str]) -> str:
+    if not listed:
+        return f"{url} lists no model: name the one that it has with --model, or as `model` of the table of {name}"
+    more = f" and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+    return (
+        f"{url} has {len(listed)} models: name one with --model, or as `model` of the table of {name}: "
+        f"{', '.join(listed[:MOST_NAMED])}{more}"
+    )
 
 
 def _settled(table: Mapping[str, Any], learned: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from msgspec.structs import FieldInfo, fields
 
 from cotrail.common import nearest
 from cotrail.common.humanize import Positive, RetrievalCount, Temperature
+from cotrail.common.printable_text import is_blank
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
@@ -247,7 +248,7 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.question.strip():
+        if is_blank(self.question):
             raise ValueError("the question is empty; write it behind `question`")
         for field in fields(AskRequest):
             unused: Any = field.default if field.default_factory is NODEFAULT else field.default_factory()

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tenacity import RetryCallState, retry, retry_if_exception_type, stop_before_delay, wait_random_exponential
 
 from cotrail.common.log_formatting import Secrets
+from cotrail.common.printable_text import cut
 from cotrail.common.server_addresses import http_options
 from cotrail.common.text_files import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.engines.language_models.served.protocols.delta import Refused
@@ -27,10 +28,21 @@ from cotrail.engines.language_models.served.refusals import (
 )
 from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.engines.server_address import ServerAddress, key_in
-from cotrail.errors import BlockedError, CotrailError, QuotaError, StepError, TransientStepError, UnavailableError
+from cotrail.errors import (
+    BlockedError,
+    CotrailError,
+    InputError,
+    QuotaError,
+    StepError,
+    TransientStepError,
+    UnavailableError,
+)
 
 CONNECT_SECONDS = 10.0
 """Timeout for connecting."""
+
+LOOK_SECONDS = 20.0
+"""How long a server may take to say what it has."""
 
 IDLE_SECONDS = 2.0
 """Lifetime of an idle connection; servers close theirs after five seconds or more."""
@@ -223,12 +235,19 @@ class ServerClient:
                 return None
 
     async def described(self, url: str) -> dict[str, Any]:
-        """What the server says to a client that only looks there; nothing where it doesn't say."""
+        """What the server says to a client that only looks there; raises InputError where it says nothing."""
         try:
-            async with self._http.stream("GET", url) as response:
-                return msgspec.json.decode(await _read(response), type=dict[str, Any]) if response.is_success else {}
-        except (httpx2.HTTPError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return {}
+            async with self._http.stream("GET", url, timeout=LOOK_SECONDS) as response:
+                content = await _read(response)
+                if not response.is_success:
+                    raise InputError(f"{url} answered {response.status_code}: {self._said(cut(content.decode(), 300))}")
+                return msgspec.json.decode(content, type=dict[str, Any])
+        except httpx2.TimeoutException:
+            raise InputError(f"{url} didn't answer within {LOOK_SECONDS:.0f} s") from None
+        except httpx2.HTTPError as error:
+            raise InputError(f"{url} can't be reached: {self._said(_reason(error))}") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise InputError(f"{url} answered something else than JSON: look whether the address is an API's") from None
 
     @asynccontextmanager
     async def _answer(

@@ -59,7 +59,7 @@ class ListedModel(Struct, frozen=True):
 
 
 def listed_models(endpoint: Endpoint) -> list[ListedModel]:
-    """The models that a server lists; none where it doesn't answer. Raises BlockedError where its key isn't set."""
+    """The models that a server lists. Raises InputError where it lists none, BlockedError where its key isn't set."""
     return [each for each in asyncio.run(_listing(endpoint)) if each.name]
 
 
@@ -72,7 +72,10 @@ async def _listing(endpoint: Endpoint) -> list[ListedModel]:
         if len(models) != 1 or not isinstance(models[0].get("meta"), dict):
             return listed
         # llama.cpp lists what the model was trained with, and tells elsewhere what a slot of it has.
-        properties = await client.described(f"{endpoint.root}/props")
+        try:
+            properties = await client.described(f"{endpoint.root}/props")
+        except InputError:
+            return listed
         settings = properties.get("default_generation_settings")
         served = _context(settings) if isinstance(settings, dict) else 0
         return [ListedModel(name=listed[0].name, context=served or listed[0].context)]

@@ -163,7 +163,7 @@ def exit_code(error: CotrailError) -> int:
 
 
 def _refuse(message: str, code: int, notes: Iterable[str] = ()) -> int:
-    text, *lines = (cut(_discreet(each), LONGEST_MESSAGE) for each in (message, *notes))
+    text, lines = cut(_discreet(message), LONGEST_MESSAGE), [_discreet(note) for note in notes]
     if "--json" in sys.argv:
         print_json({"error": "\n".join([text, *lines]), "exit_code": code}, stderr=True)
         return code

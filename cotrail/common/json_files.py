@@ -214,10 +214,10 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         raise error(too_deep(place)) from cause
     except msgspec.DecodeError as cause:
         line_text(bytes(raw), place, error)
-        if "truncated" in str(cause):
+        if not bytes(raw).rstrip().endswith(b"}"):
             raise error(
-                f"{place}: the record doesn't end here; write each on a line of its own, or all as a list: `jq -c .` "
-                "writes an object on one line, `jq -c '.data[]'` those that it has under a key"
+                f"{place}: this isn't valid JSON ({cause}): the record doesn't end on its line; write each on one line, "
+                "as `jq -c .` does and `jq -c '.data[]'` of those under a key, or all of them as a list"
             ) from cause
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     if holds_nul(bytes(raw)):

@@ -89,9 +89,33 @@ def test_three_options_lead_to_a_table_and_a_page_and_each_command_is_shown(home
 
     again = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "scripted")
     assert again.returncode == 0, again.stdout + again.stderr
-    other = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "smollm2-135m")
-    assert other.returncode == 2
-    assert "is of another start" in other.stderr
+    assert "This start is called" not in again.stdout
+
+    with (home / "questions.jsonl").open("a") as questions:
+        questions.write(json.dumps({"id": "q2", "question": f"Once more: {QUESTION}", "answers": ["Tarrow"]}) + "\n")
+    more = start(home, "Notes of mine", "--questions", "questions.jsonl", "--model", "scripted")
+    assert more.returncode == 0, more.stdout + more.stderr
+    assert "This start is called notes-of-mine-2" in more.stdout
+    assert (home / "cotrail-notes-of-mine-2" / "report" / "report.html").is_file()
+
+
+def test_a_start_elsewhere_leaves_the_corpus_of_another_one(home: Path) -> None:
+    elsewhere = home / "elsewhere"
+    (elsewhere / "Same").mkdir(parents=True, exist_ok=True)
+    (elsewhere / "Same" / "a.md").write_text("# A\n\nAnother text.\n")
+    indexed = [[COTRAIL, "index", str(home / "Notes of mine"), "--name", name] for name in ("same", "same-2")]
+    for command in indexed:
+        subprocess.run(command, env=environment(home), check=True, capture_output=True)
+    (elsewhere / "q.jsonl").write_text(json.dumps({"question": QUESTION, "answers": ["Tarrow"]}) + "\n")
+    words = [COTRAIL, "start", "Same", "--questions", "q.jsonl", "--model", "scripted"]
+    options = {"cwd": elsewhere, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    refused = subprocess.run([*words, "--name", "same"], env=environment(home), **options)  # type: ignore[call-overload]
+    assert refused.returncode == 2
+    assert "there is a corpus same already; take another --name" in refused.stderr
+    assert [each.name for each in elsewhere.iterdir() if each.name.startswith("cotrail")] == []
+    done = subprocess.run(words, env=environment(home), **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "This start is called same-3" in done.stdout
 
 
 def test_on_a_terminal_it_asks_for_what_is_not_given(home: Path) -> None:
@@ -128,6 +152,8 @@ def test_on_a_terminal_it_asks_for_what_is_not_given(home: Path) -> None:
         (("sample", "--model", "openai/gpt-5.1"), "OPENAI_API_KEY holds none"),
         (("Notes of mine", "--questions", "open.jsonl"), "has an answer, so nothing could be scored"),
         (("sample", "--folder", "questions.jsonl/x"), "can't be made"),
+        (("sample", "--name", "my docs/ü"), "a corpus can't be named 'my docs/ü'"),
+        (("Notes of mine", "--questions", "-"), "- can be read only once: write the questions to a file"),
     ],
 )
 def test_what_cannot_work_is_said_before_anything_is_started(home: Path, words: tuple[str, ...], said: str) -> None:
@@ -172,3 +198,39 @@ def test_a_served_model_is_sent_one_request_before_anything_else(home: Path) -> 
     assert "no such key" in refused.stderr
     assert received.count("/v1/chat/completions") == 1
     assert "$ " not in refused.stdout
+
+
+def test_a_served_model_runs_in_the_profile_that_a_server_can_have(home: Path) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(b'{"data": [{"id": "mine"}]}')
+
+        def do_POST(self) -> None:
+            streams = json.loads(self.rfile.read(int(self.headers["Content-Length"]))).get("stream")
+            choice = {"index": 0, "delta" if streams else "message": {"role": "assistant", "content": "Tarrow"}}
+            content = json.dumps({"choices": [{**choice, "finish_reason": "stop"}], "model": "mine"}).encode()
+            self.answer(b"data: " + content + b"\n\ndata: [DONE]\n\n" if streams else content, streams=bool(streams))
+
+        def answer(self, content: bytes, *, streams: bool = False) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    (home / "one.jsonl").write_text(json.dumps({"question": QUESTION, "answers": ["Tarrow"]}) + "\n")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        added = subprocess.run(
+            [COTRAIL, "models", "add", "served", "--url", url], env=environment(home), capture_output=True, text=True
+        )
+        assert added.returncode == 0, added.stderr
+        done = start(home, "Notes of mine", "--questions", "one.jsonl", "--model", "served", "--name", "served")
+        server.shutdown()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert tomllib.loads((home / "cotrail-served" / "experiment.toml").read_text())["profile"] == "fast"
+    assert "Which to take" in done.stdout

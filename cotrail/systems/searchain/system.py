@@ -42,7 +42,7 @@ from cotrail.systems.searchain.prompts import (
 )
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 # The most steps that Search-in-the-Chain takes by its settings.
 
@@ -310,16 +310,7 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
 
 
 SPEC = SystemSpec(
-    name="searchain",
-    version=1,
-    title="SearChain",
-    paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
-    ablations={
-        "w/o IR (table 1)": {"retrieve": False},
-        "w/o Verification (table 1)": {"verify": False},
-        "w/o Completion (table 1)": {"complete": False},
-        "without a last turn that traces the path": {"tracing": False},
-    },
+    **description("searchain"),
     settings=SearChainSettings,
     open=searchain,
     needs=run_needs,

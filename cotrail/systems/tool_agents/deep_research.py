@@ -21,7 +21,7 @@ from cotrail.systems.parts.prompting import Filling, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 from cotrail.systems.tool_agents.loop import (
     MOST_CALLS,
     Bounds,
@@ -161,15 +161,11 @@ def step_bounds(question: Question, settings: DeepResearchSettings) -> tuple[Ste
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="deep-research",
-        version=1,
-        title="Supervisor and researchers",
-        paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
-        settings=DeepResearchSettings,
-        open=deep_research,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("deep-research"),
+    settings=DeepResearchSettings,
+    open=deep_research,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

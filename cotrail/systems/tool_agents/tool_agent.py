@@ -20,7 +20,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_step, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 from cotrail.systems.tool_agents.loop import (
     Bounds,
     Calling,
@@ -129,15 +129,7 @@ def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBo
     return (*looped, summaries, last)
 
 
-SPECS = (
-    SystemSpec(
-        name="tool-agent",
-        version=1,
-        title="Tool-calling agent",
-        paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-        settings=ToolAgentSettings,
-        open=tool_agent,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("tool-agent"), settings=ToolAgentSettings, open=tool_agent, needs=run_needs, step_bounds=step_bounds
 )
+SPECS = (SPEC,)

@@ -85,7 +85,8 @@ def corag(question: Question, shots: Shots, settings: CoragSettings) -> System:
         else:
             end.limit = "calls"
     text = yield from final_answer(question, path, documents, shots, settings)
-    return Answer(text=text, sentences=tuple(map(shown_round, path)), paragraphs=paragraphs, limit=end.limit)
+    sentences = tuple(f"{each.query} {each.answer}".strip() for each in path)
+    return Answer(text=text, sentences=sentences, paragraphs=paragraphs, limit=end.limit)
 
 
 def next_query(
@@ -154,11 +155,6 @@ def shown_path(path: tuple[Asking, ...]) -> str:
         for number, each in enumerate(path, start=1)
     )
     return "".join(pairs) or NOTHING_YET
-
-
-def shown_round(asking: Asking) -> str:
-    """A sub-query and its answer as a sentence of the chain."""
-    return f"{asking.query} {asking.answer}".strip()
 
 
 def step_bounds(question: Question, settings: CoragSettings) -> tuple[StepBound, ...]:  # noqa: ARG001

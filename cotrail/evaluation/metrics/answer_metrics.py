@@ -39,7 +39,7 @@ def cover_em_words(prediction: str, answers: Sequence[str]) -> float | None:
 
     The accuracy of UltraRAG and of R1-Searcher (its ACC_R). Several spans, and none, as in `cover_em`.
     """
-    return _covered(_has_words, prediction, answers)
+    return _covered(lambda said, span: set(span.split()) <= set(said.split()), prediction, answers)
 
 
 def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float | None:
@@ -48,10 +48,6 @@ def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float |
     said = normalized(prediction)
     spans_of = (map(normalized, published_spans(answer)) for answer in answers)
     return float(any(all(covers(said, span) if span else not said for span in spans) for spans in spans_of))
-
-
-def _has_words(prediction: str, span: str) -> bool:
-    return set(span.split()) <= set(prediction.split())
 
 
 # CRAG's three-valued score, as far as it needs no judge (facebookresearch/CRAG, `local_evaluation.py`).

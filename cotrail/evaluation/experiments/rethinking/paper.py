@@ -15,35 +15,14 @@ from cotrail.common.humanize import Positive
 from cotrail.data.datasets.registry import TASK_OF
 from cotrail.evaluation.experiments import paper
 from cotrail.evaluation.experiments.rethinking.runs import read_run
-from cotrail.evaluation.experiments.rethinking.tables import METHODS, report
+from cotrail.evaluation.experiments.rethinking.tables import METHODS, PRINTED, report
 from cotrail.faithfulness.tasks import Task
 from cotrail.systems.registry import find_system
 
 TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
 
-
-GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
-
-UNIFIEDQA = {"layout": "unifiedqa"}
-
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    "by-question": {"query": "question"},
-    "external": {"knowledge": ["wordnet", "conceptnet"]},
-    "background": {"knowledge": ["table"]},
-    "evidence-greedy": {"knowledge": ["evidence"], "chains": 1, "temperature": 0.0},
-    "evidence-unvoted": {"knowledge": ["evidence"], "voting": False},
-    "evidence": {"knowledge": ["evidence"]},
-    "selection": {"knowledge": ["evidence"], "variant": "selection"},
-    "generation": GENERATION,
-    "generation-zero-shot": {**GENERATION, "inference": "zero-shot"},
-    "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
-    "generation-unifiedqa": {**GENERATION, "inference": "unifiedqa", "inferring_model": "inferrer"},
-    "gold-facts": {},
-    "unifiedqa": UNIFIEDQA,
-    "gold-facts-unifiedqa": UNIFIEDQA,
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = PRINTED.names["variations"]
 """The deviations of runs from their methods in table 1, empty for none, and the settings that define each."""
 
 

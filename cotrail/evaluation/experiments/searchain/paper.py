@@ -9,16 +9,11 @@ from msgspec import Meta, field
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.evaluation.experiments import paper
 from cotrail.evaluation.experiments.searchain.runs import read_run
-from cotrail.evaluation.experiments.searchain.tables import report
+from cotrail.evaluation.experiments.searchain.tables import PRINTED, report
 
 SYSTEM = "searchain"
 
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    "without-retrieval": {"retrieve": False},
-    "without-verification": {"verify": False},
-    "without-completion": {"complete": False},
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = PRINTED.names["variations"]
 """What a run leaves out, empty for nothing, and the settings of the system that define it."""
 
 

@@ -32,12 +32,7 @@ LAYOUTS = PRINTED.layouts
 
 WITHOUT_IR = "without-retrieval"
 
-METHODS: Mapping[str, str] = {
-    "": "SearChain",
-    WITHOUT_IR: "SearChain w/o IR",
-    "without-verification": "SearChain w/o Verification",
-    "without-completion": "SearChain w/o Completion",
-}
+METHODS: Mapping[str, str] = PRINTED.names["methods"]
 """The paper's names of the whole method, and of it with one thing left out."""
 
 

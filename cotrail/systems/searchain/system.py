@@ -42,9 +42,8 @@ _COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
 def step_bounds(question: Question, settings: SearChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every query of every chain is searched for and read, and stays in the conversation."""
     rounds = settings.rounds if settings.retrieve else 1
-    shown = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(
-        prompts.own_prompt(settings).split()
-    )
+    own_words = len(prompts.own_prompt(settings).split())
+    shown = own_words + rounds * (settings.max_chain_tokens + settings.max_paragraph_words)
     form = AnswerForm.PROMPT
     chains = StepBound(kind="reason", times=rounds, output=settings.max_chain_tokens, words=shown, form=form)
     final = StepBound(kind="reason", times=1, output=settings.max_final_tokens, words=shown, form=form)

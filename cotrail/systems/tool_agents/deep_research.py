@@ -89,11 +89,8 @@ def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSet
     chat = Prompt(turns=(user(*words, *how.words),), tools=how.tools)
     bounds = loop.Bounds(turns=settings.rounds, calls=settings.researchers)
     drawn = loop.Drawn(max_tokens=settings.max_tokens)
-    return (
-        yield from loop.tool_loop(
-            chat, tools, replace(how.way, calls=partial(tasks, how.way)), bounds, drawn, settings.search
-        )
-    )
+    way = replace(how.way, calls=partial(tasks, how.way))
+    return (yield from loop.tool_loop(chat, tools, way, bounds, drawn, settings.search))
 
 
 def researched(
